@@ -1,0 +1,224 @@
+"""Local training: one loop for every method. What differs between methods is the objective."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import cos, pi
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ostraka.core.net import Net, Params, params_of
+from ostraka.core.objective import Batch, Objective
+from ostraka.core.progress import NoProgress, Progress
+from ostraka.core.samples import Samples
+from ostraka.core.seeds import seeded, torch_rng
+from ostraka.core.settings import setting
+from ostraka.errors import ConfigError, DataError, OstrakaError
+
+CHUNK = 1024
+"""Samples that are gathered, augmented and prepared at once: large enough to vectorise, small enough for the cache."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long and how a party trains."""
+
+    epochs: int = setting(10, "passes over the party's data")
+    steps: int | None = setting(None, "optimiser steps instead of epochs")
+    batch: int = setting(64, "samples per step; the last, smaller batch of an epoch is kept")
+    optimiser: Literal["sgd", "adam"] = setting("sgd", "sgd or adam")
+    lr: float = setting(0.01, "learning rate")
+    momentum: float = setting(0.9, "momentum of sgd")
+    weight_decay: float = setting(1e-5, "L2 weight decay")
+    schedule: Literal["constant", "cosine"] = setting("constant", "learning rate over time")
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "lr"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
+        if self.epochs < 0 or (self.steps is not None and self.steps < 0):
+            raise ConfigError(f"epochs is {self.epochs} and steps is {self.steps}; neither may be negative")
+
+    def make(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+        """The optimiser over `parameters`."""
+        if self.optimiser == "adam":
+            return torch.optim.Adam(parameters, lr=self.lr, weight_decay=self.weight_decay)
+        return torch.optim.SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+
+    def rate(self, done: float) -> float:
+        """The learning rate when the share `done` of all steps is behind."""
+        return self.lr if self.schedule == "constant" else self.lr * 0.5 * (1 + cos(pi * done))
+
+
+class Diverged(OstrakaError):
+    """Training ran away: the loss is no longer a number."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What training gave: the tensors, the number of optimiser steps and the mean loss of every epoch."""
+
+    params: Params
+    steps: int
+    losses: tuple[float, ...]
+
+
+def fit(
+    net: Net,
+    start: Params | None,
+    samples: Samples,
+    objective: Objective,
+    budget: Budget,
+    seed: int,
+    progress: Progress | None = None,
+    name: str = "fit",
+) -> Fitted:
+    """Train `net` from `start` (None: as it is) on `samples`.
+
+    With a `progress`, half-finished training is saved about once a minute under `name` and taken up again, and the
+    result is the same to the last bit as if it had never been interrupted.
+    """
+    if len(samples) == 0:
+        raise DataError("a party with no samples cannot train; divide the data among fewer parties")
+    if start is not None:
+        net.load_state_dict(start)
+    net.to(samples.x.device)
+    training = _Training(net, samples, objective, budget, seed, progress or NoProgress(), name)
+    with seeded(seed, "fit", "global"):
+        training.run()
+    net.eval()
+    with torch.no_grad():
+        net.load_state_dict(objective.statistics(net, samples), strict=False)
+    return Fitted(params_of(net), training.steps, tuple(training.losses))
+
+
+class _Training:
+    """Everything that changes while training, in one place, so that it can be saved and taken up again."""
+
+    def __init__(
+        self, net: Net, samples: Samples, objective: Objective, budget: Budget, seed: int, progress: Progress, name: str
+    ) -> None:
+        self.net, self.samples, self.objective, self.budget = net, samples, objective, budget
+        self.progress, self.name = progress, name
+        self.bounds = _bounds(len(samples), budget.batch, joins=_has_batch_norm(net))
+        self.total = budget.epochs * len(self.bounds) if budget.steps is None else budget.steps
+        self.trained = [p for p in net.parameters() if p.requires_grad]
+        self.optimiser = budget.make(self.trained)
+        self.order_rng = torch_rng(seed, "fit", "order")
+        self.draw_rng = torch_rng(seed, "fit", "draw")
+        self.device, self.labels = samples.x.device, samples.labels
+        self.steps = 0
+        self.losses: list[float] = []
+        self.epoch_loss = 0.0
+        self.started = self.saved_at = time.monotonic()
+
+    def run(self) -> None:
+        """All remaining steps."""
+        self._restore()
+        self.net.train()
+        while self.steps < self.total:
+            self._epoch()
+        if time.monotonic() - self.started > self.progress.every_seconds / 6:
+            self._save(self.order_rng.get_state())  # a party with several trainings need not repeat the finished ones
+
+    def _epoch(self) -> None:
+        at_start = self.order_rng.get_state()
+        order = torch.randperm(len(self.samples), generator=self.order_rng)
+        behind = self.steps % len(self.bounds)
+        for group in _groups(self.bounds, behind):
+            self._chunk(order, group)
+            if self.steps >= self.total:
+                break
+            inside = self.steps % len(self.bounds) != 0
+            if inside and time.monotonic() - self.saved_at > self.progress.every_seconds:
+                self._save(at_start)
+        seen = self.bounds[(self.steps - 1) % len(self.bounds)][1]
+        self.losses.append(self.epoch_loss / seen)
+        self.epoch_loss = 0.0
+        self.progress.tell(self.steps / self.total, self.losses[-1])
+        if time.monotonic() - self.saved_at > self.progress.every_seconds:
+            self._save(self.order_rng.get_state())
+
+    def _chunk(self, order: Tensor, group: list[tuple[int, int]]) -> None:
+        first, last = group[0][0], group[-1][1]
+        index = order[first:last]
+        x = self.samples.inputs(index, rng=self.draw_rng)
+        chunk = Batch(x, self.labels[index])
+        chunk = self.objective.prepare(chunk, self.draw_rng)
+        total = torch.zeros((), device=self.device)
+        for start, stop in group:
+            if self.steps >= self.total:
+                break
+            total += self._step(chunk.cut(start - first, stop - first)) * (stop - start)
+        loss = float(total)
+        if loss != loss or loss in (float("inf"), float("-inf")):
+            raise Diverged(
+                f"the loss became {loss} in epoch {len(self.losses) + 1} (step {self.steps}, lr {self.budget.lr}); "
+                "lower the learning rate or check the data"
+            )
+        self.epoch_loss += loss
+
+    def _step(self, batch: Batch) -> Tensor:
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.budget.rate(self.steps / self.total)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss = self.objective.loss(self.net, batch, self.draw_rng)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        self.steps += 1
+        return loss.detach()
+
+    def _save(self, order_state: Tensor) -> None:
+        state = self.optimiser.state_dict()["state"]
+        self.progress.save(
+            self.name,
+            {
+                "net": params_of(self.net),
+                "optimiser": {str(k): dict(v) for k, v in state.items()},
+                "order_rng": order_state.clone(),
+                "draw_rng": self.draw_rng.get_state(),
+                "global_rng": torch.get_rng_state(),
+                "steps": self.steps,
+                "losses": list(self.losses),
+                "epoch_loss": self.epoch_loss,
+            },
+        )
+        self.saved_at = time.monotonic()
+
+    def _restore(self) -> None:
+        saved: Mapping[str, Any] | None = self.progress.load(self.name)
+        if saved is None:
+            return
+        self.net.load_state_dict(saved["net"])
+        state = {int(k): dict(v) for k, v in saved["optimiser"].items()}
+        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state})
+        self.order_rng.set_state(saved["order_rng"])
+        self.draw_rng.set_state(saved["draw_rng"])
+        torch.set_rng_state(saved["global_rng"])
+        self.steps, self.losses = saved["steps"], list(saved["losses"])
+        self.epoch_loss = saved["epoch_loss"]
+
+
+def _has_batch_norm(net: nn.Module) -> bool:
+    return any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in net.modules())
+
+
+def _bounds(count: int, batch: int, joins: bool) -> list[tuple[int, int]]:
+    """Start and end of every batch of an epoch. With batch norm, a last batch of one sample joins the one before it."""
+    starts = list(range(0, count, batch))
+    if joins and len(starts) > 1 and count - starts[-1] == 1:
+        starts.pop()
+    return list(zip(starts, [*starts[1:], count], strict=True))
+
+
+def _groups(bounds: list[tuple[int, int]], skip: int) -> Iterator[list[tuple[int, int]]]:
+    """The batches of an epoch from number `skip` on, in groups of about CHUNK samples with fixed borders."""
+    size = max(1, CHUNK // max(1, bounds[0][1] - bounds[0][0]))
+    for start in range(skip - skip % size, len(bounds), size):
+        group = bounds[max(start, skip) : start + size]
+        if group:
+            yield group

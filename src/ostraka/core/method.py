@@ -1,0 +1,146 @@
+"""The one contract: a federated method is a frozen value with six functions."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Generic, TypeVar
+
+import torch
+
+from ostraka.core.party import Party, PartyRef
+from ostraka.core.predictor import Predictor
+from ostraka.core.seeds import torch_rng
+from ostraka.core.task import Task
+from ostraka.core.wire import wire
+from ostraka.errors import ConfigError, NeedError
+
+State = TypeVar("State")
+Message = TypeVar("Message")
+Payload = TypeVar("Payload")
+
+Memory = Mapping[str, Any]
+"""What a party keeps between rounds: tensors and plain values. Empty before its first round."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a method cannot do without; checked before anything trains."""
+
+    public: bool = False
+    shared: bool = False
+    generator: bool = False
+    prior: bool = False
+    validation: bool = False
+
+    def check(self, name: str, task: Task, has_validation: bool) -> None:
+        """Raise a NeedError that names everything `task` lacks for the method `name`."""
+        have = {
+            "public": task.commons.public is not None,
+            "shared": task.commons.shared is not None,
+            "generator": "generator" in task.commons.nets,
+            "prior": task.commons.prior is not None,
+            "validation": has_validation,
+        }
+        missing = [f.name for f in fields(self) if getattr(self, f.name) and not have[f.name]]
+        if missing:
+            advice = "; ".join(_ADVICE[name] for name in missing)
+            raise NeedError(f"the method {name!r} needs {', '.join(missing)}, which this run does not have: {advice}")
+
+
+_ADVICE = {
+    "public": "give unlabelled samples in the commons",
+    "shared": "give labelled samples that all parties may use",
+    "generator": "give a trained generator among the commons' nets",
+    "prior": "give the target label shares in the commons",
+    "validation": "set a validation share, for example --set validation=0.1",
+}
+
+
+@wire
+@dataclass(frozen=True)
+class Card:
+    """What a party says of its model: size, class counts if it agrees to tell them, scores and calibration numbers."""
+
+    party: int
+    size: int
+    counts: tuple[int, ...] | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    calibration: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Round(Generic[Message]):
+    """One exchange as a party sees it. `seed` belongs to this party and round alone."""
+
+    task: Task
+    index: int
+    message: Message
+    seed: int
+
+
+@wire
+@dataclass(frozen=True)
+class Report(Generic[Payload]):
+    """A party's answer. The engine keeps `memory` for that party and strips it: `aggregate` never sees it."""
+
+    payload: Payload
+    weight: float
+    card: Card
+    memory: Memory = field(default_factory=dict)
+    round: int = 1
+
+
+@dataclass(frozen=True)
+class Method(ABC, Generic[State, Message, Payload]):
+    """A federated algorithm: hyper-parameters only; what changes is `State`, a value passed in and returned."""
+
+    rounds: int = field(default=1, metadata={"doc": "exchanges between server and parties"})
+    fraction: float = field(default=1.0, metadata={"doc": "share of the parties that takes part in a round"})
+
+    needs: ClassVar[Needs] = Needs()
+    pooled: ClassVar[bool] = False
+    """Whether the run hands all data to one party (the reference that a federation cannot have)."""
+
+    talks: ClassVar[bool] = True
+    """Whether anything is exchanged; otherwise no bytes are counted."""
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1:
+            raise ConfigError(f"rounds is {self.rounds}; it must be at least 1")
+        if not 0 < self.fraction <= 1:
+            raise ConfigError(f"fraction is {self.fraction}; it must be above 0 and at most 1")
+
+    @property
+    def exchanges(self) -> int:
+        """How many rounds the run makes."""
+        return self.rounds
+
+    @abstractmethod
+    def init(self, task: Task, seed: int) -> State:
+        """The state before round 1."""
+
+    def draw(self, roster: Sequence[PartyRef], index: int, seed: int) -> Sequence[PartyRef]:
+        """The parties of round `index`: a fraction, uniform, no repeats."""
+        count = max(1, math.floor(self.fraction * len(roster) + 0.5))
+        if count >= len(roster):
+            return tuple(roster)
+        order = torch.randperm(len(roster), generator=torch_rng(seed, "draw", index))
+        return tuple(roster[i] for i in sorted(order[:count].tolist()))
+
+    @abstractmethod
+    def message(self, state: State, party: PartyRef) -> Message:
+        """What the server sends to `party`; most methods send everyone the same."""
+
+    @abstractmethod
+    def local_update(self, rnd: Round[Message], party: Party, memory: Memory) -> Report[Payload]:
+        """The work at the party. Must not change the message, the data or the memory it was given."""
+
+    @abstractmethod
+    def aggregate(self, task: Task, state: State, reports: Sequence[Report[Payload]]) -> State:
+        """The work at the server. Reports are sorted by party; their payloads load on access."""
+
+    @abstractmethod
+    def predictor(self, task: Task, state: State) -> Predictor:
+        """How the result answers."""

@@ -1,0 +1,61 @@
+"""Objectives: what local training minimises, and how its network then answers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ostraka.core.net import Net, Params
+from ostraka.core.predictor import Scores, closed_scores, open_scores
+from ostraka.core.samples import Samples
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Inputs, labels, and what `prepare` made of them; every tensor has one row per sample."""
+
+    x: Tensor
+    y: Tensor
+    extra: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def cut(self, start: int, stop: int) -> "Batch":
+        """Rows `start` to `stop`."""
+        return Batch(self.x[start:stop], self.y[start:stop], {k: v[start:stop] for k, v in self.extra.items()})
+
+
+@dataclass(frozen=True)
+class Objective(ABC):
+    """Frozen settings of a training loss. Any objective works under any averaging method and as a voting member.
+
+    An objective that owns tensors (extra outputs, class points, statistics) adds them to the network as the submodule
+    `net.objective`; they are then part of its Params and travel and average with it.
+    """
+
+    unknown: ClassVar[bool] = False
+    """Whether the network needs an unknown output."""
+
+    def attach(self, net: Net) -> None:
+        """Add this objective's own tensors to the network; most have none."""
+
+    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
+        """The random part that treats every sample by itself (destruction). Called on many batches at once."""
+        return batch
+
+    @abstractmethod
+    def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
+        """The loss of one batch."""
+
+    def statistics(self, net: Net, samples: Samples) -> Params:
+        """Tensors to be measured after training (class means, tail fits), under their names in the network."""
+        return {}
+
+    def scores(self, net: Net, x: Tensor) -> Scores:
+        """How the trained network answers."""
+        logits = net(x)
+        return open_scores(logits) if net.unknown else closed_scores(logits)

@@ -1,0 +1,119 @@
+"""Samples: stored values, labels, and how stored values become network inputs."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ostraka.core.seeds import torch_rng
+from ostraka.errors import DataError
+from ostraka.registry import AUGMENTATIONS
+
+
+@dataclass(frozen=True)
+class View:
+    """How stored values become inputs: `(value * scale - mean) / std` per channel, then, in training, augmentation."""
+
+    scale: float = 1.0
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    augment: str = "none"
+
+    def apply(self, values: Tensor) -> Tensor:
+        """Stored values [B, C, ...] as float inputs."""
+        x = values.to(torch.float32)
+        if self.scale != 1.0:
+            x = x * self.scale
+        if self.mean:
+            shape = (1, -1) + (1,) * (x.dim() - 2)
+            mean, std = (torch.tensor(v, device=x.device).view(shape) for v in (self.mean, self.std))
+            x = (x - mean) / std
+        return x
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Rows of one shared storage. A subset copies indices only, so a thousand parties cost no more memory than one.
+
+    `x` is [N, ...] uint8 or float32, `y` is [N] int64 or None (unlabelled); `rows` says which of them this view holds.
+    """
+
+    x: Tensor
+    y: Tensor | None = None
+    rows: Tensor | None = None
+    view: View = View()
+
+    def __post_init__(self) -> None:
+        if self.y is not None and len(self.y) != len(self.x):
+            raise DataError(f"{len(self.x)} samples came with {len(self.y)} labels; give one label for each sample")
+
+    def __len__(self) -> int:
+        return len(self.x) if self.rows is None else len(self.rows)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
+        return tuple(self.x.shape[1:])
+
+    @property
+    def labels(self) -> Tensor:
+        """The labels of these rows."""
+        if self.y is None:
+            raise DataError("these samples carry no labels; a method that learns from labels cannot use them")
+        return self.y if self.rows is None else self.y[self.rows]
+
+    def take(self, index: Tensor) -> "Samples":
+        """The samples at `index` (positions within this view)."""
+        return replace(self, rows=index if self.rows is None else self.rows[index])
+
+    def unlabelled(self) -> "Samples":
+        """The same samples without their labels."""
+        return replace(self, y=None)
+
+    def inputs(self, index: Tensor | slice | None = None, rng: torch.Generator | None = None) -> Tensor:
+        """Network inputs [B, ...] of the samples at `index` (default: all); augmented when `rng` is given."""
+        rows = self.rows
+        if index is not None:
+            rows = _pick(rows, index, len(self.x))
+        x = self.view.apply(self.x if rows is None else self.x[rows])
+        if rng is not None and self.view.augment != "none":
+            x = AUGMENTATIONS.get(self.view.augment)(x, rng)
+        return x
+
+    def counts(self, classes: int) -> Tensor:
+        """Number of samples of each class."""
+        return torch.bincount(self.labels, minlength=classes)
+
+    def split(self, share: float, seed: int) -> tuple["Samples", "Samples"]:
+        """(the rest, a random `share`), stratified by class where labels exist: each class gives its rounded share."""
+        rng = torch_rng(seed, "split")
+        order = torch.randperm(len(self), generator=rng)
+        if self.y is None:
+            cut = round(len(self) * share)
+            return self.take(order[cut:].sort().values), self.take(order[:cut].sort().values)
+        labels = self.labels[order]
+        held = torch.zeros(len(self), dtype=torch.bool)
+        for label in labels.unique():
+            mine = order[labels == label]
+            held[mine[: round(len(mine) * share)]] = True
+        return self.take((~held).nonzero().squeeze(1)), self.take(held.nonzero().squeeze(1))
+
+    def to(self, device: str | torch.device) -> "Samples":
+        """The same samples on another device; whatever trains or predicts follows them there."""
+        if self.x.device == torch.device(device):
+            return self
+        return replace(self, x=self.x.to(device), y=None if self.y is None else self.y.to(device))
+
+    def share_memory(self) -> "Samples":
+        """The same samples in memory that worker processes can map instead of copying."""
+        tensors = (self.x, self.y, self.rows)
+        for tensor in tensors:
+            if tensor is not None and tensor.device.type == "cpu":
+                tensor.share_memory_()
+        return self
+
+
+def _pick(rows: Tensor | None, index: Tensor | slice, total: int) -> Tensor:
+    if rows is not None:
+        return rows[index]
+    return torch.arange(total)[index] if isinstance(index, slice) else index

@@ -1,0 +1,52 @@
+"""The task that a federation solves, and what all sides may see of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from torch import Tensor
+
+from ostraka.core.net import Net, Params, Recipe
+from ostraka.core.samples import Samples
+
+
+@dataclass(frozen=True)
+class Commons:
+    """What all sides may see: delivered once before the first round, and counted once in the bytes sent down."""
+
+    public: Samples | None = None
+    """Unlabelled samples for distillation and probes; never evaluation samples."""
+    shared: Samples | None = None
+    """Labelled samples that every party may train on (the data-sharing baseline)."""
+    nets: Mapping[str, Params] = field(default_factory=dict)
+    """Ready networks: a generator, or "start" from another run."""
+    prior: Tensor | None = None
+    """Target label shares [K]."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor that is delivered, by name; samples as the rows they hold."""
+        named: dict[str, Tensor] = {}
+        for name, samples in (("public", self.public), ("shared", self.shared)):
+            if samples is not None:
+                named[f"{name}.x"] = samples.x if samples.rows is None else samples.x[samples.rows]
+        if self.shared is not None:
+            named["shared.y"] = self.shared.labels
+        named.update({f"{net}.{key}": t for net, params in self.nets.items() for key, t in params.items()})
+        return named | ({"prior": self.prior} if self.prior is not None else {})
+
+
+@dataclass(frozen=True)
+class Task:
+    """Known classes, the shape of one sample, the network recipe and the commons."""
+
+    classes: tuple[str, ...]
+    shape: tuple[int, ...]
+    net: Recipe
+    commons: Commons = Commons()
+
+    def build(self, unknown: bool, seed: int = 0) -> Net:
+        """A freshly initialised network for this task."""
+        return self.net.build(self.shape, len(self.classes), unknown, seed)
+
+    def without_commons(self) -> "Task":
+        """The same task with nothing shared."""
+        return replace(self, commons=Commons())

@@ -1,0 +1,20 @@
+"""The dataset inside the package: 4,000 + 1,000 images of Fashion-MNIST (MIT, Zalando; see the folder's NOTICE)."""
+
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from ostraka.data import npz
+from ostraka.data.dataset import Dataset
+from ostraka.data.source import Source
+from ostraka.registry import SOURCES
+
+FOLDER, FILE = "bundled", "embedded-fashion-mnist-4k.npz"
+
+
+def read(path: Path, name: str) -> Dataset:
+    """The bundled subset; `path` is not used."""
+    with as_file(files("ostraka.data").joinpath(FOLDER)) as folder:
+        return npz.read(folder / FILE, name)
+
+
+SOURCES.add("bundled")(Source("bundled", "the subset of Fashion-MNIST in this package", read, builtin=("fashion-4k",)))

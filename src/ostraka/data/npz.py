@@ -1,0 +1,156 @@
+"""Our .npz files: arrays x_train, y_train, x_test, y_test, and a JSON sidecar with source, licence and class names.
+
+Further arrays:
+
+* `NAME_train`, one value for each training sample, becomes the column NAME (`speaker_train` -> "speaker");
+* `feature_scale` and `feature_offset` say that x holds quantised features: value = x * scale + offset, per coefficient.
+  Such features are given to networks standardised: each coefficient has mean 0 and standard deviation 1 over all frames
+  of the training set. Cepstral coefficients differ in size by two orders of magnitude, and the first would drown the
+  others. The statistics are those of the whole training set; constants of this kind would be fixed before a federation
+  starts, as the pixel range of images is.
+"""
+
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ostraka.core.samples import View
+from ostraka.data.dataset import Array, Arrays, Dataset, assemble
+from ostraka.data.files import file_info, sidecar
+from ostraka.data.packed import decode
+from ostraka.data.source import Source
+from ostraka.errors import DataError
+from ostraka.registry import SOURCES
+
+PACKED = ".packed.npz"
+NEEDED = ("x_train", "y_train", "x_test", "y_test")
+
+
+def read(path: Path, name: str) -> Dataset:
+    """The dataset in one .npz file, plain or packed."""
+    beside, info = sidecar(path), file_info("packed" if path.name.endswith(PACKED) else "npz", path)
+    given, found = beside.get("sha256"), info["sha256"][path.name]
+    if given is not None and given != found:
+        raise DataError(
+            f"{path} is damaged or was changed: its SHA-256 is {found}, its JSON sidecar says {given}; "
+            "fetch the file again or correct the sidecar"
+        )
+    stored = read_arrays(path)
+    missing = [key for key in NEEDED if key not in stored]
+    if missing:
+        raise DataError(
+            f"{path} has no {', '.join(missing)} (it has: {', '.join(sorted(stored)) or 'nothing'}); "
+            f"store the arrays {', '.join(NEEDED)}"
+        )
+    x_train, x_test, view = _features(name, stored)
+    arrays = Arrays(
+        x_train=x_train,
+        y_train=stored["y_train"],
+        x_test=x_test,
+        y_test=stored["y_test"],
+        classes=_class_names(path, beside),
+        columns={key.removesuffix("_train"): v for key, v in stored.items() if _is_column(key, v)},
+        info={**info, **{key: beside[key] for key in ("source", "origin", "licence", "subset") if key in beside}},
+    )
+    return assemble(name, arrays, view)
+
+
+def read_arrays(path: Path) -> dict[str, Array]:
+    """Every array of the file; packed images are decoded, Python objects are refused."""
+    with _damage_of(path, "the archive"), np.load(path, allow_pickle=False) as archive:
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise DataError(f"{path} holds a single array; store {', '.join(NEEDED)} with numpy.savez")
+        keys = list(archive.files)
+    # Decompression takes most of the time and releases the interpreter's lock: training and test images in parallel.
+    with ThreadPoolExecutor(2) as threads:
+        values = list(threads.map(lambda key: _member(path, key), keys))
+    return {key.removesuffix("_med"): value for key, value in zip(keys, values, strict=True)}
+
+
+def _member(path: Path, key: str) -> Array:
+    with _damage_of(path, key), np.load(path, allow_pickle=False) as archive:
+        values: Array = archive[key]
+    return decode(f"{path}: {key}", values) if key.endswith("_med") else values
+
+
+@contextmanager
+def _damage_of(path: Path, key: str) -> Iterator[None]:
+    """Turn whatever a damaged archive leads numpy and zipfile to raise into a DataError."""
+    try:
+        yield
+    except ValueError as error:
+        if "pickle" in str(error).lower():
+            raise DataError(
+                f"{path}: {key} holds Python objects or is not a .npz file at all; objects are pickles, which can "
+                "run code when opened, and are refused; store plain numbers (uint8 or float32) with numpy.savez"
+            ) from error
+        raise DataError(f"{path}: {key} cannot be read ({error}); the file is damaged: fetch it again") from error
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, KeyError, NotImplementedError, OSError) as error:
+        raise DataError(
+            f"{path}: {key} cannot be read ({error}); the file is truncated or damaged: fetch it again"
+        ) from error
+
+
+def _features(name: str, stored: Mapping[str, Array]) -> tuple[Array, Array, View | None]:
+    """(x_train, x_test, view): standardised features where the file says so, otherwise what is stored."""
+    train, test = stored["x_train"], stored["x_test"]
+    if "feature_scale" not in stored and "feature_offset" not in stored:
+        return train, test, None
+    if not (train.ndim == test.ndim == 3 and train.dtype == test.dtype == np.uint8) or not len(train):
+        raise DataError(
+            f"{name}: features are {train.dtype} {list(train.shape)} in training and {test.dtype} {list(test.shape)} "
+            "in test; with feature_scale and feature_offset both must be uint8 [N, frames, coefficients]"
+        )
+    scale, offset = (
+        _per_coefficient(name, key, stored, train.shape[-1]) for key in ("feature_scale", "feature_offset")
+    )
+    # Statistics from the counts of the 256 levels: exact, and without a second copy of the data.
+    levels = np.arange(256)
+    counts = np.stack([np.bincount(train[..., k].ravel(), minlength=256) for k in range(train.shape[-1])])
+    values = levels * scale[:, None] + offset[:, None]
+    share = counts / counts.sum(axis=1, keepdims=True)
+    mean = (share * values).sum(axis=1)
+    std = np.sqrt((share * (values - mean[:, None]) ** 2).sum(axis=1))
+    std[std == 0] = 1.0
+    gain, shift = (scale / std).astype(np.float32), ((offset - mean) / std).astype(np.float32)
+    return train * gain + shift, test * gain + shift, View()
+
+
+def _per_coefficient(name: str, key: str, stored: Mapping[str, Array], coefficients: int) -> Array:
+    values = stored.get(key, np.zeros(0))
+    if values.shape != (coefficients,) or values.dtype.kind != "f" or not np.isfinite(values).all():
+        got = f"is {values.dtype} {list(values.shape)}" if key in stored else "is missing"
+        raise DataError(f"{name}: {key} {got}; give one finite float for each of the {coefficients} coefficients")
+    return values.astype(np.float64)
+
+
+def _class_names(path: Path, beside: Mapping[str, Any]) -> tuple[str, ...]:
+    names = beside.get("class_names", [])
+    if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+        raise DataError(f"the sidecar of {path} gives class_names {names!r}; it must be a list of names in label order")
+    return tuple(names)
+
+
+def _is_column(key: str, values: Array) -> bool:
+    # idx_train only records where a subset's samples stood in the original set.
+    return key.endswith("_train") and key not in (*NEEDED, "idx_train") and values.ndim == 1
+
+
+def _find_plain(path: Path) -> list[str]:
+    plain = path.suffix == ".npz" and not path.name.endswith(PACKED) and path.is_file()
+    return [path.name.removesuffix(".npz")] if plain else []
+
+
+def _find_packed(path: Path) -> list[str]:
+    return [path.name.removesuffix(PACKED)] if path.name.endswith(PACKED) and path.is_file() else []
+
+
+SOURCES.add("npz")(Source("npz", "NAME.npz with x_train, y_train, x_test, y_test", read, _find_plain))
+SOURCES.add("packed")(Source("packed", "NAME.packed.npz, images as prediction residuals", read, _find_packed))

@@ -1,0 +1,121 @@
+"""What a partition rule is, what it divides, and the steps that several rules share."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ostraka.errors import PartitionError, choices, did_you_mean
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MAX_DRAWS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """What a rule divides: `rows` of a training set; `labels` and `columns` are those of the full set."""
+
+    labels: Ints
+    rows: Ints
+    parties: int
+    classes: int
+    columns: Mapping[str, NDArray[Any]]
+    rng: np.random.Generator
+
+    def need_parties(self) -> None:
+        """Refuse a number of parties that cannot each hold a sample."""
+        if self.parties < 1:
+            raise PartitionError(f"{self.parties} parties were asked for; give 1 or more")
+        if self.parties > len(self.rows):
+            raise PartitionError(
+                f"{self.parties} parties were asked for, but there are only {len(self.rows)} samples; use fewer parties"
+            )
+
+    def by_class(self) -> list[Ints]:
+        """The rows of each class, each list shuffled."""
+        held = self.labels[self.rows]
+        return [self.rng.permutation(self.rows[held == c]) for c in range(self.classes)]
+
+    def counts(self) -> Ints:
+        """Samples of each class."""
+        return np.bincount(self.labels[self.rows], minlength=self.classes).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """The rows of each party, their names where the data gives them; `partial`: rows may be left out on purpose."""
+
+    rows: Sequence[Ints]
+    names: tuple[str, ...] = ()
+    partial: bool = False
+
+
+@dataclass(frozen=True)
+class Rule(ABC):
+    """A rule's fields are its argument (the first field, shown as `argument`) and its options.
+
+    The first line of a rule's docstring is its summary in lists.
+    """
+
+    argument: ClassVar[str] = ""
+    whole_argument: ClassVar[bool] = False  # the argument may hold commas: everything after the colon belongs to it
+    counts_parties: ClassVar[bool] = False  # the data says how many parties there are
+
+    @abstractmethod
+    def divide(self, pool: Pool) -> Shares:
+        """The rows of each party."""
+
+
+def even(total: int, parts: int) -> Ints:
+    """Sizes of `parts` equal parts of `total`; the first ones take what does not divide."""
+    return total // parts + (np.arange(parts) < total % parts).astype(np.int64)
+
+
+def equal_parts(owned: NDArray[np.bool_], pool: Pool) -> list[Ints]:
+    """Split each class equally among its owners."""
+    given = np.zeros(owned.shape, np.int64)
+    for c, count in enumerate(pool.counts()):
+        owners = np.flatnonzero(owned[:, c])
+        given[owners, c] = even(int(count), len(owners))
+    return deal(given, pool)
+
+
+def deal(given: Ints, pool: Pool) -> list[Ints]:
+    """The rows behind a table [parties, classes] of counts: each class is shuffled and cut in party order."""
+    pieces = [np.split(rows, np.cumsum(given[:, c])[:-1]) for c, rows in enumerate(pool.by_class())]
+    return [np.concatenate([piece[i] for piece in pieces]) for i in range(len(given))]
+
+
+def check_positive(rule: str, value: float) -> None:
+    """Refuse a concentration that is not a positive number."""
+    if not (math.isfinite(value) and value > 0):
+        raise PartitionError(f"{rule}:{value:g}: the number must be larger than 0")
+
+
+def check_floor(rule: str, min_size: int) -> None:
+    """Refuse a smallest size that would allow empty parties."""
+    if min_size < 1:
+        raise PartitionError(f"{rule}: min_size is {min_size}; every party needs at least 1 sample")
+
+
+def check_room(rule: str, min_size: int, pool: Pool) -> None:
+    """Refuse at once what no draw could give: more parties times `min_size` than samples."""
+    if min_size * pool.parties > len(pool.rows):
+        raise PartitionError(
+            f"{rule}: {pool.parties} parties of at least {min_size} samples need {min_size * pool.parties}, there are "
+            f"{len(pool.rows)}; use fewer parties or a smaller min_size"
+        )
+
+
+def check_choice(rule: str, option: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a value that is not among the `allowed` ones."""
+    if value not in allowed:
+        raise PartitionError(
+            f"{rule}: {option} is {value!r}.{did_you_mean(value, allowed)} It can be: {choices(allowed)}"
+        )

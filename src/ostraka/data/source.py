@@ -1,0 +1,27 @@
+"""What a source of datasets is: one reader of one kind of file or folder, or of data that comes with a library."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ostraka.data.dataset import Dataset
+
+
+def _nothing(path: Path) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True)
+class Source:
+    """`find` names the datasets that a file or folder holds (none: not of this kind); `read` loads one of them.
+
+    `builtin` lists datasets that need no file; `read` then ignores its path. A source that is not `listed` only
+    recognises files in order to refuse them with a reason.
+    """
+
+    kind: str
+    summary: str
+    read: Callable[[Path, str], Dataset]
+    find: Callable[[Path], list[str]] = _nothing
+    builtin: tuple[str, ...] = ()
+    listed: bool = True

@@ -1,0 +1,5 @@
+"""Engines run the parties' work: one after the other, or in one process per core. Importing registers the built-ins."""
+
+from ostraka.engines import pool, serial
+
+__all__ = ["pool", "serial"]

@@ -1,0 +1,113 @@
+"""What every engine shares: the work of a run, one job of it, and how a job is done.
+
+A method cannot tell which engine ran it: all of them call `do_job`, and everything that goes in or out of it is a file.
+"""
+
+import time
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ostraka.core.method import Method, Round
+from ostraka.core.party import Parties
+from ostraka.core.task import Task
+from ostraka.errors import OstrakaError
+from ostraka.store import codec
+from ostraka.store.desk import DiskProgress, Envelope
+
+
+@dataclass(frozen=True)
+class Work:
+    """What stays the same for all jobs of a run."""
+
+    method: Method[Any, Any, Any]
+    task: Task
+    parties: Parties
+    device: str = "cpu"
+    save_seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One party's work in one round, all by file."""
+
+    party: int
+    round: int
+    seed: int
+    message: Path
+    memory: Path | None
+    new_memory: Path
+    report: Path
+    progress: Path
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A party that did not finish, and why."""
+
+    party: int
+    reason: str
+    details: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A job that ended: with a stored report, or with a failure."""
+
+    party: int
+    failure: Failure | None = None
+
+
+Tell = Callable[[int, float, float | None], None]
+"""Called with a party, the share of its work that is done (0 to 1), and its latest loss."""
+
+
+def silent(party: int, done: float, loss: float | None) -> None:
+    """A Tell for nobody."""
+
+
+class Crew(ABC):
+    """An open engine: workers that know the work and take jobs round after round."""
+
+    @abstractmethod
+    def run(self, jobs: Sequence[Job], tell: Tell = silent) -> Iterator[Outcome]:
+        """Do the jobs in any order; a failed one is reported and does not stop the others."""
+
+
+class Engine(ABC):
+    """A way to run jobs."""
+
+    @abstractmethod
+    def open(self, work: Work) -> AbstractContextManager[Crew]:
+        """Workers for `work`, released at the end of the `with` block."""
+
+
+def do_job(work: Work, job: Job, tell: Tell) -> None:
+    """Run one party's update and store its memory, then its report."""
+    progress = DiskProgress(job.progress, lambda done, loss: tell(job.party, done, loss), work.save_seconds)
+    began = time.perf_counter()
+    message = codec.load(job.message)
+    memory = codec.load(job.memory) if job.memory is not None else {}
+    party = work.parties[job.party].at_work(progress, work.device)
+    report = work.method.local_update(Round(work.task, job.round, message, job.seed), party, memory)
+    if report.memory:
+        codec.save(job.new_memory, report.memory)
+    report = replace(report, memory={}, round=job.round)
+    size = len(codec.encode(report.payload)) + len(codec.encode(report.card))
+    seconds = time.perf_counter() - began
+    codec.save(job.report, Envelope(report, seconds, progress.cpu_seconds(), size))
+
+
+def try_job(work: Work, job: Job, tell: Tell) -> Outcome:
+    """`do_job`, with an error turned into a failure that names the party."""
+    try:
+        do_job(work, job, tell)
+    except OstrakaError as error:
+        return Outcome(job.party, Failure(job.party, str(error)))
+    except Exception as error:
+        return Outcome(job.party, Failure(job.party, f"{type(error).__name__}: {error}", traceback.format_exc()))
+    return Outcome(job.party)

@@ -1,0 +1,170 @@
+"""One single-threaded process per core. A worker that dies is replaced, and the party it worked for is named."""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any, final
+
+import torch
+import torch.multiprocessing  # registers how tensors in shared memory travel to a worker
+
+from ostraka.engines.base import Crew, Engine, Failure, Job, Outcome, Tell, Work, silent, try_job
+from ostraka.errors import ConfigError
+from ostraka.registry import ENGINES
+
+TELL_SECONDS = 0.2
+"""A worker reports its progress at most this often."""
+
+
+@final
+@ENGINES.add("pool")
+@dataclass(frozen=True)
+class Pool(Engine):
+    """One single-threaded process per core (the default); data lies in shared memory."""
+
+    workers: int | None = None
+    timeout: float = 86400.0
+    """Seconds after which a party is given up."""
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise ConfigError(f"workers is {self.workers}; it must be at least 1")
+
+    @contextmanager
+    def open(self, work: Work) -> Iterator[Crew]:
+        """Start the workers; stop them at the end, even on an error or Ctrl-C."""
+        count = min(self.workers or cores(), max(1, len(work.parties)))
+        work.parties.share_memory()
+        crew = _Workers(work, count, self.timeout)
+        try:
+            yield crew
+        finally:
+            crew.stop()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _context() -> Any:
+    """Fork workers from a clean server process that has torch loaded; plain fork would copy threads' locks."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["ostraka.engines.pool", "ostraka.engines.warm"])
+    return context
+
+
+class _Worker:
+    """One process and the job it has."""
+
+    def __init__(self, work: Work) -> None:
+        context = _context()
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.job: Job | None = None
+        self.since = 0.0
+
+    def give(self, job: Job) -> None:
+        self.job, self.since = job, time.monotonic()
+        self.pipe.send(job)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join(timeout=10)
+        self.pipe.close()
+
+
+@final
+class _Workers(Crew):
+    def __init__(self, work: Work, count: int, timeout: float) -> None:
+        self.work, self.timeout = work, timeout
+        self.workers = [_Worker(work) for _ in range(count)]
+
+    def run(self, jobs: Sequence[Job], tell: Tell = silent) -> Iterator[Outcome]:
+        # The largest parties first: the last ones to finish are then small, and no core idles for long.
+        waiting = deque(sorted(jobs, key=lambda job: -self.work.parties[job.party].ref.size))
+        for worker in self.workers[: len(waiting)]:
+            worker.give(waiting.popleft())
+        while any(worker.job is not None for worker in self.workers):
+            for place, worker in enumerate(self.workers):
+                outcome = self._look_at(worker, tell)
+                if outcome is None:
+                    continue
+                if worker.process.exitcode is not None or not worker.process.is_alive():
+                    worker.kill()
+                    worker = self.workers[place] = _Worker(self.work)
+                worker.job = None
+                if waiting:
+                    worker.give(waiting.popleft())
+                yield outcome
+            busy = [w for w in self.workers if w.job is not None]
+            wait([end for w in busy for end in (w.pipe, w.process.sentinel)], timeout=1.0)
+
+    def _look_at(self, worker: _Worker, tell: Tell) -> Outcome | None:
+        """The outcome of a worker's job if it has ended, one way or another."""
+        if worker.job is None:
+            return None
+        party = worker.job.party
+        with suppress(EOFError, OSError):  # the pipe of a worker that died; its exit code is read below
+            while worker.pipe.poll():
+                news = worker.pipe.recv()
+                if isinstance(news, Outcome):
+                    return news
+                tell(*news)
+        if not worker.process.is_alive():
+            worker.process.join()
+            return Outcome(party, Failure(party, _death(worker.process.exitcode)))
+        if time.monotonic() - worker.since > self.timeout:
+            worker.kill()
+            return Outcome(party, Failure(party, f"it took longer than the limit of {self.timeout:g} seconds"))
+        return None
+
+    def stop(self) -> None:
+        """End all workers; what they saved of half-finished training stays."""
+        for worker in self.workers:
+            worker.kill()
+
+
+def _death(code: int | None) -> str:
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name
+        hint = "; the machine may be out of memory, try fewer workers" if name == "SIGKILL" else ""
+        return f"its worker process was ended by {name}{hint}"
+    return f"its worker process ended with exit code {code}"
+
+
+def _serve(pipe: Connection, work: Work) -> None:
+    """A worker's life: jobs in, outcomes out, until the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    torch.set_num_threads(1)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    last = 0.0
+
+    def tell(party: int, done: float, loss: float | None) -> None:
+        nonlocal last
+        if time.monotonic() - last > TELL_SECONDS:
+            last = time.monotonic()
+            pipe.send((party, done, loss))
+
+    with suppress(EOFError, OSError):
+        while True:
+            pipe.send(try_job(work, pipe.recv(), tell))
+
+
+def _follow_parent() -> None:
+    """Leave when the parent is gone, however it went; a killed run must not keep cores busy."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

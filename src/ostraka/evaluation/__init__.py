@@ -1,0 +1,1 @@
+"""Figures of merit: closed-set accuracy, open-set measures, per party and per domain."""

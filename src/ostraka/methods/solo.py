@@ -1,0 +1,30 @@
+"""Solo: every party uses the model it trained alone; the figures are means over the parties."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from ostraka.core.learner import load_predictor
+from ostraka.core.predictor import Predictor
+from ostraka.core.predictor import Solo as Alone
+from ostraka.core.task import Task
+from ostraka.methods.panel import PanelMethod
+from ostraka.registry import METHODS
+from ostraka.voting.ensemble import Panel
+
+
+@final
+@METHODS.add("solo", "local")
+@dataclass(frozen=True)
+class Solo(PanelMethod):
+    """Each party alone, without any federation: mean accuracy of their own models."""
+
+    talks: ClassVar[bool] = False
+
+    def predictor(self, task: Task, state: Panel) -> Predictor:
+        """Every member by itself."""
+        return Alone(
+            {
+                m.card.name or f"party {m.card.party}": load_predictor(task, self.objective, m.params)
+                for m in state.members
+            }
+        )

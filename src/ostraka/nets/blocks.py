@@ -1,0 +1,28 @@
+"""The convolution block of the small networks: convolution, bias, ReLU and pooling in one step."""
+
+from torch import Tensor, nn
+
+from ostraka.nets import native
+
+
+class ConvBlock(nn.Conv2d):
+    """Stride-1 convolution + ReLU + optional 2x2 max-pool, native where that is faster, torch elsewhere.
+
+    Its tensors are those of `nn.Conv2d`, so files made with either path are interchangeable.
+    """
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, same: bool = False, pool: bool = True) -> None:
+        super().__init__(inputs, outputs, kernel, padding=kernel // 2 if same else 0)
+        self.same, self.pool = same, pool
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, C, H, W] to [B, C', H', W']."""
+        padding = self.kernel_size[0] // 2 if self.same else 0
+        assert self.bias is not None  # nn.Conv2d types it as optional; this block always has one
+        return native.block(x, self.weight, self.bias, padding=padding, relu=True, pool=self.pool)
+
+
+def after(side: int, kernel: int, same: bool, pool: bool = True) -> int:
+    """The side of an image after one block; below 1 where the image is too small."""
+    out = side if same else side - kernel + 1
+    return out // 2 if pool else out

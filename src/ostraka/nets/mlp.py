@@ -1,0 +1,40 @@
+"""A multi-layer perceptron for samples of any shape."""
+
+from collections.abc import Sequence
+from math import prod
+
+from torch import Tensor, nn
+
+from ostraka.core.net import Net
+from ostraka.errors import ConfigError
+from ostraka.registry import NETS
+
+
+@NETS.add("mlp")
+class MLP(Net):
+    """Linear layers with ReLU; `hidden` lists their widths; mixes after the first hidden layer."""
+
+    def __init__(self, shape: tuple[int, ...], classes: int, unknown: bool, hidden: Sequence[int] = (128, 64)) -> None:
+        super().__init__(classes, unknown)
+        if not hidden or min(hidden) < 1:
+            raise ConfigError(f"mlp's hidden widths are {list(hidden)}; give at least one, each 1 or more")
+        widths = [prod(shape), *hidden]
+        self.first = nn.Linear(widths[0], widths[1])
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths[1:], widths[2:], strict=False))
+        self.last = nn.Linear(widths[-1], self.outputs)
+
+    def early(self, x: Tensor) -> Tensor:
+        """Inputs to the first hidden layer."""
+        hidden: Tensor = self.first(x.flatten(1))
+        return hidden.relu()
+
+    def embed_late(self, hidden: Tensor) -> Tensor:
+        """Through the other hidden layers."""
+        for layer in self.layers:
+            hidden = layer(hidden).relu()
+        return hidden
+
+    def head(self, embedding: Tensor) -> Tensor:
+        """The last layer."""
+        logits: Tensor = self.last(embedding)
+        return logits

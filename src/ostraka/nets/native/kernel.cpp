@@ -1,0 +1,395 @@
+// Convolution + bias + optional ReLU + optional 2x2 max-pool for small networks on a CPU core.
+//
+// Tensors are [channel, row, column, image]: the batch is innermost, so that one SIMD vector holds the same pixel of
+// LANES images and no layer is too narrow to fill it. A block of LANES images is copied into a zero-bordered tile
+// (which settles padding, alignment and the last, incomplete block at once), then register-blocked loops run over it.
+// No allocation outlives a call and nothing is shared between calls, so any number of threads may call at once.
+
+#include <cstddef>
+#include <cstdlib>
+
+#include "lanes.h"
+
+using namespace ostraka;
+
+// Mirrored by `Shape` in library.py.
+struct Shape {
+    int32_t batch, in, out;      // images, channels in, channels out
+    int32_t height, width;       // of the input image
+    int32_t kernel, padding;     // square kernel 3 or 5; padding 0..kernel-1 on every side
+    int32_t relu, pool;          // flags
+    int rows() const { return height + 2 * padding - kernel + 1; }  // of the convolution, before pooling
+    int cols() const { return width + 2 * padding - kernel + 1; }
+};
+
+enum Status { OK = 0, UNSUPPORTED = 1, NO_MEMORY = 2 };
+
+namespace {
+
+// ---- memory ---------------------------------------------------------------------------------------------------
+
+template <class T>
+struct Buffer {  // zeroed, aligned for vectors, freed on scope exit
+    T* data;
+    explicit Buffer(size_t count) {
+        const size_t align = 64, bytes = (count * sizeof(T) + align - 1) / align * align;
+        data = static_cast<T*>(aligned_alloc(align, bytes ? bytes : align));
+        if (data) memset(static_cast<void*>(data), 0, bytes);
+    }
+    ~Buffer() { free(data); }
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+};
+
+// LANES images of `height` x `width` inside a border of zeros that is never written after allocation.
+struct Tile {
+    int height, width, border;
+    ptrdiff_t pitch, plane;  // in vectors: from row to row, from channel to channel
+    Buffer<Vec> pixels;
+    Tile(int channels, int height, int width, int border)
+        : height(height), width(width), border(border), pitch(width + 2 * border),
+          plane(pitch * (height + 2 * border)), pixels(size_t(channels) * plane) {}
+    Vec* corner(int channel) const { return pixels.data + channel * plane; }  // of the border
+    Vec* inside(int channel, int row) const { return corner(channel) + (row + border) * pitch + border; }
+};
+
+// Which images of the batch a pass handles: element (channel, row, col) of a batch-innermost tensor is at
+// offset(...) floats.
+struct Images {
+    ptrdiff_t batch, first;
+    int lanes;
+    Images(int batch, int first) : batch(batch), first(first), lanes(batch - first < LANES ? batch - first : LANES) {}
+    ptrdiff_t offset(int channel, int row, int col, int height, int width) const {
+        return ((ptrdiff_t(channel) * height + row) * width + col) * batch + first;
+    }
+};
+
+void copy_in(const float* from, const Images& im, int channels, Tile& tile) {
+    for (int c = 0; c < channels; c++)
+        for (int y = 0; y < tile.height; y++) {
+            const float* row = from + im.offset(c, y, 0, tile.height, tile.width);
+            Vec* to = tile.inside(c, y);
+            for (int x = 0; x < tile.width; x++) to[x] = load<Vec>(row + x * im.batch, im.lanes);
+        }
+}
+
+// ---- correlation: serves the forward pass and, with turned weights, the input gradient -------------------------
+
+// Weights in the order the inner loop reads them: [block of outputs][input][ky][kx][output within the block].
+// For the input gradient inputs and outputs change places and the kernel is turned by 180 degrees.
+struct Weights {
+    int in, taps;
+    Split blocks;
+    Buffer<float> data;
+    Weights(const float* w, const Shape& s, bool turned, int block)
+        : in(turned ? s.out : s.in), taps(s.kernel * s.kernel), blocks(turned ? s.in : s.out, block),
+          data(size_t(s.in) * s.out * taps) {
+        if (!data.data) return;
+        float* to = data.data;
+        for (int b = 0; b < blocks.parts; b++)
+            for (int i = 0; i < in; i++)
+                for (int t = 0; t < taps; t++)
+                    for (int o = blocks.begin(b); o < blocks.begin(b + 1); o++)
+                        *to++ = turned ? w[(ptrdiff_t(i) * s.in + o) * taps + taps - 1 - t]
+                                       : w[(ptrdiff_t(o) * s.in + i) * taps + t];
+    }
+    const float* block(int b) const { return data.data + ptrdiff_t(blocks.begin(b)) * in * taps; }
+};
+
+// Within K-1 columns of a border as wide as that, a column's products with the border (all zero) are left out: on a
+// 14x14 image they are 3 of 10.
+enum Edge { NONE, LEFT, RIGHT };
+
+template <int K>
+constexpr bool inside_image(Edge edge, int column) {
+    return edge == NONE || (edge == LEFT) == (column >= K - 1);
+}
+
+// sums[c][y][x] += correlation of output channel c at NY x NX neighbouring pixels, kernel rows first..last-1.
+// NC * NY * NX sums live in registers; the smaller of weights and pixels is held, the other streamed past it.
+template <int K, Edge EDGE, int NC, int NY, int NX>
+INLINE void correlate(const Vec* pixel, const Tile& tile, const float* w, int in, int first, int last,
+                      Vec (&sums)[NC][NY][NX]) {
+    for (int i = 0; i < in; i++)
+        for (int ky = first; ky < last; ky++) {
+            const Vec* row = pixel + i * tile.plane + ky * tile.pitch;
+            const float* wk = w + (ptrdiff_t(i) * K + ky) * K * NC;
+            UNROLL for (int kx = 0; kx < K; kx++) {
+                if constexpr (NC < NY * NX) {
+                    Vec held[NC];
+                    UNROLL for (int c = 0; c < NC; c++) held[c] = all(wk[kx * NC + c]);
+                    UNROLL for (int y = 0; y < NY; y++)
+                        UNROLL for (int x = 0; x < NX; x++) {
+                            if (!inside_image<K>(EDGE, x + kx)) continue;
+                            const Vec p = row[y * tile.pitch + x + kx];
+                            UNROLL for (int c = 0; c < NC; c++) sums[c][y][x] += held[c] * p;
+                        }
+                } else {
+                    Vec held[NY][NX];
+                    UNROLL for (int y = 0; y < NY; y++)
+                        UNROLL for (int x = 0; x < NX; x++) held[y][x] = row[y * tile.pitch + x + kx];
+                    UNROLL for (int c = 0; c < NC; c++) {
+                        const Vec wc = all(wk[kx * NC + c]);
+                        UNROLL for (int y = 0; y < NY; y++)
+                            UNROLL for (int x = 0; x < NX; x++)
+                                if (inside_image<K>(EDGE, x + kx)) sums[c][y][x] += wc * held[y][x];
+                    }
+                }
+            }
+        }
+}
+
+template <int NC, int NY, int NX>
+INLINE void start(Vec (&sums)[NC][NY][NX], const float* bias) {
+    UNROLL for (int c = 0; c < NC; c++)
+        UNROLL for (int y = 0; y < NY; y++)
+            UNROLL for (int x = 0; x < NX; x++) sums[c][y][x] = bias ? all(bias[c]) : Vec{};
+}
+
+// "Not <= 0" instead of "> 0": a NaN stays a NaN, as in torch.
+INLINE Vec relu(Vec v) { return v <= Vec{} ? Vec{} : v; }
+
+#ifndef DNC
+#define DNC 4
+#define DNX 6
+#endif
+constexpr int DENSE_NC = REGISTERS == 32 ? DNC : 3, DENSE_NX = REGISTERS == 32 ? DNX : 4;
+constexpr int POOL_NC = REGISTERS == 32 ? 6 : 3;
+
+// Where a pass writes: a batch-innermost tensor of `rows` x `cols` pixels.
+struct Target {
+    const Images& im;
+    int rows, cols;
+    float* to;
+    int8_t* picks;
+    ptrdiff_t at(int channel, int row, int col) const { return im.offset(channel, row, col, rows, cols); }
+};
+
+// NX neighbouring pixels of row y, NC output channels.
+template <int K, Edge EDGE, int NC, int NX>
+void dense_strip(const Tile& tile, const Weights& w, int block, const float* bias, bool rectify, int y, int x,
+                 const Target& t) {
+    // Kernel rows that lie wholly in the border are skipped.
+    const int above = tile.border - y, below = tile.border + tile.height - y;
+    const int c0 = w.blocks.begin(block);
+    Vec sums[NC][1][NX];
+    start(sums, bias ? bias + c0 : nullptr);
+    correlate<K, EDGE>(tile.corner(0) + y * tile.pitch + x, tile, w.block(block), w.in, above > 0 ? above : 0,
+                 below < K ? below : K, sums);
+    UNROLL for (int c = 0; c < NC; c++)
+        UNROLL for (int i = 0; i < NX; i++)
+            store(t.to + t.at(c0 + c, y, x + i), rectify ? relu(sums[c][0][i]) : sums[c][0][i], t.im.lanes);
+}
+
+// Every pixel of the correlation of a tile.
+template <int K>
+void dense(const Tile& tile, const Weights& w, const float* bias, bool rectify, const Target& t) {
+    const bool edges = tile.border == K - 1 && tile.width >= K - 1;
+    const int margin = edges ? K - 1 : 0;
+    const Split strips(t.cols - 2 * margin, DENSE_NX);
+    for (int y = 0; y < t.rows; y++)
+        for (int b = 0; b < w.blocks.parts; b++)
+            with_constant<DENSE_NC>(w.blocks.size(b), [&](auto nc) {
+                if (edges) dense_strip<K, LEFT, nc(), K - 1>(tile, w, b, bias, rectify, y, 0, t);
+                for (int s = 0; s < strips.parts; s++)
+                    with_constant<DENSE_NX>(strips.size(s), [&](auto nx) {
+                        dense_strip<K, NONE, nc(), nx()>(tile, w, b, bias, rectify, y, margin + strips.begin(s), t);
+                    });
+                if (edges) dense_strip<K, RIGHT, nc(), K - 1>(tile, w, b, bias, rectify, y, t.cols - margin, t);
+            });
+}
+
+// Largest of a 2x2 window and its place 0..3 (the first among equals, and a NaN beats everything: as torch).
+INLINE void largest(const Vec (&window)[2][2], Vec& best, Mask& place) {
+    best = window[0][0];
+    place = Mask{};
+    UNROLL for (int k = 1; k < 4; k++) {
+        const Vec v = window[k / 2][k % 2];
+        const Mask better = (v > best) | (v != v);
+        best = better ? v : best;
+        place = better ? all(k) : place;
+    }
+}
+
+// Correlation, ReLU and max-pool in one pass: the unpooled image is never written. `picks` keeps for the backward
+// pass which pixel of each window won, or -1 where the ReLU let nothing through.
+template <int K, int NC>
+void pooled_window(const Tile& tile, const Weights& w, int block, const float* bias, bool rectify, int y, int x,
+                   const Target& t) {
+    const int c0 = w.blocks.begin(block);
+    Vec sums[NC][2][2];
+    start(sums, bias ? bias + c0 : nullptr);
+    correlate<K, NONE>(tile.corner(0) + 2 * y * tile.pitch + 2 * x, tile, w.block(block), w.in, 0, K, sums);
+    UNROLL for (int c = 0; c < NC; c++) {
+        Vec best;
+        Mask place;
+        largest(sums[c], best, place);
+        if (rectify) {
+            place = best <= Vec{} ? all(-1) : place;
+            best = relu(best);
+        }
+        store(t.to + t.at(c0 + c, y, x), best, t.im.lanes);
+        if (t.picks) store(t.picks + t.at(c0 + c, y, x), __builtin_convertvector(place, Bytes), t.im.lanes);
+    }
+}
+
+template <int K>
+void pooled(const Tile& tile, const Weights& w, const float* bias, bool rectify, const Target& t) {
+    for (int y = 0; y < t.rows; y++)
+        for (int b = 0; b < w.blocks.parts; b++)
+            with_constant<POOL_NC>(w.blocks.size(b), [&](auto nc) {
+                for (int x = 0; x < t.cols; x++) pooled_window<K, nc()>(tile, w, b, bias, rectify, y, x, t);
+            });
+}
+
+// ---- gradients ------------------------------------------------------------------------------------------------
+
+// Gradient of the convolution's own output, before ReLU and pooling, into `tile`; adds each channel's total to `bias`.
+void copy_back(const Shape& s, const float* grad, const float* y, const int8_t* picks, const Images& im, Tile& tile,
+               Vec* bias) {
+    const int rows = s.pool ? s.rows() / 2 : s.rows(), cols = s.pool ? s.cols() / 2 : s.cols();
+    for (int c = 0; c < s.out; c++) {
+        Vec total = bias[c];
+        for (int r = 0; r < rows; r++)
+            for (int x = 0; x < cols; x++) {
+                const ptrdiff_t at = im.offset(c, r, x, rows, cols);
+                Vec g = load<Vec>(grad + at, im.lanes);
+                if (s.pool) {
+                    const Mask place = __builtin_convertvector(load<Bytes>(picks + at, im.lanes), Mask);
+                    Vec* top = tile.inside(c, 2 * r) + 2 * x;
+                    UNROLL for (int k = 0; k < 4; k++) top[k / 2 * tile.pitch + k % 2] = place == all(k) ? g : Vec{};
+                    g = place < Mask{} ? Vec{} : g;
+                } else {
+                    if (s.relu) g = load<Vec>(y + at, im.lanes) <= Vec{} ? Vec{} : g;
+                    tile.inside(c, r)[x] = g;
+                }
+                total += g;
+            }
+        bias[c] = total;
+    }
+}
+
+// One kernel row of the weight gradient: sums[c][kx] += sum over pixels of grad[c] * image shifted by kx.
+template <int K, int NC>
+INLINE void taps(const Vec* grad, const Tile& g, const Vec* image, const Tile& im, int rows, int cols, Vec* sums,
+                 ptrdiff_t stride) {
+    Vec acc[NC][K];
+    UNROLL for (int c = 0; c < NC; c++)
+        UNROLL for (int k = 0; k < K; k++) acc[c][k] = sums[c * stride + k];
+    for (int y = 0; y < rows; y++)
+        for (int x = 0; x < cols; x++) {
+            Vec p[K];
+            UNROLL for (int k = 0; k < K; k++) p[k] = image[y * im.pitch + x + k];
+            UNROLL for (int c = 0; c < NC; c++) {
+                const Vec d = grad[c * g.plane + y * g.pitch + x];
+                UNROLL for (int k = 0; k < K; k++) acc[c][k] += d * p[k];
+            }
+        }
+    UNROLL for (int c = 0; c < NC; c++)
+        UNROLL for (int k = 0; k < K; k++) sums[c * stride + k] = acc[c][k];
+}
+
+// Adds LANES images to `sums`, [out][in][ky][kx] vectors of per-lane totals. Rows go in bands that stay in the
+// first-level cache while every kernel row passes over them.
+template <int K>
+void weight_gradient(const Shape& s, const Tile& grad, const Tile& image, Vec* sums) {
+    constexpr int NC = REGISTERS == 32 ? (K == 5 ? 4 : 6) : (K == 5 ? 2 : 3);
+    const Split blocks(s.out, NC), bands(s.rows(), s.cols() < 64 ? 64 / s.cols() : 1);
+    const ptrdiff_t stride = ptrdiff_t(s.in) * K * K;
+    for (int b = 0; b < blocks.parts; b++)
+        for (int i = 0; i < s.in; i++)
+            with_constant<NC>(blocks.size(b), [&](auto nc) {
+                const int c0 = blocks.begin(b);
+                for (int band = 0; band < bands.parts; band++)
+                    for (int ky = 0; ky < K; ky++)
+                        taps<K, nc()>(grad.inside(c0, bands.begin(band)), grad,
+                                    image.corner(i) + (bands.begin(band) + ky) * image.pitch, image, bands.size(band),
+                                    s.cols(), sums + c0 * stride + (ptrdiff_t(i) * K + ky) * K, stride);
+            });
+}
+
+// ---- whole batches --------------------------------------------------------------------------------------------
+
+template <int K>
+Status forward(const Shape& s, const float* x, const float* w, const float* bias, float* y, int8_t* picks) {
+    Tile tile(s.in, s.height, s.width, s.padding);
+    const Weights weights(w, s, false, s.pool ? POOL_NC : DENSE_NC);
+    if (!tile.pixels.data || !weights.data.data) return NO_MEMORY;
+    for (int first = 0; first < s.batch; first += LANES) {
+        const Images im(s.batch, first);
+        copy_in(x, im, s.in, tile);
+        if (s.pool) pooled<K>(tile, weights, bias, s.relu, {im, s.rows() / 2, s.cols() / 2, y, picks});
+        else dense<K>(tile, weights, bias, s.relu, {im, s.rows(), s.cols(), y, nullptr});
+    }
+    return OK;
+}
+
+void totals(const Buffer<Vec>& sums, ptrdiff_t count, float* to) {
+    if (!to) return;
+    for (ptrdiff_t i = 0; i < count; i++) to[i] = sum(sums.data[i]);
+}
+
+template <int K>
+Status backward(const Shape& s, const float* x, const float* w, const float* y, const int8_t* picks,
+                const float* grad, float* grad_x, float* grad_w, float* grad_bias) {
+    const ptrdiff_t count = ptrdiff_t(s.out) * s.in * K * K;
+    Tile g(s.out, s.rows(), s.cols(), K - 1 - s.padding);
+    Tile image(grad_w ? s.in : 0, s.height, s.width, s.padding);
+    const Weights turned(w, s, true, DENSE_NC);
+    Buffer<Vec> sums(grad_w ? count : 0), bias(s.out);
+    if (!g.pixels.data || !image.pixels.data || !turned.data.data || !sums.data || !bias.data) return NO_MEMORY;
+    for (int first = 0; first < s.batch; first += LANES) {
+        const Images im(s.batch, first);
+        copy_back(s, grad, y, picks, im, g, bias.data);
+        if (grad_x) dense<K>(g, turned, nullptr, false, {im, s.height, s.width, grad_x, nullptr});
+        if (grad_w) {
+            copy_in(x, im, s.in, image);
+            weight_gradient<K>(s, g, image, sums.data);
+        }
+    }
+    totals(sums, count, grad_w);
+    totals(bias, s.out, grad_bias);
+    return OK;
+}
+
+}  // namespace
+
+// ---- interface ------------------------------------------------------------------------------------------------
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+// Raised whenever a signature or Shape changes; the loader refuses another number.
+int ostraka_interface() { return 1; }
+
+// Highest level this CPU (and its operating system) can run: 2, 3 (AVX2 + FMA) or 4 (AVX-512).
+int ostraka_cpu_level() {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    const bool three = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const bool four = three && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+    return four ? 4 : three ? 3 : 2;
+#else
+    return 2;
+#endif
+}
+
+// y and picks are [out, rows, cols, batch] (pooled size where s->pool); picks is only used with pooling and may be
+// null when no gradient will be asked for. bias may be null.
+int ostraka_forward(const Shape* s, const float* x, const float* w, const float* bias, float* y, int8_t* picks) {
+    if (s->kernel == 3) return forward<3>(*s, x, w, bias, y, picks);
+    if (s->kernel == 5) return forward<5>(*s, x, w, bias, y, picks);
+    return UNSUPPORTED;
+}
+
+// Only the gradients whose pointer is not null are computed. y is needed for ReLU without pooling, picks for pooling,
+// x for grad_w.
+int ostraka_backward(const Shape* s, const float* x, const float* w, const float* y, const int8_t* picks,
+                     const float* grad, float* grad_x, float* grad_w, float* grad_bias) {
+    if (s->kernel == 3) return backward<3>(*s, x, w, y, picks, grad, grad_x, grad_w, grad_bias);
+    if (s->kernel == 5) return backward<5>(*s, x, w, y, picks, grad, grad_x, grad_w, grad_bias);
+    return UNSUPPORTED;
+}
+}
+#pragma GCC visibility pop

@@ -1,0 +1,131 @@
+"""Finds and loads the compiled kernel that suits this processor.
+
+`setup.py` builds the same C++ source once per instruction-set level. The baseline build runs everywhere and is asked
+what the processor can do before a higher level is opened, so an illegal instruction cannot happen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+from ostraka.errors import ConfigError, choices
+
+INTERFACE = 1
+"""Must equal `ostraka_interface()` of the library; a stale build is refused rather than misused."""
+
+SWITCH = "OSTRAKA_NATIVE"
+"""Environment variable: `0` turns the kernel off, a name of `LEVELS` asks for that build (for tests and timing)."""
+
+LEVELS = {"v4": "native x86-64-v4 (AVX-512)", "v3": "native x86-64-v3 (AVX2)", "base": "native baseline"}
+"""Builds, best first. Only x86-64 has more than the baseline."""
+
+_override: ContextVar[str | None] = ContextVar("ostraka_native", default=None)
+
+
+class Shape(ctypes.Structure):
+    """One block's sizes, as the C++ side declares them."""
+
+    _fields_ = [
+        (name, ctypes.c_int32)
+        for name in ("batch", "inputs", "outputs", "height", "width", "kernel", "padding", "relu", "pool")
+    ]
+
+
+@contextmanager
+def disabled() -> Iterator[None]:
+    """Within this context (and thread) every block runs in torch."""
+    with choose("0"):
+        yield
+
+
+@contextmanager
+def choose(switch: str) -> Iterator[None]:
+    """Within this context, act as if the environment variable `OSTRAKA_NATIVE` had this value."""
+    token = _override.set(switch)
+    try:
+        yield
+    finally:
+        _override.reset(token)
+
+
+def current() -> ctypes.CDLL | None:
+    """The library to use now, or None."""
+    return _resolve(_switch())[0]
+
+
+def available() -> bool:
+    """Whether convolution blocks run natively now."""
+    return current() is not None
+
+
+def describe() -> str:
+    """The build in use, or why there is none."""
+    return _resolve(_switch())[1]
+
+
+def built() -> tuple[str, ...]:
+    """Levels that were built and that this processor can run, best first."""
+    base = _open("base")
+    if base is None:
+        return ()
+    able: int = base.ostraka_cpu_level()
+    return tuple(level for level in LEVELS if (level == "base" or int(level[1:]) <= able) and _find(level) is not None)
+
+
+def _switch() -> str:
+    override = _override.get()
+    return os.environ.get(SWITCH, "") if override is None else override
+
+
+@cache
+def _resolve(switch: str) -> tuple[ctypes.CDLL | None, str]:
+    if switch == "0":
+        return None, f"switched off by {SWITCH}=0"
+    levels = built()
+    if switch not in ("", "1", *levels):
+        raise ConfigError(f"{SWITCH}={switch} is not possible here; allowed: 0, 1, {choices(levels)}")
+    for level in [switch] if switch in levels else levels:
+        library = _open(level)
+        if library is not None:
+            return library, _title(level)
+    if _find("base") is not None:
+        return None, "built for another system or version of ostraka; install again"
+    return None, "not built (no compiler at install)"
+
+
+def _title(level: str) -> str:
+    return LEVELS[level] if level != "base" else f"{LEVELS[level]} ({platform.machine() or 'unknown machine'})"
+
+
+def _find(level: str) -> Path | None:
+    folder = Path(__file__).parent
+    for suffix in EXTENSION_SUFFIXES:
+        path = folder / f"_kernel_{level}{suffix}"
+        if path.is_file():
+            return path
+    return None
+
+
+@cache
+def _open(level: str) -> ctypes.CDLL | None:
+    path = _find(level)
+    if path is None:
+        return None
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError:  # built for another system, e.g. a tree shared between machines
+        return None
+    if library.ostraka_interface() != INTERFACE:
+        return None
+    pointer = ctypes.c_void_p
+    library.ostraka_forward.argtypes = [ctypes.POINTER(Shape), *[pointer] * 5]
+    library.ostraka_backward.argtypes = [ctypes.POINTER(Shape), *[pointer] * 8]
+    return library

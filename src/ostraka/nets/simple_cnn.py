@@ -1,0 +1,56 @@
+"""FedOV's "simple CNN" (Diao, Li & He, ICLR 2023): two 5x5 convolutions and three linear layers."""
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+from ostraka.core.net import Net
+from ostraka.errors import ConfigError
+from ostraka.nets.blocks import ConvBlock, after
+from ostraka.registry import NETS
+
+
+@NETS.add("simple-cnn", "simple_cnn", "simplecnn")
+class SimpleCNN(Net):
+    """Simple CNN of FedOV: conv 5x5 (6), pool, conv 5x5 (16), pool, fc 120, fc 84, outputs; mixes after fc 120."""
+
+    def __init__(
+        self, shape: tuple[int, ...], classes: int, unknown: bool, padding: Literal["valid", "same"] = "valid"
+    ) -> None:
+        super().__init__(classes, unknown)
+        if padding not in ("valid", "same"):
+            raise ConfigError(f"simple-cnn's padding is {padding!r}; allowed: valid, same")
+        channels, same = image_channels("simple-cnn", shape), padding == "same"
+        sides = [after(after(side, 5, same), 5, same) for side in shape[1:]]
+        if min(sides) < 1:
+            raise ConfigError(
+                f"simple-cnn with padding {padding!r} cannot take images of {shape[1]}x{shape[2]}; "
+                "give larger images, --set net.padding=same (8x8 or more), or --net mlp"
+            )
+        self.conv1 = ConvBlock(channels, 6, 5, same)
+        self.conv2 = ConvBlock(6, 16, 5, same)
+        self.fc1 = nn.Linear(16 * sides[0] * sides[1], 120)
+        self.fc2 = nn.Linear(120, 84)
+        self.fc3 = nn.Linear(84, self.outputs)
+
+    def early(self, x: Tensor) -> Tensor:
+        """Inputs to the 120 hidden values."""
+        hidden: Tensor = self.fc1(self.conv2(self.conv1(x)).flatten(1))
+        return hidden.relu()
+
+    def embed_late(self, hidden: Tensor) -> Tensor:
+        """120 hidden values to the 84 that the last layer sees."""
+        embedding: Tensor = self.fc2(hidden)
+        return embedding.relu()
+
+    def head(self, embedding: Tensor) -> Tensor:
+        """The last layer."""
+        logits: Tensor = self.fc3(embedding)
+        return logits
+
+
+def image_channels(net: str, shape: tuple[int, ...]) -> int:
+    """The number of channels of an image shape, or an error that says what the net takes."""
+    if len(shape) != 3:
+        raise ConfigError(f"{net} takes images of channels x height x width; these samples have shape {shape}. Try mlp")
+    return shape[0]

@@ -1,0 +1,26 @@
+"""Cross-entropy: the closed-set objective of every averaging baseline."""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ostraka.core.net import Net
+from ostraka.core.objective import Batch, Objective
+from ostraka.core.settings import setting
+from ostraka.registry import OBJECTIVES
+
+
+@final
+@OBJECTIVES.add("cross-entropy", "ce", "softmax")
+@dataclass(frozen=True)
+class CrossEntropy(Objective):
+    """Mean cross-entropy of the true class; its unknown score is minus the largest softmax probability."""
+
+    smoothing: float = setting(0.0, "label smoothing")
+
+    def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
+        """Cross-entropy of one batch."""
+        return F.cross_entropy(net(batch.x), batch.y, label_smoothing=self.smoothing)

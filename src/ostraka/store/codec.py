@@ -1,0 +1,155 @@
+"""Values to bytes and back: tensors as safetensors, everything else as JSON in the same file.
+
+A value is made of tensors, text, numbers, truth values, None, lists, tuples, dicts with text keys, and frozen
+dataclasses registered with `core.wire`. Nothing else is written, and reading can create nothing else.
+"""
+
+import json
+import math
+import os
+import struct
+import tempfile
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from ostraka.core.wire import WIRE_TYPES
+from ostraka.errors import StoreError
+
+KEY = "ostraka"
+"""Name of the JSON tree in the file's metadata."""
+
+
+def encode(value: Any) -> bytes:
+    """The bytes of `value`; equal values give equal bytes."""
+    tensors: dict[str, Tensor] = {}
+    tree = _tree(value, "", tensors)
+    return save_tensors(tensors, {KEY: json.dumps(tree, allow_nan=False, separators=(",", ":"))})
+
+
+def decode(data: bytes, origin: str = "the data") -> Any:
+    """The value behind `data`; `origin` names it in errors."""
+    try:
+        (length,) = struct.unpack("<Q", data[:8])
+        tree = json.loads(json.loads(data[8 : 8 + length])["__metadata__"][KEY])
+        tensors = load_tensors(data)
+    except (SafetensorError, ValueError, KeyError, TypeError, struct.error) as error:
+        raise StoreError(
+            f"{origin} is not a file that Ostraka wrote, or it is damaged ({error}); remove it or make it anew"
+        ) from None
+    return _value(tree, tensors, origin)
+
+
+def save(path: Path, value: Any) -> int:
+    """Write `value` to `path` so that a reader sees either the old file or the whole new one; returns its size."""
+    data = encode(value)
+    write_atomically(path, data)
+    return len(data)
+
+
+def load(path: Path) -> Any:
+    """The value in the file `path`."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from None
+    return decode(data, str(path))
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace `path` by `data` in one step; a fault in between leaves the old file whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write plain values as readable JSON, atomically."""
+    write_atomically(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """The plain values in a JSON file."""
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise StoreError(f"{path} is not valid JSON: {error}") from None
+
+
+def _tree(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, Tensor):
+        name = path or "value"
+        tensors[name] = value.detach().cpu().contiguous().clone()  # safetensors refuses tensors that share memory
+        return {"tensor": name}
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            raise StoreError(
+                f"the keys of {path or 'the value'} are {list(value)[:3]}...; only text keys can be stored"
+            )
+        return {"dict": {key: _tree(item, f"{path}/{key}", tensors) for key, item in value.items()}}
+    if isinstance(value, list | tuple):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_tree(item, f"{path}/{i}", tensors) for i, item in enumerate(value)]}
+    if is_dataclass(value) and WIRE_TYPES.get(type(value).__name__) is type(value):
+        items = {f.name: _tree(getattr(value, f.name), f"{path}/{f.name}", tensors) for f in fields(value) if f.init}
+        return {"is": type(value).__name__, "fields": items}
+    raise StoreError(
+        f"{path or 'the value'} is a {type(value).__name__}, which cannot be stored; use tensors, plain values, "
+        "lists, dicts, or a frozen dataclass decorated with ostraka.core.wire.wire"
+    )
+
+
+def _value(tree: Any, tensors: Mapping[str, Tensor], origin: str) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    if "float" in tree:
+        return float(tree["float"])
+    if "tensor" in tree:
+        if tree["tensor"] not in tensors:
+            raise StoreError(f"{origin} lacks the tensor {tree['tensor']!r}; it is damaged")
+        return tensors[tree["tensor"]]
+    if "dict" in tree:
+        return {key: _value(item, tensors, origin) for key, item in tree["dict"].items()}
+    if "list" in tree:
+        return [_value(item, tensors, origin) for item in tree["list"]]
+    if "tuple" in tree:
+        return tuple(_value(item, tensors, origin) for item in tree["tuple"])
+    return _dataclass(tree, tensors, origin)
+
+
+def _dataclass(tree: dict[str, Any], tensors: Mapping[str, Tensor], origin: str) -> Any:
+    cls = WIRE_TYPES.get(str(tree.get("is")))
+    if cls is None:
+        raise StoreError(f"{origin} holds a {tree.get('is')!r}, which this version does not know")
+    try:
+        return cls(**{key: _value(item, tensors, origin) for key, item in tree["fields"].items()})
+    except (TypeError, KeyError) as error:
+        raise StoreError(f"{origin} holds a {tree['is']} of another version: {error}") from None
+
+
+def size_of(tensors: Mapping[str, Tensor]) -> int:
+    """Bytes of the tensors alone."""
+    return sum(t.numel() * t.element_size() for t in tensors.values())
+
+
+__all__ = ["decode", "encode", "load", "read_json", "save", "size_of", "write_atomically", "write_json"]

@@ -1,0 +1,170 @@
+"""Evaluation of predictors whose scores are written down by hand."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from torch import Tensor
+
+from ostraka.core.predictor import Predictor, Scores, Solo
+from ostraka.core.samples import Samples
+from ostraka.errors import DataError
+from ostraka.evaluation.evaluate import evaluate, evaluate_domains, per_party, seen_by_parties
+
+CLASSES = ("ant", "bee", "cat")
+
+
+@dataclass(frozen=True)
+class Written(Predictor):
+    """Answers sample number x with `answers[x]`, and calls it unknown where `unknown[x] > 0`."""
+
+    answers: Sequence[int]
+    unknown: Sequence[float]
+    batches: list[int] = field(default_factory=list)
+    gradients: list[bool] = field(default_factory=list)
+
+    def scores(self, x: Tensor) -> Scores:
+        """Scores looked up by the value of the input."""
+        self.batches.append(len(x))
+        self.gradients.append(torch.is_grad_enabled())
+        index = x[:, 0].long()
+        known = torch.nn.functional.one_hot(torch.tensor(self.answers)[index], len(CLASSES)).float()
+        return Scores(known, torch.tensor(self.unknown)[index], 0.0)
+
+
+def numbered(labels: Sequence[int]) -> Samples:
+    """Samples whose input is their own number."""
+    return Samples(torch.arange(len(labels), dtype=torch.float32).unsqueeze(1), torch.tensor(labels))
+
+
+# 0 ant right, 1 ant right but called unknown, 2 bee right, 3 bee wrong, 4 unknown and called so, 5 unknown called bee
+LABELS = (0, 0, 1, 1, -1, -1)
+GOOD = Written((0, 0, 1, 2, 0, 1), (-4.0, 1.0, -3.0, -2.0, 2.0, -1.0))
+
+
+def test_every_figure_by_hand() -> None:
+    """Known scores -4 -2 -3 (wrong at -2) and 1; unknown 2 and -1.
+
+    AUROC: all four are below 2, three below -1: 7 of 8. OSCR: without the wrong one (-2): 3 + 2 = 5 of 8.
+    FPR95: all four known samples must be accepted, t = 1; of the unknown ones only -1 is: 1 of 2.
+    Open answers right: samples 0, 2, 4: 3 of 6.
+    """
+    result = evaluate(GOOD, numbered(LABELS), CLASSES)
+    assert (result.samples, result.unknown_samples) == (6, 2)
+    assert result.accuracy == 75.0
+    assert result.per_class == {"ant": 100.0, "bee": 50.0, "cat": None}
+    assert result.open is not None
+    assert (result.open.auroc, result.open.oscr) == (87.5, 62.5)
+    assert (result.open.fpr95, result.open.open_accuracy) == (50.0, 50.0)
+
+
+def test_chunks_bound_the_batch_and_change_nothing() -> None:
+    small = Written(GOOD.answers, GOOD.unknown)
+    assert evaluate(small, numbered(LABELS), CLASSES, chunk=4) == evaluate(GOOD, numbered(LABELS), CLASSES)
+    assert small.batches == [4, 2]
+    assert small.gradients == [False, False]
+
+
+def test_a_subset_is_judged_by_its_own_rows() -> None:
+    """Rows 3 and 2 only: one bee wrong, one right."""
+    result = evaluate(GOOD, numbered(LABELS).take(torch.tensor([3, 2])), CLASSES)
+    assert (result.samples, result.accuracy, result.per_class["ant"]) == (2, 50.0, None)
+
+
+def test_without_unknown_samples_there_are_no_open_figures() -> None:
+    assert evaluate(GOOD, numbered(LABELS[:4]), CLASSES).open is None
+
+
+def test_with_only_unknown_samples_undefined_figures_are_none() -> None:
+    result = evaluate(GOOD, numbered(LABELS).take(torch.tensor([4, 5])), CLASSES)
+    assert result.accuracy is None
+    assert result.open is not None
+    assert result.open.as_dict() == {"auroc": None, "fpr95": None, "oscr": None, "open_accuracy": 50.0}
+
+
+def test_as_dict_is_strict_json_and_complete() -> None:
+    result = evaluate(Solo({"a": GOOD}), numbered(LABELS), CLASSES)
+    back = json.loads(json.dumps(result.as_dict(), allow_nan=False))
+    assert back["accuracy"] == 75.0
+    assert back["per_class"]["cat"] is None
+    assert back["open"]["auroc"] == 87.5
+    assert back["per_part"]["a"]["open"]["oscr"] == 62.5
+
+
+def test_models_that_stand_alone_are_judged_each_and_averaged() -> None:
+    """The other model answers ant always and scores everything 0: accuracy 50, AUROC 50, OSCR 2 * 2 / 2 of 8 = 25,
+    FPR95 100, open accuracy 2 of 6. Its mean with the good one (75, 87.5, 62.5, 50, 50) is the headline, which the
+    mean of their probabilities (one voter) would not give.
+    """
+    dull = Written((0,) * 6, (0.0,) * 6)
+    result = evaluate(Solo({"good": GOOD, "dull": dull}), numbered(LABELS), CLASSES)
+    assert result.per_part["good"] == evaluate(GOOD, numbered(LABELS), CLASSES)
+    assert result.per_part["dull"].accuracy == 50.0
+    assert (result.samples, result.unknown_samples) == (6, 2)
+    assert result.accuracy == 62.5
+    assert result.per_class == {"ant": 100.0, "bee": 25.0, "cat": None}
+    assert result.open is not None
+    assert (result.open.auroc, result.open.oscr, result.open.fpr95) == (68.75, 43.75, 75.0)
+    assert result.open.open_accuracy == pytest.approx((50 + 100 / 3) / 2)
+
+
+def test_per_party_weighs_classes_by_the_partys_own_mix() -> None:
+    """Ant 100, bee 50: three ants to one bee give 87.5; cats are not tested, so they carry no weight."""
+    mixes = {"p": torch.tensor([3, 1, 0]), "q": torch.tensor([0, 2, 9]), "r": torch.tensor([0, 0, 5])}
+    assert per_party(GOOD, numbered(LABELS), mixes) == {"p": 87.5, "q": 50.0, "r": None}
+
+
+def test_per_party_uses_a_partys_own_model_when_models_stand_alone() -> None:
+    """On bees the good model has 50, the dull one 0; a party that dropped out has no figure."""
+    alone = Solo({"p": GOOD, "q": Written((0,) * 6, (0.0,) * 6)})
+    bees = torch.tensor([0, 1, 0])
+    assert per_party(alone, numbered(LABELS), dict.fromkeys("pqr", bees)) == {"p": 50.0, "q": 0.0, "r": None}
+    with pytest.raises(DataError, match=r"none of the parties \['0'\] has a model of its own; models: \['p', 'q'\]"):
+        per_party(alone, numbered(LABELS), {"0": bees})
+
+
+def test_counts_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(DataError, match=r"numbers of counts are \[2, 3\]"):
+        per_party(GOOD, numbered(LABELS), {"p": torch.ones(3), "q": torch.ones(2)})
+    with pytest.raises(DataError, match="2 class counts were given for 3 classes"):
+        seen_by_parties(evaluate(GOOD, numbered(LABELS), CLASSES), {"p": torch.ones(2)})
+
+
+def test_domains_count_the_same_whatever_their_size() -> None:
+    """First domain: 75 over four known samples, second: 0 over one; mean 37.5, where pooling would give 60."""
+    second = numbered(LABELS).take(torch.tensor([3]))
+    result = evaluate_domains(GOOD, {"photo": numbered(LABELS), "sketch": second}, CLASSES)
+    assert result.per_domain["photo"].accuracy == 75.0
+    assert result.per_domain["sketch"].accuracy == 0.0
+    assert result.average.accuracy == 37.5
+    assert result.average.per_class == {"ant": 100.0, "bee": 25.0, "cat": None}
+    assert result.average.samples == 7
+    assert result.average.open is not None
+    assert result.average.open.auroc == 87.5  # the one domain that defines it
+    assert json.loads(json.dumps(result.as_dict()))["average"]["accuracy"] == 37.5
+
+
+def test_nan_scores_name_the_model() -> None:
+    broken = Written((0,) * 6, (0.0, float("nan"), 0.0, 0.0, 0.0, 0.0))
+    with pytest.raises(DataError, match="1 of 6 samples are NaN"):
+        evaluate(broken, numbered(LABELS), CLASSES)
+    with pytest.raises(DataError, match="the model of clinic cannot be evaluated"):
+        evaluate(Solo({"clinic": broken}), numbered(LABELS), CLASSES)
+
+
+def test_inputs_that_make_no_sense_are_refused() -> None:
+    samples = numbered(LABELS)
+    with pytest.raises(DataError, match="no samples"):
+        evaluate(GOOD, samples.take(torch.tensor([], dtype=torch.long)), CLASSES)
+    with pytest.raises(DataError, match="scores 3 classes, but 2 are named"):
+        evaluate(GOOD, samples, CLASSES[:2])
+    with pytest.raises(DataError, match="label 1 does not fit 1 known classes"):
+        evaluate(GOOD, samples, CLASSES[:1])
+    with pytest.raises(DataError, match="differ"):
+        evaluate(GOOD, samples, ("ant", "ant", "cat"))
+    with pytest.raises(DataError, match="no party finished"):
+        evaluate(Solo({}), samples, CLASSES)
+    with pytest.raises(DataError, match="no domains"):
+        evaluate_domains(GOOD, {}, CLASSES)

@@ -1,0 +1,363 @@
+"""The native convolution block against torch in double precision, for every build this processor can run.
+
+Most tests use small whole numbers: then every product and sum is exact in float32, so results must be *equal*,
+ties in the pooling windows and zeros at the ReLU occur in plenty, and no tolerance can hide an error.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import sysconfig
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from ostraka.errors import ConfigError
+from ostraka.nets import native
+from ostraka.nets.native import library
+
+LEVELS = library.built()
+needs_native = pytest.mark.skipif(not LEVELS, reason=f"the native kernel is {library.describe()}")
+
+
+@pytest.fixture(params=LEVELS or ["none"])
+def level(request: pytest.FixtureRequest) -> Iterator[str]:
+    with library.choose(request.param):
+        yield request.param
+
+
+def whole(*shape: int, seed: int, span: int = 3) -> Tensor:
+    """Whole numbers -span..span."""
+    return torch.randint(-span, span + 1, shape, generator=torch.Generator().manual_seed(seed)).float()
+
+
+def gradients(run: Any, inputs: list[Tensor], grad: Tensor | None, **flags: Any) -> tuple[Tensor, ...]:
+    """The output and the gradients of all inputs."""
+    leaves = [t.detach().clone(memory_format=torch.preserve_format).requires_grad_() for t in inputs]
+    y = run(*leaves, **flags)
+    grad = torch.ones_like(y) if grad is None else grad.to(y.dtype)
+    return (y.detach(), *torch.autograd.grad(y, leaves, grad))
+
+
+def check_exact(batch: int, inputs: int, outputs: int, kernel: int, size: tuple[int, int], **flags: Any) -> None:
+    tensors = [
+        whole(batch, inputs, *size, seed=1),
+        whole(outputs, inputs, kernel, kernel, seed=2),
+        whole(outputs, seed=3),
+    ]
+    with torch.no_grad():
+        grad = whole(*native.torch_block(*tensors, **flags).shape, seed=4)
+    expected = gradients(native.torch_block, [t.double() for t in tensors], grad, **flags)
+    for name, ours, theirs in zip("yxwb", gradients(native.conv_block, tensors, grad, **flags), expected, strict=True):
+        assert torch.equal(ours.double(), theirs), f"{name} differs: {(ours - theirs).abs().max()}"
+
+
+def test_built_wherever_a_compiler_exists() -> None:
+    """Otherwise a suite could pass quietly on the slow path."""
+    compiler = (sysconfig.get_config_var("CXX") or "c++").split()[0]
+    if shutil.which(compiler) or shutil.which("g++") or shutil.which("clang++"):
+        assert LEVELS, f"{library.describe()}, yet there is a compiler: run `python setup.py build_ext --inplace`"
+
+
+@needs_native
+@pytest.mark.parametrize("batch", [1, 15, 16, 17, 64])
+@pytest.mark.parametrize(("inputs", "outputs"), [(1, 6), (3, 6), (6, 16), (5, 7), (16, 1), (7, 3)])
+def test_equals_torch(level: str, batch: int, inputs: int, outputs: int) -> None:
+    for kernel, same, relu, pool in itertools.product((3, 5), (False, True), (False, True), (False, True)):
+        padding = kernel // 2 if same else 0
+        check_exact(batch, inputs, outputs, kernel, (11, 8), padding=padding, relu=relu, pool=pool)
+
+
+@needs_native
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_equals_torch_for_any_shape(level: str, data: st.DataObject) -> None:
+    draw = data.draw
+    kernel = draw(st.sampled_from((3, 5)))
+    side = st.integers(kernel + 1, 23)
+    check_exact(
+        draw(st.integers(1, 35)),
+        draw(st.integers(1, 9)),
+        draw(st.integers(1, 19)),
+        kernel,
+        (draw(side), draw(side)),
+        padding=draw(st.integers(0, kernel - 1)),
+        relu=draw(st.booleans()),
+        pool=draw(st.booleans()),
+    )
+
+
+@needs_native
+@pytest.mark.parametrize(("kernel", "padding", "side"), [(3, 0, 3), (5, 0, 5), (3, 1, 1), (5, 2, 1), (5, 4, 1)])
+def test_smallest_images(level: str, kernel: int, padding: int, side: int) -> None:
+    check_exact(3, 2, 2, kernel, (side, side), padding=padding, relu=True, pool=False)
+    check_exact(3, 2, 2, kernel, (side + 1, side + 2), padding=padding, relu=True, pool=True)
+
+
+@needs_native
+@pytest.mark.parametrize("pool", [False, True])
+def test_close_to_double_precision(level: str, pool: bool) -> None:
+    """Ordinary real numbers; a margin keeps rounding from choosing another pixel of a window."""
+    generator = torch.Generator().manual_seed(0)
+    x, w, b, grad = (
+        torch.randn(size, generator=generator)
+        for size in [(33, 3, 32, 32), (6, 3, 5, 5), (6,), (33, 6, 14, 14) if pool else (33, 6, 28, 28)]
+    )
+    flags: dict[str, Any] = {"padding": 0, "relu": False, "pool": pool}
+    if pool:
+        z = F.conv2d(x.double(), w.double(), b.double())
+        windows = z.unfold(2, 2, 2).unfold(3, 2, 2).flatten(4).topk(2).values
+        grad = grad * (windows[..., 0] - windows[..., 1] > 1e-4)
+    expected = gradients(native.torch_block, [x.double(), w.double(), b.double()], grad, **flags)
+    for ours, theirs in zip(gradients(native.conv_block, [x, w, b], grad, **flags), expected, strict=True):
+        assert torch.allclose(ours.double(), theirs, rtol=1e-5, atol=float(theirs.abs().max()) * 1e-5)
+
+
+@needs_native
+def test_any_strides(level: str) -> None:
+    wide = whole(17, 9, 26, 12, seed=5)
+    views = [
+        wide[:, ::2, ::2],
+        wide[:, 2:7, 3:16].contiguous(memory_format=torch.channels_last),
+        wide[:, 2:7, 3:16].permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2),
+        wide[:1, 2:7, 3:16].expand(17, -1, -1, -1),
+        wide[:, 2:7, 3:16].flip(3),
+    ]
+    w, b = whole(9, 5, 3, 3, seed=6).permute(0, 1, 3, 2), whole(18, seed=7)[::2]
+    for x in views:
+        y = native.conv_block(x, w, b, padding=1, relu=True, pool=True)
+        assert torch.equal(y, native.torch_block(x, w, b, padding=1, relu=True, pool=True))
+
+
+@needs_native
+def test_result_is_batch_innermost_and_chains_without_copies() -> None:
+    x = whole(17, 3, 14, 14, seed=8)
+    y = native.conv_block(x, whole(4, 3, 3, 3, seed=9), None, padding=0, relu=True, pool=True)
+    assert y.permute(1, 2, 3, 0).is_contiguous()
+    flat = y.flatten(1)
+    assert flat.data_ptr() == y.data_ptr()
+    w, b = whole(5, flat.shape[1], seed=10), whole(5, seed=11)
+    assert torch.equal(native.linear(flat, w, b), F.linear(flat, w, b))
+    assert torch.equal(native.linear(flat, w, None), F.linear(flat, w))
+    assert native.linear(flat, w, b).t().is_contiguous()
+
+
+@needs_native
+@pytest.mark.parametrize("pool", [False, True])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+def test_nan_and_infinity_pass_through_as_in_torch(level: str, bad: float, pool: bool) -> None:
+    x, w, b = whole(17, 2, 9, 9, seed=12), whole(3, 2, 3, 3, seed=13), whole(3, seed=14)
+    for relu, at in itertools.product((False, True), ((0, 0, 0, 0), (16, 1, 4, 5), (3, 1, 8, 8))):
+        x_bad = x.clone()
+        x_bad[at] = bad
+        flags: dict[str, Any] = {"padding": 0, "relu": relu, "pool": pool}
+        ours = gradients(native.conv_block, [x_bad, w, b], None, **flags)
+        theirs = gradients(native.torch_block, [x_bad, w, b], None, **flags)
+        for one, other in zip(ours, theirs, strict=True):
+            assert torch.equal(one.isnan(), other.isnan())
+            assert torch.equal(one.nan_to_num(), other.nan_to_num())
+
+
+@needs_native
+def test_nan_in_the_gradient_spreads_as_in_torch(level: str) -> None:
+    tensors = [whole(3, 2, 9, 9, seed=12), whole(3, 2, 3, 3, seed=13), whole(3, seed=14)]
+    grad = torch.ones(3, 3, 7, 7)
+    grad[1, 2, 3, 3] = float("nan")
+    ours = gradients(native.conv_block, tensors, grad, padding=0, relu=False, pool=False)
+    theirs = gradients(native.torch_block, tensors, grad, padding=0, relu=False, pool=False)
+    for one, other in zip(ours[2:], theirs[2:], strict=True):
+        assert torch.equal(one.isnan(), other.isnan())
+    assert ours[1][1].isnan().sum() == theirs[1][1].isnan().sum() == 2 * 9
+    assert not ours[1][0].isnan().any()
+
+
+@needs_native
+def test_ties_take_the_first_pixel_and_zero_blocks_the_gradient(level: str) -> None:
+    x = torch.ones(1, 1, 4, 4, requires_grad=True)
+    w = torch.zeros(1, 1, 3, 3)
+    w[0, 0, 1, 1] = 1.0
+    native.conv_block(x, w, torch.zeros(1), padding=0, relu=True, pool=True).sum().backward()
+    assert x.grad is not None
+    assert x.grad.nonzero().tolist() == [[0, 0, 1, 1]]
+    x.grad = None
+    native.conv_block(x, w, torch.full((1,), -1.0), padding=0, relu=True, pool=True).sum().backward()
+    assert x.grad is not None
+    assert not x.grad.any()
+
+
+class Spy:
+    """Stands for the library and notes which gradients were asked for."""
+
+    def __init__(self, real: Any) -> None:
+        self.ostraka_forward = real.ostraka_forward
+        self.real, self.asked = real, list[str]()
+
+    def ostraka_backward(self, *arguments: Any) -> int:
+        self.asked.append("".join(n for n, a in zip("xwb", arguments[-3:], strict=True) if a is not None))
+        return int(self.real.ostraka_backward(*arguments))
+
+
+@needs_native
+def test_only_requested_gradients_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    spy = Spy(library.current())
+    monkeypatch.setattr("ostraka.nets.native.op.current", lambda: spy)
+    x, w, b = (t.requires_grad_() for t in (whole(3, 2, 6, 6, seed=1), whole(2, 2, 3, 3, seed=2), whole(2, seed=3)))
+
+    def loss(image: Tensor = x) -> Tensor:
+        return native.conv_block(image, w, b, padding=0, relu=True, pool=True).sum()
+
+    torch.autograd.grad(loss(), x)
+    torch.autograd.grad(loss(), [w, b])
+    torch.autograd.grad(loss(x * 2), w)
+    loss(x.detach()).backward()
+    loss().backward()
+    w.requires_grad_(False), b.requires_grad_(False)
+    loss().backward()
+    assert spy.asked == ["x", "wb", "w", "wb", "xwb", "x"]
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.head = nn.Conv2d(1, 6, 5), nn.Conv2d(6, 8, 3, padding=1), nn.Linear(72, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = native.block(x, self.first.weight, self.first.bias, padding=0, relu=True, pool=True)
+        x = native.block(x, self.second.weight, self.second.bias, padding=1, relu=True, pool=True)
+        return native.linear(x.flatten(1), self.head.weight, self.head.bias)
+
+
+def train() -> list[Tensor]:
+    torch.manual_seed(0)
+    net, x = Small(), torch.randn(50, 20, 1, 16, 16)
+    labels = torch.randint(0, 4, (50, 20))
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.5)
+    for images, classes in zip(x, labels, strict=True):
+        optimiser.zero_grad()
+        F.cross_entropy(net(images), classes).backward()
+        optimiser.step()
+    return [p.detach() for p in net.parameters()]
+
+
+@needs_native
+def test_training_gives_the_same_weights_as_torch(level: str) -> None:
+    ours = train()
+    with native.disabled():
+        theirs = train()
+    assert any(not torch.equal(one, other) for one, other in zip(ours, theirs, strict=True)), "same path ran twice"
+    for one, other in zip(ours, theirs, strict=True):
+        assert torch.allclose(one, other, atol=1e-4)
+
+
+@needs_native
+def test_same_bits_on_repeat_and_from_two_threads() -> None:
+    generator = torch.Generator().manual_seed(1)
+    tensors = [torch.randn(s, generator=generator) for s in [(37, 3, 20, 20), (6, 3, 5, 5), (6,)]]
+    flags: dict[str, Any] = {"padding": 0, "relu": True, "pool": True}
+    expected = gradients(native.conv_block, tensors, None, **flags)
+    results: list[tuple[Tensor, ...]] = []
+
+    def work() -> None:
+        results.extend(gradients(native.conv_block, tensors, None, **flags) for _ in range(20))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(results) == 40
+    assert all(torch.equal(a, b) for result in results for a, b in zip(result, expected, strict=True))
+
+
+@needs_native
+def test_batch_size_does_not_change_an_image() -> None:
+    """Each image has its own lane, so its result does not depend on who shares the batch."""
+    x, w, b = torch.randn(33, 3, 12, 12), torch.randn(6, 3, 5, 5), torch.randn(6)
+    whole_batch = native.conv_block(x, w, b, padding=2, relu=True, pool=True)
+    for i in (0, 16, 32):
+        assert torch.equal(whole_batch[i : i + 1], native.conv_block(x[i : i + 1], w, b, padding=2, relu=True, pool=True))
+
+
+def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w = torch.zeros(1, 1, 8, 8), torch.zeros(1, 1, 3, 3)
+    monkeypatch.setenv(library.SWITCH, "0")
+    assert not native.available()
+    assert native.describe() == "switched off by OSTRAKA_NATIVE=0"
+    monkeypatch.delenv(library.SWITCH)
+    with native.disabled():
+        assert not native.available()
+        assert not native.usable(x, w)
+        with pytest.raises(RuntimeError, match="switched off"):
+            native.conv_block(x, w, None, padding=0, relu=True, pool=True)
+    assert native.available() == bool(LEVELS)
+    assert native.usable(x, w) == bool(LEVELS)
+    with library.choose("v9"), pytest.raises(ConfigError, match="OSTRAKA_NATIVE=v9 .* allowed: 0, 1"):
+        native.available()
+
+
+@needs_native
+def test_a_graph_outlives_the_switch() -> None:
+    x = whole(2, 1, 8, 8, seed=1).requires_grad_()
+    y = native.conv_block(x, whole(1, 1, 3, 3, seed=2), None, padding=0, relu=True, pool=True)
+    with native.disabled():
+        y.sum().backward()
+    assert x.grad is not None
+
+
+@needs_native
+def test_usable_refuses_what_the_kernel_cannot_take() -> None:
+    x, w = torch.zeros(1, 1, 8, 8), torch.zeros(1, 1, 3, 3)
+    assert native.usable(x, nn.Parameter(w))
+    refused = [
+        (x.double(), w.double()),
+        (x, w.half()),
+        (x.to("meta"), w.to("meta")),
+        (x, torch.zeros(1, 1, 7, 7)),
+        (x, torch.zeros(1, 1, 3, 5)),
+        (x[0], w),
+    ]
+    assert not any(native.usable(*pair) for pair in refused)
+    seen: list[bool] = []
+    torch.vmap(lambda image: seen.append(native.usable(image[None], w)) or image)(x)
+    with torch.autocast("cpu"):
+        seen.append(native.usable(x, w))
+    with torch._subclasses.FakeTensorMode() as mode:
+        seen.append(native.usable(mode.from_tensor(x), mode.from_tensor(w)))
+    assert seen == [False, False, False]
+
+
+def test_block_runs_everywhere() -> None:
+    flags: dict[str, Any] = {"padding": 1, "relu": True, "pool": True}
+    for device, dtype in (("cpu", torch.float64), ("meta", torch.float32), ("cpu", torch.float32)):
+        x, w = torch.zeros(2, 3, 8, 8, device=device, dtype=dtype), torch.zeros(4, 3, 3, 3, device=device, dtype=dtype)
+        assert native.block(x, w, None, **flags).shape == (2, 4, 4, 4)
+
+
+@needs_native
+@pytest.mark.parametrize(
+    ("x", "w", "b", "padding", "message"),
+    [
+        ((2, 3, 8, 8), (4, 2, 3, 3), (4,), 0, "does not fit"),
+        ((2, 3, 8, 8), (4, 3, 7, 7), (4,), 0, "not supported"),
+        ((2, 3, 8, 8), (4, 3, 3, 3), (3,), 0, "bias"),
+        ((2, 3, 8, 8), (4, 3, 3, 3), (4,), 3, "padding"),
+        ((2, 3, 3, 8), (4, 3, 3, 3), (4,), 0, "too small"),
+        ((0, 3, 8, 8), (4, 3, 3, 3), (4,), 0, None),
+    ],
+)
+def test_mistakes_are_named(
+    x: tuple[int, ...], w: tuple[int, ...], b: tuple[int, ...], padding: int, message: str | None
+) -> None:
+    if message is None:
+        assert native.conv_block(torch.zeros(x), torch.zeros(w), torch.zeros(b), padding=0, relu=True, pool=True).numel() == 0
+        return
+    with pytest.raises(ValueError, match=message):
+        native.conv_block(torch.zeros(x), torch.zeros(w), torch.zeros(b), padding=padding, relu=True, pool=True)

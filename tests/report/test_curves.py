@@ -1,0 +1,46 @@
+"""Curves of accuracy over rounds."""
+
+from pathlib import Path
+
+import pytest
+
+from ostraka.errors import ConfigError, DataError
+from ostraka.report.curves import Curve, accuracy_curve, mean_and_std
+
+
+def test_mean_and_sample_deviation_by_hand() -> None:
+    """Round 1: 10 and 14, mean 12, deviation sqrt(8); round 2: 20 twice."""
+    mean, std = mean_and_std(Curve("a", [1, 2], [[10, 20], [14, 20]]))
+    assert mean.tolist() == [12, 20]
+    assert std is not None
+    assert std.tolist() == pytest.approx([8**0.5, 0])
+
+
+def test_one_seed_has_no_band(tmp_path: Path) -> None:
+    assert mean_and_std(Curve("a", [1, 2], [[10, 20]]))[1] is None
+    one, two = tmp_path / "one.svg", tmp_path / "two.svg"
+    accuracy_curve([Curve("a", [1, 2], [[10, 20]])], one)
+    accuracy_curve([Curve("a", [1, 2], [[10, 20], [14, 22]])], two)
+    assert "PolyCollection" not in one.read_text()
+    assert "PolyCollection" in two.read_text()
+
+
+def test_drawing_names_its_curves(tmp_path: Path) -> None:
+    path = tmp_path / "curve.svg"
+    accuracy_curve([Curve("fedavg", [1, 5], [[10, 20]]), Curve("fedprox", [1, 5], [[12, 25]])], path, "Ten parties")
+    text = path.read_text()
+    for expected in ("fedavg", "fedprox", "Ten parties", "accuracy (%)", "round"):
+        assert expected in text
+    accuracy_curve([Curve("fedavg", [1], [[10]])], tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"curve 'a' has 2 rounds but seeds with \[1, 2\] values"):
+        mean_and_std(Curve("a", [1, 2], [[10, 20], [10]]))
+    with pytest.raises(DataError, match="seeds with no values"):
+        mean_and_std(Curve("a", [1], []))
+    with pytest.raises(DataError, match="nothing to draw"):
+        accuracy_curve([], tmp_path / "x.svg")
+    with pytest.raises(ConfigError, match=r"'x\.jpg'"):
+        accuracy_curve([Curve("a", [1], [[1]])], tmp_path / "x.jpg")
