@@ -83,6 +83,9 @@ class Registry(Generic[T]):
     def name_of(self, item: T) -> str:
         """The name under which `item` is registered."""
         self._load()
+        for name, own in self._items.items():  # what is loaded first: a broken plug-in must not hide it
+            if own is item:
+                return name
         for name in self.names():
             if self.get(name) is item:
                 return name

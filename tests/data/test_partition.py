@@ -62,8 +62,8 @@ def test_labels_names_the_class_that_is_too_small():
 def test_dirichlet_balance_by_hand():
     """Two classes of 10, two parties, a fair size of 10.
 
-    Class 0, p = (1.0, 0.0): party 0 gets 10 and is full. Class 1, p = (0.7, 0.3): party 0's share becomes 0, party 1's is
-    renormalised to 1, so it gets all 10. Without balance the cut is at floor(0.7 * 10) = 7.
+    Class 0, p = (1.0, 0.0): party 0 gets 10 and is full. Class 1, p = (0.7, 0.3): party 0's share becomes 0, party 1's
+    is renormalised to 1, so it gets all 10. Without balance the cut is at floor(0.7 * 10) = 7.
     """
     counts, draws = np.array([10, 10]), ([1.0, 0.0], [0.7, 0.3])
     balanced = Dirichlet(0.5).draw(counts, 2, FixedDraws(*draws))
@@ -86,7 +86,9 @@ def test_dirichlet_cuts_by_cumulative_shares():
 
 def test_dirichlet_gives_up_after_bounded_draws():
     labels = np.repeat(np.arange(2), 50)
-    with pytest.raises(PartitionError, match=r"not possible in 1000 draws: min_size is 10, the best draw left party \d+"):
+    with pytest.raises(
+        PartitionError, match=r"not possible in 1000 draws: min_size is 10, the best draw left party \d+"
+    ):
         table("dirichlet:0.001,balance=false", 10, labels, 2)
     with pytest.raises(PartitionError, match=r"11 parties of at least 10 samples need 110, there are 100"):
         table("dirichlet:0.5", 11, labels, 2)
@@ -126,6 +128,8 @@ def test_floored_sizes_by_hand():
     """
     assert floored_sizes(np.array([0.01, 0.09, 0.9]), 100, 10).tolist() == [10, 10, 80]
     assert floored_sizes(np.array([0.5, 0.5, 0.0]), 11, 1).tolist() == [5, 5, 1]
+    # 2.6, 2.6 and 4.8 of 10: the two samples that rounding down leaves go to the remainders .8 and the first .6.
+    assert floored_sizes(np.array([0.26, 0.26, 0.48]), 10, 1).tolist() == [3, 2, 5]
     assert floored_sizes(np.array([1.0, 0.0, 0.0]), 30, 10).tolist() == [10, 10, 10]
 
 
@@ -272,4 +276,4 @@ def test_every_rule_is_described():
     described = describe()
     assert len(described) == len(PARTITIONS.names())
     assert all(usage and summary.endswith(".") for usage, summary in described)
-    assert ("labels:K[,first=cycle]") in dict(described)
+    assert "labels:K[,first=cycle]" in dict(described)

@@ -13,7 +13,7 @@ CASES = settings(max_examples=60, deadline=None, derandomize=True)
 
 @st.composite
 def problems(draw, least=12):
-    """(labels of the full set, the rows to divide, classes, parties, seed); labels outside the rows are unknown (-1)."""
+    """(labels of the full set, the rows to divide, classes, parties, seed); labels outside the rows are -1."""
     classes = draw(st.integers(2, 7))
     counts = draw(st.lists(st.integers(least, 60), min_size=classes, max_size=classes))
     spare = draw(st.integers(0, 20))
@@ -129,7 +129,9 @@ def test_by(problem, values):
 
 
 @CASES
-@given(problems(), st.sampled_from(["labels:1", "dirichlet:1,min_size=1", "party-dirichlet:0.5", "iid", "iid-quantity:1"]))
+@given(
+    problems(), st.sampled_from(["labels:1", "dirichlet:1,min_size=1", "party-dirichlet:0.5", "iid", "iid-quantity:1"])
+)
 def test_another_seed_is_another_draw(problem, spec):
     labels, rows, classes, _, seed = problem
     parties = classes

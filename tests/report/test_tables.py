@@ -106,7 +106,7 @@ def test_comparison_by_hand() -> None:
     (table,) = comparison(cells)
     assert table.title == "Accuracy (%)"
     assert table.columns[:2] == ("method", "fashion / classes:2")
-    assert table.columns[2:] == ("median time", "median CPU time", "median up", "median down")
+    assert table.columns[2:] == ("time", "CPU time", "up", "down")
     fedov, solo = table.rows
     assert isinstance(fedov[1], Mean)
     assert (fedov[1].mean, fedov[1].n, fedov[1].best) == (73.0, 3, True)
@@ -119,6 +119,12 @@ def test_comparison_by_hand() -> None:
         Number(500, "500 B"),
     )
     assert "| fedov | **73.00 ± 3.61** | 10.0 s |" in table.markdown()
+
+
+def test_a_note_says_when_members_were_reused() -> None:
+    cells = [cell("fedov", 0, 70.0), {**cell("solo", 0, 40.0), "reused": 10}]
+    assert any("another cell" in note for note in comparison(cells)[0].notes)
+    assert not any("another cell" in note for note in comparison(cells[:1])[0].notes)
 
 
 def test_ties_are_all_best_and_unrounded_means_decide() -> None:
@@ -147,7 +153,7 @@ def test_failed_and_missing_cells() -> None:
     a, b = table.rows
     assert a[1] == Mean(60.0, None, 1, best=True, mark=" [1]")
     assert b[1:] == ("failed [2]", MISSING, MISSING, MISSING, MISSING, MISSING)
-    assert table.notes == (
+    assert table.notes[:2] == (
         "[1] a on fashion / classes:2 failed: seed 1: party 3: out of memory",
         "[2] b on fashion / classes:2 failed: seed 0: no public data",
     )

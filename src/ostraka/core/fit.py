@@ -66,6 +66,10 @@ class Fitted:
     steps: int
     losses: tuple[float, ...]
 
+    def figures(self) -> dict[str, float]:
+        """The last loss under "loss", for a card; nothing if there was no step to make."""
+        return {"loss": self.losses[-1]} if self.losses else {}
+
 
 def fit(
     net: Net,

@@ -24,6 +24,9 @@ def average(weighted: Iterable[tuple[Params, float]]) -> Params:
         total += weight
         for name, tensor in params.items():
             kinds.setdefault(name, tensor.dtype)
+            if name in sums and sums[name].shape != tensor.shape:
+                shapes = f"{tuple(sums[name].shape)} and {tuple(tensor.shape)}"
+                raise OstrakaError(f"{name} has the shapes {shapes}; only equal networks can be averaged")
             term = tensor.double() * weight
             sums[name] = term if name not in sums else sums[name] + term
     if total <= 0:

@@ -112,13 +112,13 @@ def _from_registry(value: Any, registry: Registry[Any], current: Any, path: str)
 def _scalar(value: Any, hint: Any, path: str) -> Any:
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        if value is None or value == "none" and type(None) in args and str not in args:
+        if value is None or (value == "none" and type(None) in args and str not in args):
             return None
         return _scalar(value, next(a for a in args if a is not type(None)), path)
     if origin is Literal:
         if value not in args:
             raise ConfigError(
-                f"{path!r} is {value!r}; allowed: {choices(map(str, args))}.{did_you_mean(str(value), args)}"
+                f"{path!r} is {value!r}; allowed: {choices(map(str, args))}.{did_you_mean(str(value), map(str, args))}"
             )
         return value
     if origin is tuple:
@@ -126,6 +126,8 @@ def _scalar(value: Any, hint: Any, path: str) -> Any:
             raise ConfigError(f"{path!r} takes a list; {value!r} was given")
         return tuple(_scalar(v, args[0], path) for v in value)
     if origin in (dict, Mapping):
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{path!r} is a table of settings; {value!r} was given. Use {path}.<name> = value")
         return dict(value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)

@@ -94,7 +94,7 @@ def do_job(work: Work, job: Job, tell: Tell) -> None:
     memory = codec.load(job.memory) if job.memory is not None else {}
     party = work.parties[job.party].at_work(progress, work.device)
     report = work.method.local_update(Round(work.task, job.round, message, job.seed), party, memory)
-    if report.memory:
+    if report.memory or job.memory is not None:  # an emptied memory must replace the old one
         codec.save(job.new_memory, report.memory)
     report = replace(report, memory={}, round=job.round)
     size = len(codec.encode(report.payload)) + len(codec.encode(report.card))

@@ -77,7 +77,8 @@ class _Worker:
 
     def give(self, job: Job) -> None:
         self.job, self.since = job, time.monotonic()
-        self.pipe.send(job)
+        with suppress(OSError):  # a worker that died this instant: its exit code is read later
+            self.pipe.send(job)
 
     def kill(self) -> None:
         self.process.kill()
@@ -94,22 +95,26 @@ class _Workers(Crew):
     def run(self, jobs: Sequence[Job], tell: Tell = silent) -> Iterator[Outcome]:
         # The largest parties first: the last ones to finish are then small, and no core idles for long.
         waiting = deque(sorted(jobs, key=lambda job: -self.work.parties[job.party].ref.size))
-        for worker in self.workers[: len(waiting)]:
-            worker.give(waiting.popleft())
+        for place in range(min(len(waiting), len(self.workers))):
+            self._alive(place).give(waiting.popleft())
         while any(worker.job is not None for worker in self.workers):
             for place, worker in enumerate(self.workers):
                 outcome = self._look_at(worker, tell)
                 if outcome is None:
                     continue
-                if worker.process.exitcode is not None or not worker.process.is_alive():
-                    worker.kill()
-                    worker = self.workers[place] = _Worker(self.work)
                 worker.job = None
                 if waiting:
-                    worker.give(waiting.popleft())
+                    self._alive(place).give(waiting.popleft())
                 yield outcome
             busy = [w for w in self.workers if w.job is not None]
             wait([end for w in busy for end in (w.pipe, w.process.sentinel)], timeout=1.0)
+
+    def _alive(self, place: int) -> _Worker:
+        """The worker at `place`, a new one if the old one died at work or while it was idle."""
+        if not self.workers[place].process.is_alive():
+            self.workers[place].kill()
+            self.workers[place] = _Worker(self.work)
+        return self.workers[place]
 
     def _look_at(self, worker: _Worker, tell: Tell) -> Outcome | None:
         """The outcome of a worker's job if it has ended, one way or another."""

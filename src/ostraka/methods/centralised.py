@@ -55,7 +55,7 @@ class Centralised(Method[Params, Params, Params]):
         """Plain training."""
         net = build(rnd.task, self.objective)
         fitted = fit(net, rnd.message, party.samples, self.objective, self.budget(), rnd.seed, party.progress)
-        return Report(fitted.params, 1.0, Card(party.id, len(party.samples), scores={"loss": fitted.losses[-1]}))
+        return Report(fitted.params, 1.0, Card(party.id, len(party.samples), scores=fitted.figures()))
 
     def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Params]]) -> Params:
         """The one model there is; the old one if its party dropped out."""

@@ -47,7 +47,7 @@ class FedAvg(Method[Params, Params, Params]):
         net = build(rnd.task, self.objective)
         fitted = fit(net, rnd.message, party.samples, self.objective, self.local, rnd.seed, party.progress)
         size = len(party.samples)
-        return Report(fitted.params, float(size), Card(party.id, size, scores={"loss": fitted.losses[-1]}))
+        return Report(fitted.params, float(size), Card(party.id, size, scores=fitted.figures()))
 
     def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Params]]) -> Params:
         """The weighted mean of the parties' models."""

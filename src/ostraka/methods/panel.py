@@ -52,7 +52,7 @@ class PanelMethod(Method[Panel, Params, Params]):
         start = rnd.message or None
         fitted = fit(net, start, party.samples, self.objective, self.local, rnd.seed, party.progress)
         counts = tuple(party.samples.counts(len(rnd.task.classes)).tolist())
-        card = Card(party.id, len(party.samples), counts, {"loss": fitted.losses[-1]}, name=party.ref.name)
+        card = Card(party.id, len(party.samples), counts, fitted.figures(), name=party.ref.name)
         return Report(fitted.params, float(card.size), card)
 
     def aggregate(self, task: Task, state: Panel, reports: Sequence[Report[Params]]) -> Panel:

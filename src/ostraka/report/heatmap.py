@@ -26,15 +26,14 @@ FEW_CLASSES = 30
 
 
 def party_class_table(table: Counts, party_names: Sequence[str], class_names: Sequence[str]) -> Table:
-    """One row for each party: its count of each class, its samples, and how many classes it holds."""
+    """One row for each party: its count of each class, and all its samples."""
     counts = _checked(table, party_names, class_names)
     rows: list[tuple[Cell, ...]] = []
     for name, row in zip(party_names, counts.tolist(), strict=True):
         held = [Number(count, str(count) if count else "·") for count in row]
-        sums = [Number(total, str(total)) for total in (sum(row), sum(1 for count in row if count))]
-        rows.append((name, *held, *sums))
+        rows.append((name, *held, Number(sum(row), str(sum(row)))))
     note = f"{len(party_names)} parties, {len(class_names)} classes, {int(counts.sum())} samples"
-    return Table(("party", *class_names, "samples", "classes"), tuple(rows), notes=(note,))
+    return Table(("party", *class_names, "all"), tuple(rows), notes=(note,))
 
 
 def heatmap_svg(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -49,7 +50,7 @@ class Table:
     """Columns and rows of cells; `digits` is how many decimals of a mean are shown (never of what CSV and JSON get)."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: Sequence[tuple[Cell, ...]]
     title: str = ""
     notes: tuple[str, ...] = ()
     digits: int = 2
@@ -72,9 +73,12 @@ class Table:
             title=Text(self.title) if self.title else None,
             caption=Text("\n".join(self.notes)) if self.notes else None,
             caption_justify="left",
+            title_justify="left",
+            box=SIMPLE_HEAD,
         )
         for i, column in enumerate(self.columns):
-            shown.add_column(Text(column), justify="right" if self._numeric(i) else "left")
+            # the first column names the row: cut short, it would say nothing
+            shown.add_column(Text(column), justify="right" if self._numeric(i) else "left", no_wrap=i == 0)
         for row in self.rows:
             shown.add_row(*(Text(self._text(cell), style="bold" if _best(cell) else "") for cell in row))
         return shown
@@ -155,10 +159,10 @@ def human_seconds(seconds: float) -> str:
 
 
 _COSTS = (
-    ("median time", "seconds", human_seconds),
-    ("median CPU time", "cpu_seconds", human_seconds),
-    ("median up", "bytes_up", human_bytes),
-    ("median down", "bytes_down", human_bytes),
+    ("time", "seconds", human_seconds),
+    ("CPU time", "cpu_seconds", human_seconds),
+    ("up", "bytes_up", human_bytes),
+    ("down", "bytes_down", human_bytes),
 )
 
 
@@ -174,6 +178,9 @@ def _compared(cells: Sequence[Mapping[str, Any]], figure: str, title: str) -> Ta
         done = ([c for c in cells if str(c["method"]) == m and _failure(c, figure) is None] for m in methods)
         settings.append(name)
         columns.append([_median(mine, key, show) for mine in done])
+    notes.append("time, CPU time and bytes sent up and down: medians over the method's finished cells")
+    if any(cell.get("reused") for cell in cells):
+        notes.append("time leaves out members that another cell had trained already; CPU time counts them")
     return Table(("method", *settings), tuple(zip(methods, *columns, strict=True)), title, tuple(notes))
 
 

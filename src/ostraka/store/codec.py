@@ -14,6 +14,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
@@ -24,6 +25,9 @@ from ostraka.errors import StoreError
 
 KEY = "ostraka"
 """Name of the JSON tree in the file's metadata."""
+
+_DAMAGE = (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error)
+"""What reading a file of another kind, or a damaged one, may raise."""
 
 
 def encode(value: Any) -> bytes:
@@ -38,12 +42,11 @@ def decode(data: bytes, origin: str = "the data") -> Any:
     try:
         (length,) = struct.unpack("<Q", data[:8])
         tree = json.loads(json.loads(data[8 : 8 + length])["__metadata__"][KEY])
-        tensors = load_tensors(data)
-    except (SafetensorError, ValueError, KeyError, TypeError, struct.error) as error:
+        return _value(tree, load_tensors(data), origin)
+    except _DAMAGE as error:
         raise StoreError(
             f"{origin} is not a file that Ostraka wrote, or it is damaged ({error}); remove it or make it anew"
         ) from None
-    return _value(tree, tensors, origin)
 
 
 def save(path: Path, value: Any) -> int:
@@ -98,7 +101,13 @@ def _tree(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": str(value)}
     if isinstance(value, Tensor):
+        if value.layout != torch.strided or value.is_quantized or value.dtype == torch.complex128:
+            raise StoreError(
+                f"{path or 'the value'} is a tensor of {value.dtype} and {value.layout}, which cannot be stored; make it dense"
+            )
         name = path or "value"
+        while name in tensors:  # a key with a slash in it can lead to the path of another value
+            name += "'"
         tensors[name] = value.detach().cpu().contiguous().clone()  # safetensors refuses tensors that share memory
         return {"tensor": name}
     if isinstance(value, Mapping):

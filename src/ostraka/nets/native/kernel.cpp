@@ -3,10 +3,13 @@
 // Tensors are [channel, row, column, image]: the batch is innermost, so that one SIMD vector holds the same pixel of
 // LANES images and no layer is too narrow to fill it. A block of LANES images is copied into a zero-bordered tile
 // (which settles padding, alignment and the last, incomplete block at once), then register-blocked loops run over it.
-// No allocation outlives a call and nothing is shared between calls, so any number of threads may call at once.
+// Nothing is allocated or kept here, so any number of threads may call at once, each with its own scratch memory.
 
 #include <cstddef>
-#include <cstdlib>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 #include "lanes.h"
 
@@ -20,37 +23,55 @@ struct Shape {
     int32_t relu, pool;          // flags
     int rows() const { return height + 2 * padding - kernel + 1; }  // of the convolution, before pooling
     int cols() const { return width + 2 * padding - kernel + 1; }
+    ptrdiff_t weights() const { return ptrdiff_t(in) * out * kernel * kernel; }
 };
-
-enum Status { OK = 0, UNSUPPORTED = 1, NO_MEMORY = 2 };
 
 namespace {
 
 // ---- memory ---------------------------------------------------------------------------------------------------
 
-template <class T>
-struct Buffer {  // zeroed, aligned for vectors, freed on scope exit
-    T* data;
-    explicit Buffer(size_t count) {
-        const size_t align = 64, bytes = (count * sizeof(T) + align - 1) / align * align;
-        data = static_cast<T*>(aligned_alloc(align, bytes ? bytes : align));
-        if (data) memset(static_cast<void*>(data), 0, bytes);
+// Hands out parts of the caller's scratch memory, aligned for vectors; without memory it only adds up sizes. The memory
+// comes from outside because the C library gives large blocks back to the system at every free, and touching fresh
+// pages at every call cost a third of the time.
+struct Arena {
+    char* memory;
+    size_t used = 0;
+    explicit Arena(void* memory) : memory(static_cast<char*>(memory)) {}
+    template <class T>
+    T* take(size_t count) {
+        const size_t align = 64, from = used;
+        used += (count * sizeof(T) + align - 1) / align * align;
+#ifdef __SANITIZE_ADDRESS__
+        if (memory) ASAN_POISON_MEMORY_REGION(memory + used, align);
+        used += align;
+#endif
+        return memory ? reinterpret_cast<T*>(memory + from) : nullptr;
     }
-    ~Buffer() { free(data); }
-    Buffer(const Buffer&) = delete;
-    Buffer& operator=(const Buffer&) = delete;
 };
 
-// LANES images of `height` x `width` inside a border of zeros that is never written after allocation.
+void clear(Vec* first, ptrdiff_t count) { memset(static_cast<void*>(first), 0, count * sizeof(Vec)); }
+
+// LANES images of `height` x `width` inside a border.
 struct Tile {
-    int height, width, border;
+    int channels, height, width, border;
     ptrdiff_t pitch, plane;  // in vectors: from row to row, from channel to channel
-    Buffer<Vec> pixels;
-    Tile(int channels, int height, int width, int border)
-        : height(height), width(width), border(border), pitch(width + 2 * border),
-          plane(pitch * (height + 2 * border)), pixels(size_t(channels) * plane) {}
-    Vec* corner(int channel) const { return pixels.data + channel * plane; }  // of the border
+    Vec* pixels;
+    Tile(Arena& arena, int channels, int height, int width, int border)
+        : channels(channels), height(height), width(width), border(border), pitch(width + 2 * border),
+          plane(pitch * (height + 2 * border)), pixels(arena.take<Vec>(size_t(channels) * plane)) {}
+    Vec* corner(int channel) const { return pixels + channel * plane; }  // of the border
     Vec* inside(int channel, int row) const { return corner(channel) + (row + border) * pitch + border; }
+    // Clears all but the first `rows` x `cols` pixels, which every block of images overwrites.
+    void clear_around(int rows, int cols) {
+        for (int c = 0; c < channels; c++) {
+            clear(corner(c), border * pitch);
+            for (int y = 0; y < rows; y++) {
+                clear(inside(c, y) - border, border);
+                clear(inside(c, y) + cols, width - cols + border);
+            }
+            clear(inside(c, rows) - border, (height - rows + border) * pitch);
+        }
+    }
 };
 
 // Which images of the batch a pass handles: element (channel, row, col) of a batch-innermost tensor is at
@@ -80,12 +101,11 @@ void copy_in(const float* from, const Images& im, int channels, Tile& tile) {
 struct Weights {
     int in, taps;
     Split blocks;
-    Buffer<float> data;
-    Weights(const float* w, const Shape& s, bool turned, int block)
+    float* data;
+    Weights(Arena& arena, const float* w, const Shape& s, bool turned, int block)
         : in(turned ? s.out : s.in), taps(s.kernel * s.kernel), blocks(turned ? s.in : s.out, block),
-          data(size_t(s.in) * s.out * taps) {
-        if (!data.data) return;
-        float* to = data.data;
+          data(arena.take<float>(s.weights())) {
+        float* to = data;
         for (int b = 0; b < blocks.parts; b++)
             for (int i = 0; i < in; i++)
                 for (int t = 0; t < taps; t++)
@@ -93,7 +113,7 @@ struct Weights {
                         *to++ = turned ? w[(ptrdiff_t(i) * s.in + o) * taps + taps - 1 - t]
                                        : w[(ptrdiff_t(o) * s.in + i) * taps + t];
     }
-    const float* block(int b) const { return data.data + ptrdiff_t(blocks.begin(b)) * in * taps; }
+    const float* block(int b) const { return data + ptrdiff_t(blocks.begin(b)) * in * taps; }
 };
 
 // Within K-1 columns of a border as wide as that, a column's products with the border (all zero) are left out: on a
@@ -149,11 +169,9 @@ INLINE void start(Vec (&sums)[NC][NY][NX], const float* bias) {
 // "Not <= 0" instead of "> 0": a NaN stays a NaN, as in torch.
 INLINE Vec relu(Vec v) { return v <= Vec{} ? Vec{} : v; }
 
-#ifndef DNC
-#define DNC 4
-#define DNX 6
-#endif
-constexpr int DENSE_NC = REGISTERS == 32 ? DNC : 3, DENSE_NX = REGISTERS == 32 ? DNX : 4;
+// Sums held by a dense strip: at most DENSE_NC channels of strip_width(channels) pixels.
+constexpr int DENSE_NC = REGISTERS == 32 ? 4 : 3;
+constexpr int strip_width(int channels) { return REGISTERS == 32 ? (channels < 4 ? 8 : 6) : 4; }
 constexpr int POOL_NC = REGISTERS == 32 ? 6 : 3;
 
 // Where a pass writes: a batch-innermost tensor of `rows` x `cols` pixels.
@@ -186,13 +204,14 @@ template <int K>
 void dense(const Tile& tile, const Weights& w, const float* bias, bool rectify, const Target& t) {
     const bool edges = tile.border == K - 1 && tile.width >= K - 1;
     const int margin = edges ? K - 1 : 0;
-    const Split strips(t.cols - 2 * margin, DENSE_NX);
     for (int y = 0; y < t.rows; y++)
         for (int b = 0; b < w.blocks.parts; b++)
             with_constant<DENSE_NC>(w.blocks.size(b), [&](auto nc) {
                 if (edges) dense_strip<K, LEFT, nc(), K - 1>(tile, w, b, bias, rectify, y, 0, t);
+                constexpr int most = strip_width(nc());
+                const Split strips(t.cols - 2 * margin, most);
                 for (int s = 0; s < strips.parts; s++)
-                    with_constant<DENSE_NX>(strips.size(s), [&](auto nx) {
+                    with_constant<most>(strips.size(s), [&](auto nx) {
                         dense_strip<K, NONE, nc(), nx()>(tile, w, b, bias, rectify, y, margin + strips.begin(s), t);
                     });
                 if (edges) dense_strip<K, RIGHT, nc(), K - 1>(tile, w, b, bias, rectify, y, t.cols - margin, t);
@@ -293,63 +312,65 @@ INLINE void taps(const Vec* grad, const Tile& g, const Vec* image, const Tile& i
 // first-level cache while every kernel row passes over them.
 template <int K>
 void weight_gradient(const Shape& s, const Tile& grad, const Tile& image, Vec* sums) {
-    constexpr int NC = REGISTERS == 32 ? (K == 5 ? 4 : 6) : (K == 5 ? 2 : 3);
-    const Split blocks(s.out, NC), bands(s.rows(), s.cols() < 64 ? 64 / s.cols() : 1);
+        constexpr int NC = REGISTERS == 32 ? (K == 5 ? 4 : 6) : (K == 5 ? 2 : 3);
+    constexpr int BAND = 64;  // pixels
+    const Split blocks(s.out, NC), bands(s.rows(), s.cols() < BAND ? BAND / s.cols() : 1);
     const ptrdiff_t stride = ptrdiff_t(s.in) * K * K;
     for (int b = 0; b < blocks.parts; b++)
-        for (int i = 0; i < s.in; i++)
-            with_constant<NC>(blocks.size(b), [&](auto nc) {
-                const int c0 = blocks.begin(b);
-                for (int band = 0; band < bands.parts; band++)
+        with_constant<NC>(blocks.size(b), [&](auto nc) {
+            const int c0 = blocks.begin(b);
+            for (int band = 0; band < bands.parts; band++) {
+                const int y = bands.begin(band);
+                for (int i = 0; i < s.in; i++)
                     for (int ky = 0; ky < K; ky++)
-                        taps<K, nc()>(grad.inside(c0, bands.begin(band)), grad,
-                                    image.corner(i) + (bands.begin(band) + ky) * image.pitch, image, bands.size(band),
-                                    s.cols(), sums + c0 * stride + (ptrdiff_t(i) * K + ky) * K, stride);
-            });
+                        taps<K, nc()>(grad.inside(c0, y), grad, image.corner(i) + (y + ky) * image.pitch, image,
+                                      bands.size(band), s.cols(), sums + c0 * stride + (ptrdiff_t(i) * K + ky) * K,
+                                      stride);
+            }
+        });
 }
 
 // ---- whole batches --------------------------------------------------------------------------------------------
 
 template <int K>
-Status forward(const Shape& s, const float* x, const float* w, const float* bias, float* y, int8_t* picks) {
-    Tile tile(s.in, s.height, s.width, s.padding);
-    const Weights weights(w, s, false, s.pool ? POOL_NC : DENSE_NC);
-    if (!tile.pixels.data || !weights.data.data) return NO_MEMORY;
+void forward(const Shape& s, const float* x, const float* w, const float* bias, float* y, int8_t* picks, Arena arena) {
+    Tile image(arena, s.in, s.height, s.width, s.padding);
+    const Weights weights(arena, w, s, false, s.pool ? POOL_NC : DENSE_NC);
+    image.clear_around(s.height, s.width);
     for (int first = 0; first < s.batch; first += LANES) {
         const Images im(s.batch, first);
-        copy_in(x, im, s.in, tile);
-        if (s.pool) pooled<K>(tile, weights, bias, s.relu, {im, s.rows() / 2, s.cols() / 2, y, picks});
-        else dense<K>(tile, weights, bias, s.relu, {im, s.rows(), s.cols(), y, nullptr});
+        copy_in(x, im, s.in, image);
+        if (s.pool) pooled<K>(image, weights, bias, s.relu, {im, s.rows() / 2, s.cols() / 2, y, picks});
+        else dense<K>(image, weights, bias, s.relu, {im, s.rows(), s.cols(), y, nullptr});
     }
-    return OK;
 }
 
-void totals(const Buffer<Vec>& sums, ptrdiff_t count, float* to) {
-    if (!to) return;
-    for (ptrdiff_t i = 0; i < count; i++) to[i] = sum(sums.data[i]);
+void totals(const Vec* sums, ptrdiff_t count, float* to) {
+    for (ptrdiff_t i = 0; i < count; i++) to[i] = sum(sums[i]);
 }
 
 template <int K>
-Status backward(const Shape& s, const float* x, const float* w, const float* y, const int8_t* picks,
-                const float* grad, float* grad_x, float* grad_w, float* grad_bias) {
-    const ptrdiff_t count = ptrdiff_t(s.out) * s.in * K * K;
-    Tile g(s.out, s.rows(), s.cols(), K - 1 - s.padding);
-    Tile image(grad_w ? s.in : 0, s.height, s.width, s.padding);
-    const Weights turned(w, s, true, DENSE_NC);
-    Buffer<Vec> sums(grad_w ? count : 0), bias(s.out);
-    if (!g.pixels.data || !image.pixels.data || !turned.data.data || !sums.data || !bias.data) return NO_MEMORY;
+void backward(const Shape& s, const float* x, const float* w, const float* y, const int8_t* picks, const float* grad,
+              float* grad_x, float* grad_w, float* grad_bias, Arena arena) {
+    Tile g(arena, s.out, s.rows(), s.cols(), grad_x ? K - 1 - s.padding : 0);
+    Tile image(arena, grad_w ? s.in : 0, s.height, s.width, s.padding);
+    const Weights turned(arena, w, s, true, DENSE_NC);
+    Vec *sums = arena.take<Vec>(grad_w ? s.weights() : 0), *bias = arena.take<Vec>(s.out);
+    g.clear_around(s.pool ? s.rows() / 2 * 2 : s.rows(), s.pool ? s.cols() / 2 * 2 : s.cols());
+    image.clear_around(s.height, s.width);
+    clear(sums, grad_w ? s.weights() : 0);
+    clear(bias, s.out);
     for (int first = 0; first < s.batch; first += LANES) {
         const Images im(s.batch, first);
-        copy_back(s, grad, y, picks, im, g, bias.data);
+        copy_back(s, grad, y, picks, im, g, bias);
         if (grad_x) dense<K>(g, turned, nullptr, false, {im, s.height, s.width, grad_x, nullptr});
         if (grad_w) {
             copy_in(x, im, s.in, image);
-            weight_gradient<K>(s, g, image, sums.data);
+            weight_gradient<K>(s, g, image, sums);
         }
     }
-    totals(sums, count, grad_w);
-    totals(bias, s.out, grad_bias);
-    return OK;
+    if (grad_w) totals(sums, s.weights(), grad_w);
+    if (grad_bias) totals(bias, s.out, grad_bias);
 }
 
 }  // namespace
@@ -375,21 +396,33 @@ int ostraka_cpu_level() {
 #endif
 }
 
+// Bytes of scratch memory, aligned to 64, that either pass may use.
+size_t ostraka_scratch(const Shape* s) {
+    Arena arena(nullptr);
+    Tile(arena, s->in, s->height, s->width, s->padding);
+    Tile(arena, s->out, s->rows(), s->cols(), s->kernel - 1 - s->padding);
+    arena.take<float>(s->weights());
+    arena.take<Vec>(s->weights());
+    arena.take<Vec>(s->out);
+    return arena.used;
+}
+
 // y and picks are [out, rows, cols, batch] (pooled size where s->pool); picks is only used with pooling and may be
-// null when no gradient will be asked for. bias may be null.
-int ostraka_forward(const Shape* s, const float* x, const float* w, const float* bias, float* y, int8_t* picks) {
-    if (s->kernel == 3) return forward<3>(*s, x, w, bias, y, picks);
-    if (s->kernel == 5) return forward<5>(*s, x, w, bias, y, picks);
-    return UNSUPPORTED;
+// null when no gradient will be asked for. bias may be null. Both passes return 0, or 1 for an unknown kernel size.
+int ostraka_forward(const Shape* s, const float* x, const float* w, const float* bias, float* y, int8_t* picks,
+                    void* scratch) {
+    if (s->kernel == 3) return forward<3>(*s, x, w, bias, y, picks, Arena(scratch)), 0;
+    if (s->kernel == 5) return forward<5>(*s, x, w, bias, y, picks, Arena(scratch)), 0;
+    return 1;
 }
 
 // Only the gradients whose pointer is not null are computed. y is needed for ReLU without pooling, picks for pooling,
 // x for grad_w.
 int ostraka_backward(const Shape* s, const float* x, const float* w, const float* y, const int8_t* picks,
-                     const float* grad, float* grad_x, float* grad_w, float* grad_bias) {
-    if (s->kernel == 3) return backward<3>(*s, x, w, y, picks, grad, grad_x, grad_w, grad_bias);
-    if (s->kernel == 5) return backward<5>(*s, x, w, y, picks, grad, grad_x, grad_w, grad_bias);
-    return UNSUPPORTED;
+                     const float* grad, float* grad_x, float* grad_w, float* grad_bias, void* scratch) {
+    if (s->kernel == 3) return backward<3>(*s, x, w, y, picks, grad, grad_x, grad_w, grad_bias, Arena(scratch)), 0;
+    if (s->kernel == 5) return backward<5>(*s, x, w, y, picks, grad, grad_x, grad_w, grad_bias, Arena(scratch)), 0;
+    return 1;
 }
 }
 #pragma GCC visibility pop

@@ -126,6 +126,8 @@ def _open(level: str) -> ctypes.CDLL | None:
     if library.ostraka_interface() != INTERFACE:
         return None
     pointer = ctypes.c_void_p
-    library.ostraka_forward.argtypes = [ctypes.POINTER(Shape), *[pointer] * 5]
-    library.ostraka_backward.argtypes = [ctypes.POINTER(Shape), *[pointer] * 8]
+    library.ostraka_scratch.argtypes = [ctypes.POINTER(Shape)]
+    library.ostraka_scratch.restype = ctypes.c_size_t
+    library.ostraka_forward.argtypes = [ctypes.POINTER(Shape), *[pointer] * 6]
+    library.ostraka_backward.argtypes = [ctypes.POINTER(Shape), *[pointer] * 9]
     return library

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +16,7 @@ from ostraka.nets.native.library import Shape, current, describe
 KERNELS = (3, 5)
 """Square kernel sizes that were compiled."""
 
-_STATUS = {1: "kernel size not compiled", 2: "out of memory"}
+_memory = threading.local()
 
 
 def conv_block(x: Tensor, weight: Tensor, bias: Tensor | None, *, padding: int, relu: bool, pool: bool) -> Tensor:
@@ -71,7 +72,7 @@ class _Block(torch.autograd.Function):
         y = torch.empty(size)
         picks = torch.empty(size, dtype=torch.int8) if pool and any(ctx.needs_input_grad[:3]) else None
         shape = _shape(batch, inputs, outputs, height, width, kernel, padding, relu, pool)
-        _call(library.ostraka_forward, shape, x, weight, bias, y, picks)
+        _call(library, "ostraka_forward", shape, x, weight, bias, y, picks)
         ctx.library, ctx.shape = library, shape
         # Kept only as far as the gradients asked for need it.
         ctx.save_for_backward(x if ctx.needs_input_grad[1] else None, weight, y if relu and not pool else None, picks)
@@ -86,8 +87,9 @@ class _Block(torch.autograd.Function):
         grad_x = torch.empty((s.inputs, s.height, s.width, s.batch)) if wants_x else None
         grad_weight = torch.empty_like(weight) if wants_weight else None
         grad_bias = torch.empty(s.outputs) if wants_bias else None
-        _call(ctx.library.ostraka_backward, s, x, weight, y, picks, grad.contiguous(), grad_x, grad_weight, grad_bias)
-        return grad_x, grad_weight, grad_bias, None, None, None
+        grads = grad_x, grad_weight, grad_bias
+        _call(ctx.library, "ostraka_backward", s, x, weight, y, picks, grad.contiguous(), *grads)
+        return *grads, None, None, None
 
 
 def _wanted(ctx: Any) -> list[bool]:
@@ -104,8 +106,15 @@ def _shape(*sizes: int) -> Shape:
     return Shape(*(int(size) for size in sizes))
 
 
-def _call(function: Any, shape: Shape, *tensors: Tensor | None) -> None:
+def _call(library: Any, function: str, shape: Shape, *tensors: Tensor | None) -> None:
     """Calls with addresses (None becomes a null pointer); ctypes releases the interpreter lock meanwhile."""
-    status = function(ctypes.byref(shape), *(None if t is None else t.data_ptr() for t in tensors))
-    if status:
-        raise RuntimeError(f"native convolution failed: {_STATUS.get(status, status)}")
+    scratch = _scratch(library.ostraka_scratch(shape))
+    getattr(library, function)(shape, *(None if t is None else t.data_ptr() for t in (*tensors, scratch)))
+
+
+def _scratch(size: int) -> Tensor:
+    """This thread's working memory, kept for the next call: fresh pages at every call cost a third of the time."""
+    memory: Tensor | None = getattr(_memory, "scratch", None)
+    if memory is None or memory.numel() < size:
+        memory = _memory.scratch = torch.empty(size, dtype=torch.uint8)
+    return memory

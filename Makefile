@@ -1,0 +1,41 @@
+# Everything a newcomer needs: `make demo` and `make test` do all that is missing, from a fresh clone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow lint format bench sanitize clean
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(READY): pyproject.toml constraints.txt setup.py $(wildcard src/ostraka/nets/native/*.cpp src/ostraka/nets/native/*.h)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing (the first time takes a few minutes) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch numpy setuptools wheel
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+setup: $(READY)  ## create .venv and install everything into it
+
+demo: $(READY)  ## ten parties with two classes each: train, vote, compare (about a minute)
+	@$(BIN)/ostraka demo
+
+test: $(READY)  ## the test suite (a few minutes on two cores)
+	@$(BIN)/pytest -n 2 --dist loadfile
+
+test-slow: $(READY)  ## the tests that take minutes each
+	@$(BIN)/pytest -m slow
+
+lint: $(READY)  ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(READY)  ## let ruff format the code
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+clean:  ## remove what was built, but not results
+	@rm -rf $(VENV) build src/*.egg-info src/ostraka/nets/native/*.so

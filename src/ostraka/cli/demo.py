@@ -1,0 +1,69 @@
+"""`ostraka demo`: ten parties with two classes each, four ways to make one model of them."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ostraka.cli.compare import Follow, store
+from ostraka.cli.display import show_division
+from ostraka.report.heatmap import heatmap_svg
+from ostraka.report.tables import comparison
+from ostraka.runs.config import make
+from ostraka.runs.grid import Grid, run_grid
+from ostraka.runs.plan import divide
+
+NAME = "demo"
+
+NEXT = """\
+What to try next:
+  ostraka partition dirichlet:0.1 --plot division.svg       another division
+  ostraka run closed-voting --partition labels:3 --seed 1   one method, all its figures
+  ostraka compare fedavg centralised --partition iid --rounds 10 --set local.epochs=1
+  ostraka list methods                                      everything there is"""
+
+
+def add_to(verbs: Any) -> None:
+    """Register the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        NAME,
+        help="ten parties, two classes each: watch them train and vote",
+        description="Compare methods on the bundled data, divided so that every party holds two classes (about a minute).",
+        epilog="example:\n  ostraka demo --out runs/demo",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--out", type=Path, default=Path("runs/demo"), metavar="DIR", help="folder of the results")
+    parser.set_defaults(act=act)
+
+
+def act(options: argparse.Namespace) -> int:
+    """Divide, train, compare."""
+    console = Console()
+    config = make({})
+    division = divide(config)
+    console.print(
+        "Ten parties share the bundled Fashion-MNIST subset (4,000 images); each sees only two of ten classes.\n"
+    )
+    names, classes = division.partition.names, division.data.classes
+    show_division(console, division)
+    grid = Grid(
+        methods=("solo", "closed-voting", "fedavg", "centralised"),
+        data=(config.data,),
+        partitions=(config.partition,),
+        seeds=(0,),
+        base={"set": {"local": {"epochs": 30}}},
+        per_method={},
+    )
+    records = run_grid(grid, options.out, Follow(quiet=False))
+    tables = comparison(records)
+    store(options.out, tables)
+    heatmap_svg(division.counts, names, classes, options.out / "division.svg", "Who holds what")
+    for table in tables:
+        console.print(table.rich())
+    console.print(
+        "solo: each party's own model, on average. centralised: all data in one place, which a federation cannot have.\n",
+        highlight=False,
+    )
+    console.print(f"Results: {options.out}\n\n{NEXT}", soft_wrap=True, highlight=False)
+    return 3 if any(record["status"] == "failed" for record in records) else 0

@@ -1,0 +1,51 @@
+"""`ostraka doctor`: what this installation has and what it lacks."""
+
+import argparse
+import json
+import os
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from ostraka import __version__
+from ostraka.data.sources import available, data_dirs
+from ostraka.nets import native
+from ostraka.report.tables import Table
+from ostraka.runs.plan import pick_device
+from ostraka.runs.record import environment
+
+NAME = "doctor"
+
+
+def add_to(verbs: Any) -> None:
+    """Register the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        NAME,
+        help="versions, cores, the fast convolution, data found",
+        description="Show versions, cores, device, whether the fast convolution is active, and which data sets were found.",
+        epilog="example:\n  ostraka doctor --data-dir ~/datasets",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.set_defaults(act=act)
+
+
+def act(options: argparse.Namespace) -> int:
+    """Look and tell."""
+    facts = {
+        "ostraka": __version__,
+        "python": environment()["python"],
+        "torch": torch.__version__,
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "device": pick_device("auto"),
+        "convolution": native.describe(),
+        "data folders": ", ".join(map(str, data_dirs(options.data_dir))) or "none (set OSTRAKA_DATA or --data-dir)",
+        "data sets": ", ".join(sorted({found.name for found in available(data_dirs(options.data_dir))})),
+    }
+    if options.json:
+        print(json.dumps(facts))
+    else:
+        Console().print(Table(("what", "found"), [(key, str(value)) for key, value in facts.items()]).rich())
+    return 0

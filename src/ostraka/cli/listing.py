@@ -1,0 +1,109 @@
+"""`ostraka list`: everything that has a name."""
+
+import argparse
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from rich.console import Console
+
+from ostraka.data.partition import describe as describe_partitions
+from ostraka.data.sources import available, data_dirs
+from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PRESETS, Registry
+from ostraka.report.tables import Table
+
+NAME = "list"
+
+EXAMPLE = """\
+examples:
+  ostraka list methods
+  ostraka list settings fedavg
+  ostraka list data --data-dir ~/datasets
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Register the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        NAME,
+        help="show methods, presets, nets, data sets, partitions, engines, settings",
+        description="Show what can be chosen by name.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", choices=sorted(SHELVES), help="what to list")
+    parser.add_argument("name", nargs="?", metavar="METHOD", help="for settings: the method")
+    parser.add_argument("--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)")
+    parser.set_defaults(act=act)
+
+
+def act(options: argparse.Namespace) -> int:
+    """Print one list."""
+    columns, rows = SHELVES[options.what](options)
+    Console().print(Table(columns, rows, title=options.what).rich())
+    return 0
+
+
+Listing = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
+
+
+def _registry(registry: Registry[Any]) -> Callable[[argparse.Namespace], Listing]:
+    def rows(options: argparse.Namespace) -> Listing:
+        return ("name", "what it is"), [(name, first_line(registry.get(name))) for name in registry.names()]
+
+    return rows
+
+
+def _presets(options: argparse.Namespace) -> Listing:
+    return ("name", "method", "what it is"), [(n, PRESETS.get(n).method, PRESETS.get(n).summary) for n in PRESETS]
+
+
+def _data(options: argparse.Namespace) -> Listing:
+    return ("name", "kind", "where"), [
+        (f.name, f.kind, str(f.path or "in the package")) for f in available(data_dirs(options.data_dir))
+    ]
+
+
+def _partitions(options: argparse.Namespace) -> Listing:
+    return ("partition", "rule"), describe_partitions()
+
+
+def _settings(options: argparse.Namespace) -> Listing:
+    name = options.name or "fedavg"
+    if name in PRESETS.names():
+        name = PRESETS.get(name).method
+    out: list[tuple[str, ...]] = []
+    _walk(METHODS.get(name)(), "", out)
+    return ("setting", "default", "meaning"), out
+
+
+def _walk(instance: Any, prefix: str, out: list[tuple[str, ...]]) -> None:
+    """Settings of a method, with those of its objective, ballot and training below them."""
+    for spec in fields(instance):
+        value = getattr(instance, spec.name)
+        registry = spec.metadata.get("registry")
+        chosen = registry.name_of(type(value)) if registry is not None and value is not None else value
+        group = is_dataclass(value) and registry is None
+        out.append((prefix + spec.name, "" if group else str(chosen), str(spec.metadata.get("doc", ""))))
+        if is_dataclass(value):
+            _walk(value, f"{prefix}{spec.name}.", out)
+
+
+def first_line(item: Any) -> str:
+    """The first sentence of an item's docstring."""
+    text = inspect.getdoc(item) or ""
+    return text.split("\n")[0]
+
+
+SHELVES: dict[str, Callable[[argparse.Namespace], Listing]] = {
+    "methods": _registry(METHODS),
+    "presets": _presets,
+    "nets": _registry(NETS),
+    "objectives": _registry(OBJECTIVES),
+    "ballots": _registry(BALLOTS),
+    "engines": _registry(ENGINES),
+    "data": _data,
+    "partitions": _partitions,
+    "settings": _settings,
+}

@@ -1,0 +1,102 @@
+"""Options that several verbs share, and how they lie over a configuration file."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ostraka.core import settings
+from ostraka.runs.config import parse_assignments, read_toml
+
+RUN_OPTIONS = (
+    "parties",
+    "known",
+    "train_per_class",
+    "validation",
+    "engine",
+    "workers",
+    "device",
+    "data_dir",
+    "eval_every",
+    "on_failure",
+)
+"""Options that carry over to the configuration under their own name."""
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """What a run can be told beside its method, data, partition and seed."""
+    add_data_options(parser)
+    group = parser.add_argument_group("training")
+    group.add_argument("--net", metavar="NAME", help="network (ostraka list nets); default: auto")
+    group.add_argument("--objective", metavar="NAME", help="what the parties minimise; default: the method's own")
+    group.add_argument("--rounds", type=int, metavar="R", help="exchanges between server and parties")
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the method (local.epochs=20, objective.smoothing=0.1) or of the net (net.padding=same); repeatable",
+    )
+    group.add_argument("--config", type=Path, metavar="FILE", help="TOML file with the same names; options override it")
+    group = parser.add_argument_group("running")
+    group.add_argument("--engine", metavar="E", help="pool (default: one process per core) or serial")
+    group.add_argument("--workers", type=int, metavar="N", help="processes of the pool; default: one per core")
+    group.add_argument("--device", metavar="D", help="auto (default), cpu, cuda or mps")
+    group.add_argument(
+        "--eval-every", type=int, metavar="N", help="evaluate every N-th round, and the last (default 1)"
+    )
+    group.add_argument(
+        "--validation", type=float, metavar="SHARE", help="share of the training data kept by the server"
+    )
+    group.add_argument("--on-failure", metavar="WHAT", help="when a party fails: stop (default), or drop it and go on")
+
+
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """Which data, and which of it."""
+    group = parser.add_argument_group("data")
+    group.add_argument("--parties", type=int, metavar="N", help="number of parties (default 10)")
+    group.add_argument("--known", type=int, metavar="N", help="open-set test: the first N classes are known")
+    group.add_argument(
+        "--known-classes", type=class_list, metavar="A,B,...", help="open-set test: these classes are known"
+    )
+    group.add_argument(
+        "--train-per-class", type=int, metavar="N", help="use the first N training samples of each class"
+    )
+    group.add_argument("--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)")
+
+
+def class_list(text: str) -> list[int]:
+    """`0,3,7` as numbers."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of class numbers such as 0,3,7") from None
+
+
+def values_from(options: argparse.Namespace, names: Sequence[str] = ()) -> dict[str, Any]:
+    """The configuration file, with the options that were given laid over it."""
+    values: dict[str, Any] = read_toml(options.config) if options.config else {}
+    for name in (*RUN_OPTIONS, *names):
+        given = getattr(options, name, None)
+        if given is not None:
+            values[name] = given
+    if options.known_classes is not None:
+        values["known_classes"] = options.known_classes
+    if options.net is not None:
+        values["net"] = settings.merge(values.get("net", {}), {"name": options.net})
+    return _with_settings(values, options)
+
+
+def _with_settings(values: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    """`--set`, `--rounds` and `--objective` in their places; net.* are the net's options."""
+    assigned = parse_assignments(options.set)
+    net = assigned.pop("net", None)
+    if net is not None:
+        values["net"] = settings.merge(values.get("net", {}), {"options": net})
+    if options.rounds is not None:
+        assigned["rounds"] = options.rounds
+    if options.objective is not None:
+        assigned = settings.merge({"objective": {"name": options.objective}}, assigned)
+    if assigned:
+        values["set"] = settings.merge(values.get("set", {}), assigned)
+    return values

@@ -1,0 +1,63 @@
+"""`ostraka partition`: who holds what, before anything is trained."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ostraka.cli.display import show_division
+from ostraka.cli.options import add_data_options
+from ostraka.report.heatmap import heatmap_svg
+from ostraka.runs.config import make
+from ostraka.runs.plan import divide
+
+NAME = "partition"
+
+EXAMPLE = """\
+examples:
+  ostraka partition labels:2 --parties 10 --plot division.svg
+  ostraka partition dirichlet:0.1 --data digits --seed 3 --save mine.json
+  ostraka partition file:mine.json --data digits
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Register the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        NAME,
+        help="divide data among parties and show who holds what",
+        description="Divide data among parties; print the party x class table, draw it, save it.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("partition", metavar="P", help="how to divide (ostraka list partitions), or file:PATH")
+    parser.add_argument("--data", metavar="D", default="fashion-4k", help="data set (default: fashion-4k)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed (default 0)")
+    add_data_options(parser)
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the indices as JSON, for file:FILE")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the table as a heatmap (.svg or .png)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.set_defaults(act=act)
+
+
+def act(options: argparse.Namespace) -> int:
+    """Divide, show, save."""
+    names = ("partition", "data", "seed", "parties", "known", "known_classes", "train_per_class", "data_dir")
+    config = make({name: getattr(options, name) for name in names if getattr(options, name) is not None})
+    division = divide(config)
+    partition, classes = division.partition, division.data.classes
+    title = f"{config.data} divided by {config.partition} (seed {config.seed})"
+    if options.json:
+        table = division.counts.tolist()
+        print(
+            json.dumps({"partition": partition.spec, "parties": partition.names, "classes": classes, "counts": table})
+        )
+    else:
+        show_division(Console(), division)
+    if options.save is not None:
+        partition.save(options.save)
+    if options.plot is not None:
+        heatmap_svg(division.counts, partition.names, classes, options.plot, title)
+    return 0

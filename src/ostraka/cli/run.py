@@ -1,0 +1,89 @@
+"""`ostraka run`: one federation, from data to figures."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ostraka.cli.display import Display, show_summary
+from ostraka.cli.options import add_run_options, values_from
+from ostraka.core.settings import values_of
+from ostraka.errors import ConfigError
+from ostraka.runs.config import HOW, Config, canonical_method, make
+from ostraka.runs.loop import execute
+from ostraka.runs.plan import make_plan
+from ostraka.runs.record import RunDir
+from ostraka.runs.summary import brief
+
+NAME = "run"
+
+EXAMPLE = """\
+examples:
+  ostraka run closed-voting --data fashion-4k --partition labels:2 --parties 10 --seed 1
+  ostraka run fedavg --partition dirichlet:0.5 --rounds 20 --set local.epochs=2 --out runs/mine
+  ostraka run --resume --out runs/mine
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Register the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        NAME,
+        help="train and evaluate one method",
+        description="Train and evaluate one method on divided data. Everything lands in one folder; a killed run can be resumed.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("method", nargs="?", metavar="METHOD", help="method or preset (ostraka list methods)")
+    parser.add_argument("--data", metavar="D", help="data set (ostraka list data); default: fashion-4k")
+    parser.add_argument(
+        "--partition", metavar="P", help="how it is divided (ostraka list partitions); default: labels:2"
+    )
+    parser.add_argument("--seed", type=int, metavar="S", help="seed of everything random (default 0)")
+    add_run_options(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the run; default: a new one under runs/")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.set_defaults(act=act)
+
+
+def act(options: argparse.Namespace) -> int:
+    """Run, show, done."""
+    config = _config(options)
+    home = RunDir(options.out or free_folder(config))
+    plan = make_plan(config)
+    with Display(plan.name, plan.parties.names, quiet=options.json) as display:
+        summary = execute(plan, home, display, resume=options.resume)
+    if options.json:
+        print(json.dumps(brief(summary)))
+    else:
+        show_summary(Console(), summary)
+    return 0
+
+
+def _config(options: argparse.Namespace) -> Config:
+    values = values_from(options, ("method", "data", "partition", "seed"))
+    if options.resume:
+        if options.out is None:
+            raise ConfigError("--resume needs --out: say which run to go on with")
+        stored = RunDir(options.out).stored_config()
+        if not values:
+            return stored
+        how: dict[str, Any] = {key: values[key] for key in HOW if key in values}
+        if how == values:
+            return make({**values_of(stored), **how})
+    if "method" not in values:
+        raise ConfigError("name a method, for example: ostraka run fedavg (ostraka list methods shows all)")
+    return make(values)
+
+
+def free_folder(config: Config) -> Path:
+    """A new folder under runs/ that says what is in it."""
+    parts = (canonical_method(config.method), Path(config.data).name, config.partition, f"s{config.seed}")
+    name = "-".join(parts).replace(":", "").replace("/", "_").replace(",", "_")
+    number = 1
+    while (Path("runs") / f"{name}-{number}").exists():
+        number += 1
+    return Path("runs") / f"{name}-{number}"

@@ -1,0 +1,70 @@
+"""Adversarial outlier enhancement: outliers moved towards what the network takes for known (FedOV, section 3.5)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from ostraka.core.net import Net
+from ostraka.objectives.proser import unknown_loss
+
+
+def enhance(
+    net: Net,
+    outliers: Tensor,
+    steps: int = 5,
+    size: float = 0.002,
+    clamp: tuple[float, float] | None = None,
+    slope: Tensor | None = None,
+) -> Tensor:
+    """Enhanced copies of `outliers`: `steps` times x <- x + size * sign(d/dx CE(f(x), unknown)).
+
+    This climbs the loss of the label unknown, so the outliers look more and more known. `slope` is the gradient at the
+    start if the caller has it already (only its signs count); it saves the first pass. `clamp` keeps the values in a
+    range; the authors' code does not. The network answers in eval mode and is left as it was.
+    """
+    x = outliers.detach()
+    if steps > 0 and slope is not None:
+        x = _step(x, slope, size, clamp)
+        steps -= 1
+    if steps > 0:
+        with _bystander(net):
+            for _ in range(steps):
+                x = _step(x, _slope(net, x), size, clamp)
+    return x
+
+
+def _slope(net: Net, x: Tensor) -> Tensor:
+    x = x.detach().requires_grad_()
+    with torch.enable_grad():
+        # The sum instead of the mean: the same signs, and small gradients do not vanish in large batches.
+        (slope,) = torch.autograd.grad(unknown_loss(net(x), "sum"), x)
+    return slope
+
+
+def _step(x: Tensor, slope: Tensor, size: float, clamp: tuple[float, float] | None) -> Tensor:
+    # Written into the gradient's copy, not x's: the result has the memory order in which the network likes its inputs.
+    moved = slope.sign().mul_(size).add_(x)
+    return moved if clamp is None else moved.clamp_(*clamp)
+
+
+@contextmanager
+def _bystander(net: Net) -> Iterator[None]:
+    """The network in eval mode and without parameter gradients, then exactly as before.
+
+    Asking autograd for the gradient of x alone already spares torch's own layers the parameter gradients, but not a
+    layer with a hand-written backward: its `needs_input_grad` follows `requires_grad` only.
+    """
+    trained = [p for p in net.parameters() if p.requires_grad]
+    training = [m for m in net.modules() if m.training]
+    try:
+        net.eval()
+        for parameter in trained:
+            parameter.requires_grad_(False)
+        yield
+    finally:
+        for parameter in trained:
+            parameter.requires_grad_(True)
+        for module in training:
+            module.training = True

@@ -1,0 +1,125 @@
+"""Data destruction: outliers made from the party's own samples (FedOV; Diao, Li & He, ICLR 2023, section 3.4).
+
+One operation per sample, drawn by the shares of a mix. All random numbers come from a CPU generator; the results are
+where the samples are.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Generator, Tensor
+
+from ostraka.errors import ConfigError, DataError, choices, did_you_mean
+from ostraka.objectives import destruction_features as features
+from ostraka.objectives import destruction_ops as ops
+from ostraka.objectives.destruction_ops import COPY_COLUMNS, COPY_ROWS, SWAP_COLUMNS, SWAP_ROWS, Drawn, Shape
+
+SMALLEST = 8
+"""Images need this height and width: below it halves, quarters and a kernel of 9 lose their meaning."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One way to destroy samples: `draw(count, shape of one sample, rng)`, then `apply(samples, drawn)`."""
+
+    draw: Callable[[int, Shape, Generator], Drawn]
+    apply: Callable[[Tensor, Drawn], Tensor]
+    dims: int = 3
+
+    def __call__(self, x: Tensor, rng: Generator) -> Tensor:
+        """Destroyed copies of the samples `x` [B, ...]."""
+        return self.apply(x, self.draw(len(x), tuple(x.shape[1:]), rng))
+
+
+OPERATIONS: Mapping[str, Operation] = {
+    "crop": Operation(ops.draw_crop, ops.apply_crop),
+    "blur": Operation(ops.draw_blur, ops.apply_blur),
+    "erase": Operation(ops.draw_erase, ops.apply_erase),
+    "cut": Operation(ops.draw_cut, ops.apply_cut),
+    "paste": Operation(partial(ops.draw_cut, cases=COPY_COLUMNS + COPY_ROWS), ops.apply_cut),
+    "swap": Operation(partial(ops.draw_cut, cases=SWAP_COLUMNS + SWAP_ROWS), ops.apply_cut),
+    "rotate": Operation(ops.draw_rotate, ops.apply_rotate),
+    "cutpaste": Operation(ops.draw_cutpaste, ops.apply_cutpaste),
+    "mask": Operation(features.draw_mask, features.apply_mask),
+    "shift": Operation(features.draw_shift, features.apply_shift),
+    "exchange": Operation(features.draw_exchange, features.apply_exchange, dims=1),
+    "shuffle": Operation(features.draw_shuffle, features.apply_shuffle, dims=1),
+    "noise": Operation(features.draw_noise, features.apply_noise, dims=1),
+}
+"""`cut` is `paste` (4 of 6 cases) and `swap` (2 of 6) together, as in the authors' code."""
+
+FEDOV = {"crop": 1 / 7, "blur": 1 / 7, "erase": 1 / 7, "cut": 2 / 7, "rotate": 2 / 7}
+
+MIXES: Mapping[str, Mapping[str, float]] = {
+    "fedov": FEDOV,
+    "mixture": {name: share / 2 for name, share in FEDOV.items()} | {"cutpaste": 1 / 2},
+    "tables": {"exchange": 1 / 3, "shuffle": 1 / 3, "noise": 1 / 3},
+    "audio": {"mask": 1 / 4, "shift": 1 / 4, "paste": 1 / 4, "swap": 1 / 4},
+}
+"""Shares of the operations; a single operation is also the name of a mix."""
+
+
+def destroy(x: Tensor, rng: Generator, mix: str | Mapping[str, float] = "fedov") -> Tensor:
+    """Destroyed copies of the samples `x` [B, ...], by one operation each; `x` stays as it is.
+
+    `mix` names a mix or an operation, or gives shares by operation. `destruction` means `fedov` for images and `tables`
+    for rows.
+    """
+    shares = shares_of(mix, x.dim() - 1)
+    names = list(shares)
+    _check(x, names)
+    if len(names) == 1:
+        return OPERATIONS[names[0]](x, rng)
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    drawn = draw_operations(len(x), shares, rng)
+    for number, name in enumerate(names):
+        rows = (drawn == number).nonzero().squeeze(1)
+        if len(rows):
+            rows_there = rows.to(x.device)
+            out.index_copy_(0, rows_there, OPERATIONS[name](x.index_select(0, rows_there), rng))
+    return out
+
+
+def draw_operations(count: int, shares: Mapping[str, float], rng: Generator) -> Tensor:
+    """[count]: the number of the operation, in the order of `shares`, for every sample."""
+    bounds = torch.tensor(list(shares.values()), dtype=torch.float64).cumsum(0)
+    point = torch.rand(count, generator=rng, dtype=torch.float64) * bounds[-1]
+    return torch.bucketize(point, bounds[:-1], right=True)
+
+
+def shares_of(mix: str | Mapping[str, float], dims: int = 3) -> Mapping[str, float]:
+    """The operations of a mix and their shares, or an error that names the allowed ones."""
+    if isinstance(mix, str):
+        if mix == "destruction":
+            mix = "tables" if dims == 1 else "fedov"
+        if mix not in MIXES and mix not in OPERATIONS:
+            known = ["destruction", *MIXES, *OPERATIONS]
+            raise ConfigError(f"unknown destruction {mix!r}.{did_you_mean(mix, known)} Known: {choices(known)}")
+        mix = MIXES.get(mix, {mix: 1.0})
+    for name, share in mix.items():
+        if name not in OPERATIONS:
+            raise ConfigError(
+                f"unknown operation {name!r}.{did_you_mean(name, OPERATIONS)} Operations: {choices(OPERATIONS)}"
+            )
+        if not 0 <= share < float("inf"):
+            raise ConfigError(f"the share of {name!r} is {share}; shares are 0 or above")
+    used = {name: share for name, share in mix.items() if share > 0}
+    if not used:
+        raise ConfigError(f"no operation of the mix {dict(mix)} has a share above 0")
+    return used
+
+
+def _check(x: Tensor, names: list[str]) -> None:
+    for name in names:
+        if OPERATIONS[name].dims != x.dim() - 1:
+            kind = {3: "images or audio features (C x H x W)", 1: "rows of a table (D)"}[OPERATIONS[name].dims]
+            raise DataError(
+                f"the operation {name!r} destroys {kind}; these samples have shape {tuple(x.shape[1:])}. "
+                "Use 'fedov' for images, 'audio' for audio features, 'tables' for rows, or turn outliers off"
+            )
+    if not x.is_floating_point():
+        raise DataError(f"destruction takes floating-point samples; these are {x.dtype}")
+    if x.dim() == 4 and min(x.shape[2:]) < SMALLEST:
+        raise DataError(f"images of {x.shape[2]}x{x.shape[3]} are too small to destroy; need {SMALLEST}x{SMALLEST}")

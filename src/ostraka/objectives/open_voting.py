@@ -1,0 +1,128 @@
+"""FedOV's local objective: PROSER, data destruction and adversarial outlier enhancement (ICLR 2023, algorithm 1)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ostraka.core.net import Net
+from ostraka.core.objective import Batch, Objective
+from ostraka.core.settings import setting
+from ostraka.errors import ConfigError
+from ostraka.objectives.adversarial import enhance
+from ostraka.objectives.destruction import destroy, shares_of
+from ostraka.objectives.proser import check_weights, mix, proser_loss, unknown_loss
+from ostraka.registry import OBJECTIVES
+
+DESTROYED = "destroyed"
+"""The destroyed images x' in a prepared batch."""
+
+
+@final
+@OBJECTIVES.add("fedov", "open-voting")
+@dataclass(frozen=True)
+class OpenVoting(Objective):
+    """PROSER + w_destroyed CE(f(x'), unknown) + w_adversarial CE(f(x''), unknown).
+
+    x' = destroyed x, x'' = x' after adversarial enhancement. A weight of 0 leaves its term out and does not compute it:
+
+    * PROSER: `outliers="none"` (enhancement has nothing to start from, so it is out as well)
+    * PROSER + DD: `w_adversarial=0`
+    * PROSER + AOE: `w_destroyed=0`. As in the paper (appendix B.2, Table 9), enhancement still starts from destroyed
+      images and only their own loss is left out.
+    * destruction only (Table 14): `w_second=0, w_mix=0, w_adversarial=0`
+    """
+
+    unknown: ClassVar[bool] = True
+
+    w_second: float = setting(1.0, "PROSER: weight of unknown as the second choice after the true class")
+    w_mix: float = setting(0.01, "PROSER: weight of mixed hidden values being unknown")
+    outliers: str = setting("destruction", "destruction, cutpaste, mixture, tables, audio, one operation, or none")
+    w_destroyed: float = setting(1.0, "weight of destroyed samples being unknown")
+    w_adversarial: float = setting(1.0, "weight of adversarially enhanced destroyed samples being unknown")
+    steps: int = setting(5, "adversarial steps")
+    size: float = setting(0.002, "length of an adversarial step in every pixel")
+    clamp: tuple[float, float] | None = setting(None, "range of values that enhanced samples are kept in; none: free")
+
+    def __post_init__(self) -> None:
+        check_weights(
+            w_second=self.w_second, w_mix=self.w_mix, w_destroyed=self.w_destroyed, w_adversarial=self.w_adversarial
+        )
+        if self.outliers != "none":
+            shares_of(self.outliers)
+        if self.steps < 1 or not self.size > 0:
+            raise ConfigError(
+                f"steps is {self.steps} and size is {self.size}; both must be above 0. "
+                "To leave enhancement out, set w_adversarial to 0"
+            )
+        if self.clamp is not None and not (len(self.clamp) == 2 and self.clamp[0] < self.clamp[1]):
+            raise ConfigError(f"clamp is {self.clamp}; it takes two numbers, the smaller first, or none")
+
+    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
+        """Adds the destroyed samples, where some term uses them."""
+        if self.outliers == "none" or not (self.w_destroyed or self.w_adversarial):
+            return batch
+        return Batch(batch.x, batch.y, {**batch.extra, DESTROYED: destroy(batch.x, rng, self.outliers)})
+
+    def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
+        """The loss of one batch: all that needs the parameters' gradients runs through the network as one batch."""
+        known = len(batch)
+        outliers, weights, shared = self._outliers(net, batch)
+        hidden = net.early(torch.cat([batch.x, *outliers]) if outliers else batch.x)
+        mixed = mix(hidden[:known], batch.y, rng) if self.w_mix else None
+        logits = net.late(hidden if mixed is None else torch.cat([hidden, mixed]))
+        parts = logits.split([known] * (1 + len(outliers)) + [len(logits) - known * (1 + len(outliers))])
+        loss = proser_loss(parts[0], batch.y, parts[-1], self.w_second, self.w_mix)
+        for weight, part in zip(weights, parts[1:-1], strict=True):
+            loss = loss + weight * unknown_loss(part)
+        return loss if shared is None else loss + self.w_destroyed * shared
+
+    def _outliers(self, net: Net, batch: Batch) -> tuple[list[Tensor], list[float], Tensor | None]:
+        """Outliers that still have to pass the network, their weights, and a destruction loss that is done already."""
+        destroyed = batch.extra.get(DESTROYED)
+        if destroyed is None:
+            return [], [], None
+        if not self.w_adversarial:
+            return [destroyed], [self.w_destroyed], None
+        if self.w_destroyed and not net.mixes_batch():
+            shared, slope = shared_pass(net, destroyed)
+            return [enhance(net, destroyed, self.steps, self.size, self.clamp, slope)], [self.w_adversarial], shared
+        enhanced = enhance(net, destroyed, self.steps, self.size, self.clamp)
+        if self.w_destroyed:
+            return [destroyed, enhanced], [self.w_destroyed, self.w_adversarial], None
+        return [enhanced], [self.w_adversarial], None
+
+
+def shared_pass(net: Net, destroyed: Tensor) -> tuple[Tensor, Tensor]:
+    """CE(f(x'), unknown) and its gradient in x', from one forward and one backward pass.
+
+    The same backward pass gives the parameters' gradients. Keeping the graph for the later `loss.backward()` would run
+    that pass twice; adding to `.grad` here would surprise whoever asks for the loss only. So the gradients are kept,
+    and the returned loss hands them out when it is differentiated: exact, whatever it is multiplied with, at the price
+    of one addition per parameter. (Only for networks in which a sample's answer does not depend on its batch or mode.)
+    """
+    trained = [p for p in net.parameters() if p.requires_grad]
+    x = destroyed.detach().requires_grad_()
+    with torch.enable_grad():
+        loss = unknown_loss(net(x))
+        slope, *gradients = torch.autograd.grad(loss, [x, *trained], allow_unused=True)
+    assert slope is not None  # a network whose answer does not depend on its input
+    carried: Tensor = _Known.apply(loss.detach(), gradients, *trained)  # type: ignore[no-untyped-call]
+    return carried, slope
+
+
+class _Known(torch.autograd.Function):
+    """A number whose gradient in some tensors is known beforehand."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, gradients: Sequence[Tensor | None], *inputs: Tensor) -> Tensor:
+        ctx.gradients = gradients
+        return value.clone()
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, factor: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *(None if g is None else g * factor for g in ctx.gradients)

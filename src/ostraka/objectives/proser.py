@@ -1,0 +1,80 @@
+"""PROSER: learning placeholders for unknown classes (Zhou, Ye & Zhan, CVPR 2021), as FedOV uses it (equation 1)."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ostraka.core.net import Net
+from ostraka.core.objective import Batch, Objective
+from ostraka.core.settings import setting
+from ostraka.errors import ConfigError
+from ostraka.registry import OBJECTIVES
+
+HIDDEN_LOGIT = -1e4
+"""Stands for a logit that does not exist: its probability underflows to 0 in float32."""
+
+
+@final
+@OBJECTIVES.add("proser", "open-proser")
+@dataclass(frozen=True)
+class Proser(Objective):
+    """l(f(x), y) + w_second l(f(x) without y, unknown) + w_mix l(post(mix), unknown), l = cross-entropy.
+
+    The default weights are those of the authors' code and of PROSER's own; FedOV's appendix B.1 prints them the other
+    way round (w_second=0.01, w_mix=1).
+    """
+
+    unknown: ClassVar[bool] = True
+
+    w_second: float = setting(1.0, "weight of: unknown comes second, after the true class")
+    w_mix: float = setting(0.01, "weight of: mixed hidden values of two classes are unknown")
+
+    def __post_init__(self) -> None:
+        check_weights(w_second=self.w_second, w_mix=self.w_mix)
+
+    def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
+        """Equation 1 of one batch."""
+        hidden = net.early(batch.x)
+        mixed = mix(hidden, batch.y, rng) if self.w_mix else None
+        # One pass through the late layers, so that batch norm sees known and mixed samples together.
+        logits = net.late(hidden if mixed is None else torch.cat([hidden, mixed]))
+        return proser_loss(logits[: len(batch)], batch.y, logits[len(batch) :], self.w_second, self.w_mix)
+
+
+def mix(hidden: Tensor, y: Tensor, rng: torch.Generator) -> Tensor | None:
+    """Hidden values of the batch mixed with a random permutation of itself; one lambda ~ Beta(1, 1) for all.
+
+    Only pairs of different classes count; None when there is none, as always with one class.
+    """
+    order = torch.randperm(len(y), generator=rng).to(y.device)
+    share = torch.rand((), generator=rng).item()  # Beta(1, 1) is uniform
+    rows = (y != y[order]).nonzero().squeeze(1)
+    if len(rows) == 0:
+        return None
+    return torch.lerp(hidden[order[rows]], hidden[rows], share)
+
+
+def proser_loss(logits: Tensor, y: Tensor, mixed: Tensor, w_second: float, w_mix: float) -> Tensor:
+    """Equation 1 from the logits of the samples and of the mixed hidden values (none: [0, outputs])."""
+    loss = F.cross_entropy(logits, y)
+    if w_second:
+        loss = loss + w_second * unknown_loss(logits.scatter(1, y[:, None], HIDDEN_LOGIT))
+    if w_mix and len(mixed):
+        loss = loss + w_mix * unknown_loss(mixed)
+    return loss
+
+
+def unknown_loss(logits: Tensor, reduction: str = "mean") -> Tensor:
+    """Cross-entropy of the label *unknown*, the last output."""
+    unknown = torch.full((len(logits),), logits.shape[1] - 1, dtype=torch.long, device=logits.device)
+    return F.cross_entropy(logits, unknown, reduction=reduction)
+
+
+def check_weights(**weights: float) -> None:
+    """Refuse negative and infinite weights of loss terms."""
+    for name, weight in weights.items():
+        if not 0 <= weight < float("inf"):
+            raise ConfigError(f"{name} is {weight}; a weight is 0 (the term is left out) or above")
