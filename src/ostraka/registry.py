@@ -76,7 +76,7 @@ class Registry(Generic[T]):
                 self._items[name] = plugin.load()
             except Exception as error:
                 raise ConfigError(
-                    f"the plug-in {self.kind} {name!r} ({plugin.value}) cannot be loaded: {error!r}; mend or uninstall it"
+                    f"the plug-in {self.kind} {name!r} ({plugin.value}) cannot be loaded: {error!r}; mend or remove it"
                 ) from error
         return self._items[name]
 

@@ -29,7 +29,7 @@ def add_to(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         NAME,
         help="ten parties, two classes each: watch them train and vote",
-        description="Compare methods on the bundled data, divided so that every party holds two classes (about a minute).",
+        description="Compare methods on the bundled data; every party holds two classes (about a minute).",
         epilog="example:\n  ostraka demo --out runs/demo",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -42,9 +42,7 @@ def act(options: argparse.Namespace) -> int:
     console = Console()
     config = make({})
     division = divide(config)
-    console.print(
-        "Ten parties share the bundled Fashion-MNIST subset (4,000 images); each sees only two of ten classes.\n"
-    )
+    console.print("Ten parties share 4,000 images of Fashion-MNIST; each sees only two of the ten classes.\n")
     names, classes = division.partition.names, division.data.classes
     show_division(console, division)
     grid = Grid(

@@ -23,7 +23,7 @@ def add_to(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         NAME,
         help="versions, cores, the fast convolution, data found",
-        description="Show versions, cores, device, whether the fast convolution is active, and which data sets were found.",
+        description="Show versions, cores, device, the fast convolution, and which data sets were found.",
         epilog="example:\n  ostraka doctor --data-dir ~/datasets",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

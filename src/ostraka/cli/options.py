@@ -35,7 +35,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the method (local.epochs=20, objective.smoothing=0.1) or of the net (net.padding=same); repeatable",
+        help="a setting of the method (local.epochs=20) or of the net (net.padding=same); repeatable",
     )
     group.add_argument("--config", type=Path, metavar="FILE", help="TOML file with the same names; options override it")
     group = parser.add_argument_group("running")

@@ -32,7 +32,7 @@ def add_to(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         NAME,
         help="train and evaluate one method",
-        description="Train and evaluate one method on divided data. Everything lands in one folder; a killed run can be resumed.",
+        description="Train and evaluate one method. Everything lands in one folder; a killed run can be resumed.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -171,7 +171,7 @@ class _Training:
             group["lr"] = self.budget.rate(self.steps / self.total)
         self.optimiser.zero_grad(set_to_none=True)
         loss = self.objective.loss(self.net, batch, self.draw_rng)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.optimiser.step()
         self.steps += 1
         return loss.detach()

@@ -18,7 +18,7 @@ Params = dict[str, Tensor]
 class Net(nn.Module, ABC):
     """A classifier of `classes` known classes; with `unknown`, the last output means *unknown*.
 
-    `late(early(x))` is the forward pass: manifold mixing happens between the two. `embed` is the input of the last layer.
+    `late(early(x))` is the forward pass: mixing happens between the two. `embed` gives the input of the last layer.
     """
 
     def __init__(self, classes: int, unknown: bool) -> None:

@@ -40,7 +40,7 @@ class Objective(ABC):
     unknown: ClassVar[bool] = False
     """Whether the network needs an unknown output."""
 
-    def attach(self, net: Net) -> None:
+    def attach(self, net: Net) -> None:  # noqa: B027  (most objectives have nothing to add)
         """Add this objective's own tensors to the network; most have none."""
 
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:

@@ -34,7 +34,7 @@ class Scores:
         return torch.where(self.unknown > self.threshold, UNKNOWN, self.closed)
 
     def logits(self) -> Tensor:
-        """[B, K + 1]: the known scores and the unknown one on the same scale (minus infinity for closed-set answers)."""
+        """[B, K + 1]: known scores and the unknown one on the same scale (minus infinity for closed-set answers)."""
         unknown = self.unknown - self.threshold + self.known.max(dim=1).values
         return torch.cat([self.known, unknown.unsqueeze(1)], dim=1)
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def setting(default: Any, doc: str, *, server: bool = False, registry: Registry[Any] | None = None) -> Any:
-    """A documented dataclass field. `server`: only the server uses it, so work done at parties does not depend on it."""
+    """A documented dataclass field. `server`: only the server uses it, so the parties' work does not depend on it."""
     return field(default=default, metadata={"doc": doc, "server": server, "registry": registry})
 
 

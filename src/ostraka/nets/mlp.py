@@ -1,6 +1,7 @@
 """A multi-layer perceptron for samples of any shape."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 
 from torch import Tensor, nn
@@ -20,7 +21,7 @@ class MLP(Net):
             raise ConfigError(f"mlp's hidden widths are {list(hidden)}; give at least one, each 1 or more")
         widths = [prod(shape), *hidden]
         self.first = nn.Linear(widths[0], widths[1])
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths[1:], widths[2:], strict=False))
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths[1:]))
         self.last = nn.Linear(widths[-1], self.outputs)
 
     def early(self, x: Tensor) -> Tensor:

@@ -1,5 +1,5 @@
 """Training objectives. Importing this package registers the built-in ones."""
 
-from ostraka.objectives import cross_entropy
+from ostraka.objectives import cross_entropy, open_voting, proser
 
-__all__ = ["cross_entropy"]
+__all__ = ["cross_entropy", "open_voting", "proser"]

@@ -103,7 +103,7 @@ def _tree(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, Tensor):
         if value.layout != torch.strided or value.is_quantized or value.dtype == torch.complex128:
             raise StoreError(
-                f"{path or 'the value'} is a tensor of {value.dtype} and {value.layout}, which cannot be stored; make it dense"
+                f"{path or 'the value'} is a tensor of {value.dtype} and {value.layout}, which cannot be stored"
             )
         name = path or "value"
         while name in tensors:  # a key with a slash in it can lead to the path of another value
