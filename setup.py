@@ -27,10 +27,11 @@ class BuildKernel(build_ext):
     """Plain shared libraries: there is no Python module initialiser to export."""
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
+        """None beyond those the source marks itself."""
         return []
 
     def build_extension(self, ext: Extension) -> None:
-        # All levels share one source file, so each needs its own place for the object file.
+        """All levels share one source file, so each needs its own place for the object file."""
         shared = self.build_temp
         self.build_temp = f"{shared}/{ext.name.rpartition('.')[2]}"
         try:

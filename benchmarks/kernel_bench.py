@@ -12,6 +12,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 import torch
@@ -23,6 +24,8 @@ from ostraka.nets import native
 
 @dataclass(frozen=True)
 class Layer:
+    """One convolution block; square images."""
+
     inputs: int
     outputs: int
     kernel: int
@@ -31,10 +34,12 @@ class Layer:
     pool: bool = True
 
     def __str__(self) -> str:
+        """Short enough for a table, e.g. `5x5 3->6 32x32 pool`."""
         ends = f"{' same' if self.padding else ''}{' pool' if self.pool else ''}"
         return f"{self.kernel}x{self.kernel} {self.inputs}->{self.outputs} {self.side}x{self.side}{ends}"
 
     def flops(self, batch: int) -> float:
+        """Operations of one pass; the three passes need equally many."""
         side = self.side + 2 * self.padding - self.kernel + 1
         return 2.0 * batch * self.inputs * self.outputs * self.kernel**2 * side**2
 
@@ -55,19 +60,31 @@ LAYERS = [
     Layer(64, 64, 5, 28, 2, pool=False),
 ]
 
+BURST = 4
+"""Timed runs in a turn."""
+
 Block = Callable[..., Tensor]
+
+OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "sgd": partial(torch.optim.SGD, lr=1e-3),
+    "adam": partial(torch.optim.Adam, lr=1e-3),
+    "fused adam": partial(torch.optim.Adam, lr=1e-3, fused=True),
+}
 
 
 def timed(jobs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median CPU seconds of each job; the jobs take turns so that a busy moment hits all of them."""
+    """Median CPU seconds of each job; the jobs take turns so that a busy moment hits all of them.
+
+    A turn is a few runs, the first of them not timed: training repeats one step, so its data are in the caches.
+    """
     times: dict[str, list[float]] = {name: [] for name in jobs}
-    for job in jobs.values():
-        job()
     for _ in range(repeats):
         for name, job in jobs.items():
-            start = time.thread_time()
             job()
-            times[name].append(time.thread_time() - start)
+            start = time.thread_time()
+            for _ in range(BURST):
+                job()
+            times[name].append((time.thread_time() - start) / BURST)
     return {name: median(values) for name, values in times.items()}
 
 
@@ -101,10 +118,11 @@ def measure(layer: Layer, batch: int, repeats: int) -> dict[str, float]:
     weight = torch.randn(layer.outputs, layer.inputs, layer.kernel, layer.kernel) / layer.kernel
     bias = torch.randn(layer.outputs)
     innermost = x.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2)
+    last = [t.contiguous(memory_format=torch.channels_last) for t in (x, weight)]
     ways: dict[str, tuple[Block, Tensor, Tensor]] = {
         "native": (native.conv_block, innermost, weight),
         "nchw": (native.torch_block, x, weight),
-        "last": (native.torch_block, *(t.contiguous(memory_format=torch.channels_last) for t in (x, weight))),
+        "last": (native.torch_block, last[0], last[1]),
     }
     if not native.available():
         del ways["native"]
@@ -123,19 +141,20 @@ def matmul_rate(repeats: int) -> float:
 class SimpleCNN(nn.Module):
     """conv5x5 6, pool, conv5x5 16, pool, 120, 84, 11: the network whose training step is timed."""
 
-    def __init__(self, run: Block, fc: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, run: Block) -> None:
+        """`run` computes the convolution blocks."""
         super().__init__()
-        self.run, self.fc = run, fc
+        self.run = run
         self.convs = nn.ModuleList([nn.Conv2d(3, 6, 5), nn.Conv2d(6, 16, 5)])
         self.fcs = nn.ModuleList([nn.Linear(400, 120), nn.Linear(120, 84), nn.Linear(84, 11)])
 
     def forward(self, x: Tensor) -> Tensor:
+        """Logits [B, 11] of images [B, 3, 32, 32]."""
         for conv in self.convs:
             x = self.run(x, conv.weight, conv.bias, padding=0, relu=True, pool=True)
         x = x.flatten(1)
         for i, layer in enumerate(self.fcs):
-            x = self.fc(x, layer.weight, layer.bias)
-            x = x.relu() if i < 2 else x
+            x = layer(x).relu() if i < 2 else layer(x)
         return x
 
 
@@ -143,18 +162,18 @@ def training_step(batch: int, repeats: int) -> dict[str, float]:
     """Samples per CPU second of whole training steps: forward, cross-entropy, backward, optimiser."""
     x, labels = torch.randn(batch, 3, 32, 32), torch.randint(0, 11, (batch,))
     ways = {
-        "native + linear": (native.conv_block, native.linear, torch.contiguous_format),
-        "native + F.linear": (native.conv_block, F.linear, torch.contiguous_format),
-        "torch nchw": (native.torch_block, F.linear, torch.contiguous_format),
-        "torch channels_last": (native.torch_block, F.linear, torch.channels_last),
+        "native": (native.conv_block, torch.contiguous_format),
+        "torch nchw": (native.torch_block, torch.contiguous_format),
+        "torch channels_last": (native.torch_block, torch.channels_last),
     }
+    if not native.available():
+        del ways["native"]
     jobs: dict[str, Callable[[], object]] = {}
-    for name, (run, fc, form) in ways.items():
-        for optimiser in ("sgd", "adam"):
+    for name, (run, form) in ways.items():
+        for optimiser, kind in OPTIMISERS.items():
             torch.manual_seed(0)
-            net = SimpleCNN(run, fc).to(memory_format=form)  # type: ignore[call-overload]
-            kind = torch.optim.SGD if optimiser == "sgd" else torch.optim.Adam
-            jobs[f"{name}, {optimiser}"] = stepper(net, kind(net.parameters(), lr=1e-3), x.to(memory_format=form), labels)
+            net = SimpleCNN(run).to(memory_format=form)  # type: ignore[call-overload]
+            jobs[f"{name}, {optimiser}"] = stepper(net, kind(net.parameters()), x.to(memory_format=form), labels)
     return {name: batch / seconds for name, seconds in timed(jobs, repeats).items()}
 
 

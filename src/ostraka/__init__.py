@@ -1,3 +1,63 @@
-"""Ostraka: federated learning under label skew, with the right to answer *unknown*."""
+"""Ostraka: federated learning under label skew, with the right to answer *unknown*.
+
+The public names are loaded on first use, so that `import ostraka` costs nothing:
+
+* `run`: one method from data to figures, in one call;
+* `make_config`, `make_plan`, `execute`, `RunDir`, `load_run`: the same in steps;
+* `load_data`, `partition`: data sets, and who holds what.
+
+Authors of methods import the contract from `ostraka.core` and `ostraka.registry`; see docs/adding-a-method.md.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ostraka.data.partition import partition
+    from ostraka.data.sources import load as load_data
+    from ostraka.runs.api import run
+    from ostraka.runs.config import Config
+    from ostraka.runs.config import make as make_config
+    from ostraka.runs.loop import execute
+    from ostraka.runs.plan import make_plan
+    from ostraka.runs.record import RunDir, load_run
 
 __version__ = "0.1.0"
+
+_HOME = {
+    "Config": ("ostraka.runs.config", "Config"),
+    "RunDir": ("ostraka.runs.record", "RunDir"),
+    "execute": ("ostraka.runs.loop", "execute"),
+    "load_data": ("ostraka.data.sources", "load"),
+    "load_run": ("ostraka.runs.record", "load_run"),
+    "make_config": ("ostraka.runs.config", "make"),
+    "make_plan": ("ostraka.runs.plan", "make_plan"),
+    "partition": ("ostraka.data.partition", "partition"),
+    "run": ("ostraka.runs.api", "run"),
+}
+"""Public name to module and name there."""
+
+__all__ = [
+    "Config",
+    "RunDir",
+    "execute",
+    "load_data",
+    "load_run",
+    "make_config",
+    "make_plan",
+    "partition",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(
+            f"module 'ostraka' has no attribute {name!r}; its public names: {', '.join(sorted(_HOME))}"
+        )
+    module, attribute = _HOME[name]
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -126,6 +126,8 @@ def test_any_strides(level: str) -> None:
     wide = whole(17, 9, 26, 12, seed=5)
     views = [
         wide[:, ::2, ::2],
+        wide[:, 2:7, 3:16].contiguous(),
+        wide[:, 2:7, 3:16].contiguous().permute(0, 1, 3, 2),
         wide[:, 2:7, 3:16].contiguous(memory_format=torch.channels_last),
         wide[:, 2:7, 3:16].permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2),
         wide[:1, 2:7, 3:16].expand(17, -1, -1, -1),
@@ -144,10 +146,7 @@ def test_result_is_batch_innermost_and_chains_without_copies() -> None:
     assert y.permute(1, 2, 3, 0).is_contiguous()
     flat = y.flatten(1)
     assert flat.data_ptr() == y.data_ptr()
-    w, b = whole(5, flat.shape[1], seed=10), whole(5, seed=11)
-    assert torch.equal(native.linear(flat, w, b), F.linear(flat, w, b))
-    assert torch.equal(native.linear(flat, w, None), F.linear(flat, w))
-    assert native.linear(flat, w, b).t().is_contiguous()
+    assert flat.t().is_contiguous()
 
 
 @needs_native
@@ -197,11 +196,11 @@ class Spy:
     """Stands for the library and notes which gradients were asked for."""
 
     def __init__(self, real: Any) -> None:
-        self.ostraka_forward = real.ostraka_forward
+        self.ostraka_forward, self.ostraka_scratch = real.ostraka_forward, real.ostraka_scratch
         self.real, self.asked = real, list[str]()
 
     def ostraka_backward(self, *arguments: Any) -> int:
-        self.asked.append("".join(n for n, a in zip("xwb", arguments[-3:], strict=True) if a is not None))
+        self.asked.append("".join(n for n, a in zip("xwb", arguments[-4:-1], strict=True) if a is not None))
         return int(self.real.ostraka_backward(*arguments))
 
 
@@ -232,7 +231,7 @@ class Small(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = native.block(x, self.first.weight, self.first.bias, padding=0, relu=True, pool=True)
         x = native.block(x, self.second.weight, self.second.bias, padding=1, relu=True, pool=True)
-        return native.linear(x.flatten(1), self.head.weight, self.head.bias)
+        return F.linear(x.flatten(1), self.head.weight, self.head.bias)
 
 
 def train() -> list[Tensor]:
@@ -281,9 +280,10 @@ def test_same_bits_on_repeat_and_from_two_threads() -> None:
 def test_batch_size_does_not_change_an_image() -> None:
     """Each image has its own lane, so its result does not depend on who shares the batch."""
     x, w, b = torch.randn(33, 3, 12, 12), torch.randn(6, 3, 5, 5), torch.randn(6)
-    whole_batch = native.conv_block(x, w, b, padding=2, relu=True, pool=True)
+    flags: dict[str, Any] = {"padding": 2, "relu": True, "pool": True}
+    together = native.conv_block(x, w, b, **flags)
     for i in (0, 16, 32):
-        assert torch.equal(whole_batch[i : i + 1], native.conv_block(x[i : i + 1], w, b, padding=2, relu=True, pool=True))
+        assert torch.equal(together[i : i + 1], native.conv_block(x[i : i + 1], w, b, **flags))
 
 
 def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,7 +299,7 @@ def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
             native.conv_block(x, w, None, padding=0, relu=True, pool=True)
     assert native.available() == bool(LEVELS)
     assert native.usable(x, w) == bool(LEVELS)
-    with library.choose("v9"), pytest.raises(ConfigError, match="OSTRAKA_NATIVE=v9 .* allowed: 0, 1"):
+    with library.choose("v9"), pytest.raises(ConfigError, match=r"OSTRAKA_NATIVE=v9 .* allowed: 0, 1"):
         native.available()
 
 
@@ -326,7 +326,12 @@ def test_usable_refuses_what_the_kernel_cannot_take() -> None:
     ]
     assert not any(native.usable(*pair) for pair in refused)
     seen: list[bool] = []
-    torch.vmap(lambda image: seen.append(native.usable(image[None], w)) or image)(x)
+
+    def look(image: Tensor) -> Tensor:
+        seen.append(native.usable(image[None], w))
+        return image
+
+    torch.vmap(look)(x)
     with torch.autocast("cpu"):
         seen.append(native.usable(x, w))
     with torch._subclasses.FakeTensorMode() as mode:
@@ -350,14 +355,20 @@ def test_block_runs_everywhere() -> None:
         ((2, 3, 8, 8), (4, 3, 3, 3), (3,), 0, "bias"),
         ((2, 3, 8, 8), (4, 3, 3, 3), (4,), 3, "padding"),
         ((2, 3, 3, 8), (4, 3, 3, 3), (4,), 0, "too small"),
-        ((0, 3, 8, 8), (4, 3, 3, 3), (4,), 0, None),
     ],
 )
 def test_mistakes_are_named(
-    x: tuple[int, ...], w: tuple[int, ...], b: tuple[int, ...], padding: int, message: str | None
+    x: tuple[int, ...], w: tuple[int, ...], b: tuple[int, ...], padding: int, message: str
 ) -> None:
-    if message is None:
-        assert native.conv_block(torch.zeros(x), torch.zeros(w), torch.zeros(b), padding=0, relu=True, pool=True).numel() == 0
-        return
     with pytest.raises(ValueError, match=message):
         native.conv_block(torch.zeros(x), torch.zeros(w), torch.zeros(b), padding=padding, relu=True, pool=True)
+
+
+@needs_native
+def test_an_empty_batch_gives_empty_results_and_zero_gradients() -> None:
+    tensors = [torch.zeros(0, 3, 8, 8), torch.ones(4, 3, 3, 3), torch.ones(4)]
+    y, x, w, b = gradients(native.conv_block, tensors, None, padding=0, relu=True, pool=True)
+    assert y.shape == (0, 4, 3, 3)
+    assert x.shape == (0, 3, 8, 8)
+    assert not w.any()
+    assert not b.any()

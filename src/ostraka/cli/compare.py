@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from ostraka.cli.display import Display
+from ostraka.cli.display import Display, show_wide
 from ostraka.cli.options import add_run_options, values_from
 from ostraka.core import settings
 from ostraka.errors import ConfigError
@@ -19,8 +19,10 @@ NAME = "compare"
 
 EXAMPLE = """\
 examples:
-  ostraka compare closed-voting solo fedavg --data fashion-4k --partition labels:2 dirichlet:0.5 --seeds 3
-  ostraka compare fedavg centralised --partition iid --rounds 10 --set local.epochs=1 --set fedavg:local.lr=0.05
+  ostraka compare solo closed-voting fedavg --partition labels:2 iid --seeds 3
+  ostraka compare fedavg centralised --rounds 10 --set local.epochs=1
+  ostraka compare solo fedavg --set fedavg:rounds=5 --out runs/mine
+--set METHOD:NAME=VALUE is for one method.
 A second call skips what is finished; a killed one goes on where it was.
 """
 
@@ -30,7 +32,8 @@ def add_to(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         NAME,
         help="compare methods over data, partitions and seeds",
-        description="Run every combination and print mean ± standard deviation over the seeds, the best in bold.",
+        description="Run every combination of methods, data, partitions and seeds.\n"
+        "Prints mean ± standard deviation over the seeds, the best in bold.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -39,9 +42,15 @@ def add_to(verbs: Any) -> None:
     parser.add_argument("--partition", nargs="+", metavar="P", help="partitions; default: labels:2")
     parser.add_argument("--seeds", metavar="N|A,B", help="number of seeds (3: 0, 1, 2) or a list; default: 1")
     add_run_options(parser)
-    parser.add_argument("--out", type=Path, default=Path("runs/compare"), metavar="DIR", help="folder of the grid")
     parser.add_argument(
-        "--format", choices=("rich", "markdown", "csv"), default="rich", help="how the table is printed"
+        "--out",
+        type=Path,
+        default=Path("runs/compare"),
+        metavar="DIR",
+        help="folder of the grid (default: runs/compare)",
+    )
+    parser.add_argument(
+        "--format", choices=("rich", "markdown", "csv"), default="rich", help="how the table is printed (default: rich)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.set_defaults(act=act)
@@ -130,7 +139,7 @@ def show(tables: list[Table], style: str, out: Path) -> None:
     console = Console()
     for table in tables:
         if style == "rich":
-            console.print(table.rich())
+            show_wide(console, table)
         else:
             print(table.markdown() if style == "markdown" else table.csv())
     if style == "rich":

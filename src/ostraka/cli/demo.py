@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from ostraka.cli.compare import Follow, store
-from ostraka.cli.display import show_division
+from ostraka.cli.display import show_division, show_wide
 from ostraka.report.heatmap import heatmap_svg
 from ostraka.report.tables import comparison
 from ostraka.runs.config import make
@@ -29,7 +29,7 @@ def add_to(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         NAME,
         help="ten parties, two classes each: watch them train and vote",
-        description="Compare methods on the bundled data; every party holds two classes (about a minute).",
+        description="Compare methods on the bundled data (about a minute).\nEvery party holds two of ten classes.",
         epilog="example:\n  ostraka demo --out runs/demo",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -58,9 +58,10 @@ def act(options: argparse.Namespace) -> int:
     store(options.out, tables)
     heatmap_svg(division.counts, names, classes, options.out / "division.svg", "Who holds what")
     for table in tables:
-        console.print(table.rich())
+        show_wide(console, table)
     console.print(
-        "solo: each party's own model, on average. centralised: all data in one place, which a federation cannot have.\n",
+        "solo: each party's own model, on average.\n"
+        "centralised: all data in one place, which a federation cannot have.\n",
         highlight=False,
     )
     console.print(f"Results: {options.out}\n\n{NEXT}", soft_wrap=True, highlight=False)

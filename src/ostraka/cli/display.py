@@ -1,6 +1,7 @@
 """What a person sees while a run goes on and when it ends. Quiet when the output is not a terminal."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -8,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ostraka.report.heatmap import party_class_table
-from ostraka.report.tables import Table, human_bytes, human_seconds
+from ostraka.report.tables import Number, Table, human_bytes, human_seconds
 from ostraka.runs.plan import Division
 from ostraka.runs.watch import Watch
 
@@ -75,12 +76,28 @@ def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
     console.print(
         Table(("figure", "value"), _figures(summary), title=f"{summary['method']} on {summary['data']}").rich()
     )
-    for key, title in (("per_class", "accuracy per class (%)"), ("per_part", "accuracy of each model alone (%)")):
-        values = summary[key]
-        if values:
-            rows = [(name, _number(value)) for name, value in list(values.items())[:SHOWN]]
-            console.print(Table((title.split()[0], "value"), rows, title=title).rich())
+    for key, title, column in (
+        ("per_class", "accuracy per class", "class"),
+        ("per_part", "each model alone", "model"),
+    ):
+        rows = [(name, Number(value or 0.0, _number(value))) for name, value in summary[key].items()]
+        if rows:
+            console.print(Table((column, "accuracy (%)"), rows, title=title).head(SHOWN).rich())
     console.print(f"Results: {summary['out']}", soft_wrap=True, highlight=False)
+
+
+def show_wide(console: Console, table: Table) -> None:
+    """A comparison; if it is too wide for the terminal, figures and costs one below the other."""
+    if table.columns[-len(COSTS) :] != COSTS or _width(console, table) <= console.width:
+        console.print(table.rich())
+        return
+    cut = len(table.columns) - len(COSTS)
+    figures = replace(table, columns=table.columns[:cut], rows=[row[:cut] for row in table.rows], notes=())
+    costs = replace(
+        table, columns=(table.columns[0], *COSTS), rows=[(row[0], *row[cut:]) for row in table.rows], title="Costs"
+    )
+    for part in (figures, costs):
+        console.print(part.rich())
 
 
 def show_division(console: Console, division: Division, rows: int = 40) -> None:
@@ -92,6 +109,12 @@ def show_division(console: Console, division: Division, rows: int = 40) -> None:
     if not short:
         legend = ", ".join(f"{number} {name}" for number, name in enumerate(classes))
         console.print(f"classes: {legend}\n", highlight=False)
+
+
+def _width(console: Console, table: Table) -> int:
+    """Columns of the terminal that the table needs to show every cell on one line, whatever the notes below it need."""
+    unbounded = console.options.update(max_width=10_000)
+    return console.measure(replace(table, notes=()).rich(), options=unbounded).maximum
 
 
 def _figures(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -111,6 +134,9 @@ def _figures(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         rows.append(("dropped parties", ", ".join(map(str, summary["dropped"]))))
     return rows
 
+
+COSTS = ("time", "CPU time", "up", "down")
+"""The last columns of a comparison."""
 
 OPEN_NAMES = {
     "auroc": "AUROC of unknown",

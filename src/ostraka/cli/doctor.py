@@ -23,7 +23,7 @@ def add_to(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         NAME,
         help="versions, cores, the fast convolution, data found",
-        description="Show versions, cores, device, the fast convolution, and which data sets were found.",
+        description="Show versions, cores, the fast convolution and the data sets found.",
         epilog="example:\n  ostraka doctor --data-dir ~/datasets",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -34,18 +34,26 @@ def add_to(verbs: Any) -> None:
 
 def act(options: argparse.Namespace) -> int:
     """Look and tell."""
-    facts = {
+    folders = data_dirs(options.data_dir)
+    facts: dict[str, Any] = {
         "ostraka": __version__,
         "python": environment()["python"],
         "torch": torch.__version__,
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "device": pick_device("auto"),
         "convolution": native.describe(),
-        "data folders": ", ".join(map(str, data_dirs(options.data_dir))) or "none (set OSTRAKA_DATA or --data-dir)",
-        "data sets": ", ".join(sorted({found.name for found in available(data_dirs(options.data_dir))})),
+        "data_folders": [str(folder) for folder in folders],
+        "data_sets": sorted({found.name for found in available(folders)}),
     }
     if options.json:
         print(json.dumps(facts))
     else:
-        Console().print(Table(("what", "found"), [(key, str(value)) for key, value in facts.items()]).rich())
+        rows = [(key.replace("_", " "), _text(value)) for key, value in facts.items()]
+        Console().print(Table(("what", "found"), rows).rich())
     return 0
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, list):
+        return str(value)
+    return ", ".join(value) or "none (set OSTRAKA_DATA or --data-dir)"

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from ostraka.data.partition import describe as describe_partitions
 from ostraka.data.sources import available, data_dirs
+from ostraka.errors import ConfigError, choices, did_you_mean
 from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PRESETS, Registry
 from ostraka.report.tables import Table
 
@@ -32,16 +33,22 @@ def add_to(verbs: Any) -> None:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=sorted(SHELVES), help="what to list")
-    parser.add_argument("name", nargs="?", metavar="METHOD", help="for settings: the method")
+    parser.add_argument("what", metavar="WHAT", help=", ".join(sorted(SHELVES)))
+    parser.add_argument("name", nargs="?", metavar="METHOD", help="for settings: the method (default: fedavg)")
     parser.add_argument("--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)")
     parser.set_defaults(act=act)
 
 
 def act(options: argparse.Namespace) -> int:
     """Print one list."""
+    if options.what not in SHELVES:
+        hint = did_you_mean(options.what, SHELVES)
+        raise ConfigError(f"there is no list of {options.what!r}.{hint} Lists: {choices(SHELVES)}")
     columns, rows = SHELVES[options.what](options)
-    Console().print(Table(columns, rows, title=options.what).rich())
+    if rows:
+        Console().print(Table(columns, rows, title=options.what).rich())
+    else:
+        print(f"There are no {options.what} yet.")
     return 0
 
 
@@ -61,7 +68,7 @@ def _presets(options: argparse.Namespace) -> Listing:
 
 def _data(options: argparse.Namespace) -> Listing:
     return ("name", "kind", "where"), [
-        (f.name, f.kind, str(f.path or "in the package")) for f in available(data_dirs(options.data_dir))
+        (f.name, f.kind, str(f.path or PLACES.get(f.kind, "built in"))) for f in available(data_dirs(options.data_dir))
     ]
 
 
@@ -85,9 +92,14 @@ def _walk(instance: Any, prefix: str, out: list[tuple[str, ...]]) -> None:
         registry = spec.metadata.get("registry")
         chosen = registry.name_of(type(value)) if registry is not None and value is not None else value
         group = is_dataclass(value) and registry is None
-        out.append((prefix + spec.name, "" if group else str(chosen), str(spec.metadata.get("doc", ""))))
+        out.append((prefix + spec.name, "" if group else _default(chosen), str(spec.metadata.get("doc", ""))))
         if is_dataclass(value):
             _walk(value, f"{prefix}{spec.name}.", out)
+
+
+def _default(value: Any) -> str:
+    """A default as it is written in TOML and on the command line."""
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def first_line(item: Any) -> str:
@@ -95,6 +107,9 @@ def first_line(item: Any) -> str:
     text = inspect.getdoc(item) or ""
     return text.split("\n")[0]
 
+
+PLACES = {"bundled": "comes with ostraka", "library": "comes with scikit-learn"}
+"""Where data without a path of its own lies."""
 
 SHELVES: dict[str, Callable[[argparse.Namespace], Listing]] = {
     "methods": _registry(METHODS),

@@ -11,6 +11,7 @@ from ostraka.runs.config import parse_assignments, read_toml
 RUN_OPTIONS = (
     "parties",
     "known",
+    "public",
     "train_per_class",
     "validation",
     "engine",
@@ -61,6 +62,12 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--train-per-class", type=int, metavar="N", help="use the first N training samples of each class"
+    )
+    group.add_argument(
+        "--public",
+        metavar="P",
+        help="unlabelled samples that all may see: half-test (half of the test set; figures are then from the other "
+        "half), or the name or path of a data set",
     )
     group.add_argument("--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)")
 

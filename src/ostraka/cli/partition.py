@@ -9,6 +9,7 @@ from rich.console import Console
 
 from ostraka.cli.display import show_division
 from ostraka.cli.options import add_data_options
+from ostraka.report.canvas import check_suffix
 from ostraka.report.heatmap import heatmap_svg
 from ostraka.runs.config import make
 from ostraka.runs.plan import divide
@@ -45,6 +46,8 @@ def add_to(verbs: Any) -> None:
 def act(options: argparse.Namespace) -> int:
     """Divide, show, save."""
     names = ("partition", "data", "seed", "parties", "known", "known_classes", "train_per_class", "data_dir")
+    if options.plot is not None:
+        check_suffix(options.plot)  # before the table is printed
     config = make({name: getattr(options, name) for name in names if getattr(options, name) is not None})
     division = divide(config)
     partition, classes = division.partition, division.data.classes
@@ -57,7 +60,15 @@ def act(options: argparse.Namespace) -> int:
     else:
         show_division(Console(), division)
     if options.save is not None:
+        options.save.parent.mkdir(parents=True, exist_ok=True)
         partition.save(options.save)
+        _tell(f"Saved: {options.save} (use it with --partition file:{options.save})", options.json)
     if options.plot is not None:
         heatmap_svg(division.counts, partition.names, classes, options.plot, title)
+        _tell(f"Drawn: {options.plot}", options.json)
     return 0
+
+
+def _tell(text: str, quiet: bool) -> None:
+    if not quiet:
+        print(text)

@@ -21,8 +21,9 @@ NAME = "run"
 
 EXAMPLE = """\
 examples:
-  ostraka run closed-voting --data fashion-4k --partition labels:2 --parties 10 --seed 1
-  ostraka run fedavg --partition dirichlet:0.5 --rounds 20 --set local.epochs=2 --out runs/mine
+  ostraka run closed-voting --partition labels:2 --parties 10 --seed 1
+  ostraka run fedavg --rounds 20 --set local.epochs=2 --out runs/mine
+  ostraka run fedavg --data digits --known 6 --json
   ostraka run --resume --out runs/mine
 """
 
@@ -32,7 +33,7 @@ def add_to(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         NAME,
         help="train and evaluate one method",
-        description="Train and evaluate one method. Everything lands in one folder; a killed run can be resumed.",
+        description="Train and evaluate one method.\nEverything lands in one folder; a killed run can be resumed.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -99,7 +99,6 @@ class Method(ABC, Generic[State, Message, Payload]):
     rounds: int = field(default=1, metadata={"doc": "exchanges between server and parties"})
     fraction: float = field(default=1.0, metadata={"doc": "share of the parties that takes part in a round"})
 
-    needs: ClassVar[Needs] = Needs()
     pooled: ClassVar[bool] = False
     """Whether the run hands all data to one party (the reference that a federation cannot have)."""
 
@@ -111,6 +110,11 @@ class Method(ABC, Generic[State, Message, Payload]):
             raise ConfigError(f"rounds is {self.rounds}; it must be at least 1")
         if not 0 < self.fraction <= 1:
             raise ConfigError(f"fraction is {self.fraction}; it must be above 0 and at most 1")
+
+    @property
+    def needs(self) -> Needs:
+        """What this method, with these settings, cannot do without."""
+        return Needs()
 
     @property
     def exchanges(self) -> int:

@@ -1,5 +1,5 @@
 """Federated methods, one file each. Importing this package registers the built-in ones and their presets."""
 
-from ostraka.methods import centralised, closed_voting, fedavg, solo
+from ostraka.methods import centralised, closed_voting, fedavg, fedov, solo
 
-__all__ = ["centralised", "closed_voting", "fedavg", "solo"]
+__all__ = ["centralised", "closed_voting", "fedavg", "fedov", "solo"]

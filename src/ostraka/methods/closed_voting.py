@@ -6,23 +6,21 @@ The baseline that FedOV (Diao, Li & He, ICLR 2023) improves on: members know not
 from dataclasses import dataclass
 from typing import final
 
-from ostraka.core.predictor import Predictor
-from ostraka.core.settings import setting
-from ostraka.core.task import Task
-from ostraka.methods.panel import PanelMethod
-from ostraka.registry import BALLOTS, METHODS
-from ostraka.voting.ballots import Ballot, Sum
-from ostraka.voting.ensemble import Ensemble, Panel
+from ostraka.methods.panel import VotingMethod
+from ostraka.registry import METHODS, PRESETS, Preset
 
 
 @final
-@METHODS.add("closed-voting", "voting", "close-set-voting")
+@METHODS.add("closed-voting", "close-set-voting")
 @dataclass(frozen=True)
-class ClosedVoting(PanelMethod):
+class ClosedVoting(VotingMethod):
     """One-shot vote of ordinary classifiers that never answer unknown."""
 
-    ballot: Ballot = setting(Sum(), "how the votes are counted", server=True, registry=BALLOTS)
 
-    def predictor(self, task: Task, state: Panel) -> Predictor:
-        """The voting ensemble."""
-        return Ensemble.of(task, self.objective, state, self.ballot)
+DISTILLED = {"distil": {"epochs": 100}}
+PRESETS.add("closed-voting-distilled")(
+    Preset("closed-voting", DISTILLED, "closed voting, distilled into one network on public samples")
+)
+PRESETS.add("closed-voting-owners")(
+    Preset("closed-voting", {"ballot": "calibrated"}, "closed voting, every class judged by the members that have it")
+)

@@ -1,24 +1,30 @@
-"""What the one-shot voting methods share: every party trains one member, once, and the server keeps the panel."""
+"""What the one-shot methods share: every party trains one member, once; the server keeps the panel and counts votes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import build
-from ostraka.core.method import Card, Memory, Method, Report, Round
-from ostraka.core.net import Params, params_of
+from ostraka.core.learner import build, load_predictor
+from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
+from ostraka.core.net import Net, Params, params_of
 from ostraka.core.objective import Objective
 from ostraka.core.party import Party, PartyRef
+from ostraka.core.predictor import Predictor
+from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive
 from ostraka.core.settings import setting
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError, OstrakaError
 from ostraka.objectives.cross_entropy import CrossEntropy
-from ostraka.registry import OBJECTIVES
-from ostraka.voting.ensemble import Member, Panel
+from ostraka.objectives.distil import Distillation, numbered
+from ostraka.registry import BALLOTS, OBJECTIVES
+from ostraka.voting.ballots import Ballot, Sum
+from ostraka.voting.calibration import measure
+from ostraka.voting.ensemble import Ensemble, Member, Panel
 
 ADAM = Budget(epochs=40, optimiser="adam", lr=1e-3, weight_decay=1e-5)
+STUDENT = Budget(epochs=0, optimiser="adam", lr=1e-3, weight_decay=1e-5)
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,9 @@ class PanelMethod(Method[Panel, Params, Params]):
 
     objective: Objective = setting(CrossEntropy(), "what the members minimise", registry=OBJECTIVES)
     local: Budget = setting(ADAM, "the members' training")
+    tell: Literal["size", "counts", "statistics"] = setting(
+        "counts", "what a party tells beside its weights: its size; class counts and doubt; embedding statistics too"
+    )
     start: Literal["own", "shared"] = setting("own", "each member's first weights: its own, or the same for all")
 
     def __post_init__(self) -> None:
@@ -39,8 +48,8 @@ class PanelMethod(Method[Panel, Params, Params]):
     def init(self, task: Task, seed: int) -> Panel:
         """No members yet; with a shared start, one that holds the first weights."""
         if self.start == "own":
-            return Panel()
-        return Panel((Member(Card(-1, 0), params_of(build(task, self.objective, seed))),))
+            return Panel(seed=seed)
+        return Panel((Member(Card(-1, 0), params_of(build(task, self.objective, seed))),), seed=seed)
 
     def message(self, state: Panel, party: PartyRef) -> Params:
         """The shared start, or nothing."""
@@ -51,12 +60,58 @@ class PanelMethod(Method[Panel, Params, Params]):
         net = build(rnd.task, self.objective, derive(rnd.seed, "init"))
         start = rnd.message or None
         fitted = fit(net, start, party.samples, self.objective, self.local, rnd.seed, party.progress)
-        counts = tuple(party.samples.counts(len(rnd.task.classes)).tolist())
-        card = Card(party.id, len(party.samples), counts, fitted.figures(), name=party.ref.name)
-        return Report(fitted.params, float(card.size), card)
+        return Report(fitted.params, float(len(party.samples)), self._card(rnd.task, party, net, fitted.losses[-1]))
+
+    def _card(self, task: Task, party: Party, net: Net, loss: float) -> Card:
+        """What the party agrees to tell of its member."""
+        samples, told = party.samples, {"loss": loss}
+        if self.tell == "size":
+            return Card(party.id, len(samples), None, told, name=party.ref.name)
+        counts = tuple(samples.counts(len(task.classes)).tolist())
+        numbers = measure(net, self.objective, samples, typicality=self.tell == "statistics")
+        return Card(party.id, len(samples), counts, told, numbers, party.ref.name)
 
     def aggregate(self, task: Task, state: Panel, reports: Sequence[Report[Params]]) -> Panel:
         """The panel of all members that arrived."""
         if not len(reports):
             raise OstrakaError("no member arrived; a vote needs at least one")
-        return Panel(tuple(Member(r.card, r.payload) for r in reports))
+        return Panel(tuple(Member(r.card, r.payload) for r in reports), seed=state.seed)
+
+
+@dataclass(frozen=True)
+class VotingMethod(PanelMethod):
+    """Members vote by a ballot; with `distil.epochs` above 0, one student learns the vote on public samples."""
+
+    ballot: Ballot = setting(Sum(), "how the votes are counted", server=True, registry=BALLOTS)
+    distil: Budget = setting(STUDENT, "training of the student that replaces the vote; 0 epochs: none", server=True)
+    kl: Literal["code", "paper"] = setting("code", "the student's divergence: as FedOV's code or its text", server=True)
+
+    @property
+    def needs(self) -> Needs:
+        """Public samples for a student, and for a ballot that is tuned on them."""
+        return Needs(public=self.distil.epochs > 0 or self.ballot.wants_public)
+
+    def aggregate(self, task: Task, state: Panel, reports: Sequence[Report[Params]]) -> Panel:
+        """The panel, its ballot tuned and its student trained where asked for."""
+        panel = super().aggregate(task, state, reports)
+        public = task.commons.public
+        if self.ballot.wants_public and public is not None:
+            votes = Ensemble.of(task, self.objective, panel, self.ballot).votes_on(public)
+            panel = replace(panel, tuned=self.ballot.tune(votes))
+        if self.distil.epochs > 0 and public is not None:
+            panel = replace(panel, student=self._student(task, panel, public))
+        return panel
+
+    def _student(self, task: Task, panel: Panel, public: Samples) -> Params:
+        """One closed-set network that answers as the vote does."""
+        ensemble = Ensemble.of(task, self.objective, panel, self.ballot)
+        targets = self.ballot.shares(ensemble.scores(public.inputs()))
+        net = task.build(unknown=False, seed=derive(panel.seed, "student"))
+        goal = Distillation(targets, self.kl)
+        return fit(net, None, numbered(public), goal, self.distil, derive(panel.seed, "distil")).params
+
+    def predictor(self, task: Task, state: Panel) -> Predictor:
+        """The student if there is one, else the voting ensemble."""
+        if state.student is not None:
+            return load_predictor(task, CrossEntropy(), state.student)
+        return Ensemble.of(task, self.objective, state, self.ballot)

@@ -61,17 +61,21 @@ class OpenVoting(Objective):
         if self.clamp is not None and not (len(self.clamp) == 2 and self.clamp[0] < self.clamp[1]):
             raise ConfigError(f"clamp is {self.clamp}; it takes two numbers, the smaller first, or none")
 
+    @property
+    def _destroys(self) -> bool:
+        return self.outliers != "none" and bool(self.w_destroyed or self.w_adversarial)
+
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         """Adds the destroyed samples, where some term uses them."""
-        if self.outliers == "none" or not (self.w_destroyed or self.w_adversarial):
+        if not self._destroys:
             return batch
         return Batch(batch.x, batch.y, {**batch.extra, DESTROYED: destroy(batch.x, rng, self.outliers)})
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
-        """The loss of one batch: all that needs the parameters' gradients runs through the network as one batch."""
+        """The loss of one batch. Networks with batch norm or dropout get known samples and outliers as one batch."""
         known = len(batch)
         outliers, weights, shared = self._outliers(net, batch)
-        hidden = net.early(torch.cat([batch.x, *outliers]) if outliers else batch.x)
+        hidden = early(net, [batch.x, *outliers])
         mixed = mix(hidden[:known], batch.y, rng) if self.w_mix else None
         logits = net.late(hidden if mixed is None else torch.cat([hidden, mixed]))
         parts = logits.split([known] * (1 + len(outliers)) + [len(logits) - known * (1 + len(outliers))])
@@ -82,9 +86,9 @@ class OpenVoting(Objective):
 
     def _outliers(self, net: Net, batch: Batch) -> tuple[list[Tensor], list[float], Tensor | None]:
         """Outliers that still have to pass the network, their weights, and a destruction loss that is done already."""
-        destroyed = batch.extra.get(DESTROYED)
-        if destroyed is None:
+        if not self._destroys:
             return [], [], None
+        destroyed = batch.extra[DESTROYED]
         if not self.w_adversarial:
             return [destroyed], [self.w_destroyed], None
         if self.w_destroyed and not net.mixes_batch():
@@ -94,6 +98,14 @@ class OpenVoting(Objective):
         if self.w_destroyed:
             return [destroyed, enhanced], [self.w_destroyed, self.w_adversarial], None
         return [enhanced], [self.w_adversarial], None
+
+
+def early(net: Net, parts: list[Tensor]) -> Tensor:
+    """Hidden values of several groups of samples, one below the other."""
+    if net.mixes_batch():
+        return net.early(torch.cat(parts))
+    # The same numbers, and the images, which may lie differently in memory, need not be copied together.
+    return torch.cat([net.early(part) for part in parts])
 
 
 def shared_pass(net: Net, destroyed: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,13 +3,34 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, final
 
+import torch
 from torch import Tensor
 
 from ostraka.core.method import Card
 from ostraka.core.predictor import Scores
+from ostraka.core.settings import setting
+from ostraka.errors import ConfigError
 from ostraka.registry import BALLOTS
+
+
+@dataclass(frozen=True)
+class Votes:
+    """All members' votes on B samples, and what the ballot may know of the members."""
+
+    logits: Tensor
+    """[M, B, K + 1]; the unknown logit of a closed-set member is minus infinity."""
+    cards: Sequence[Card]
+    typicality: Tensor | None = None
+    """[M, B, K]: how usual each sample is for each member's classes, where the ballot asked for it."""
+    tuned: Sequence[float] = ()
+    """One number per member that the ballot found on public samples."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether no member can answer unknown."""
+        return bool(self.logits[..., -1].isneginf().all())
 
 
 @dataclass(frozen=True)
@@ -17,20 +38,96 @@ class Ballot(ABC):
     """A rule that turns all members' votes into one answer."""
 
     @abstractmethod
-    def count(self, votes: Tensor, cards: Sequence[Card]) -> Scores:
-        """The answer to votes [M, B, K + 1] of M members on B samples."""
+    def count(self, votes: Votes) -> Scores:
+        """The answer."""
+
+    def shares(self, scores: Scores) -> Tensor:
+        """The known scores as shares that sum to 1 [B, K]: what a student learns."""
+        known = scores.known.clamp(min=1e-12)
+        return known / known.sum(dim=1, keepdim=True)
+
+    def wants_typicality(self, cards: Sequence[Card]) -> bool:
+        """Whether `count` needs to know how usual a sample is for each member."""
+        return False
+
+    @property
+    def wants_public(self) -> bool:
+        """Whether `tune` needs votes on public samples."""
+        return False
+
+    def tune(self, public: Votes) -> tuple[float, ...]:
+        """One number per member, found from the members' votes on public, unlabelled samples."""
+        return ()
+
+
+Doubt = Literal["min", "mean", "product"]
+
+
+def ensemble_doubt(unknown: Tensor, kept: Tensor, how: Doubt) -> Tensor:
+    """The ensemble's doubt [B] from the probabilities of unknown [M, B] of the members that are kept [M, B]."""
+    if how == "min":
+        return torch.where(kept.bool(), unknown, torch.ones_like(unknown)).min(dim=0).values
+    if how == "mean":
+        return (unknown * kept).sum(dim=0) / kept.sum(dim=0)
+    return torch.where(kept.bool(), unknown, torch.ones_like(unknown)).prod(dim=0)
 
 
 @final
 @BALLOTS.add("sum")
 @dataclass(frozen=True)
 class Sum(Ballot):
-    """Sum of probabilities without the unknown one (FedOV, Algorithm 1); unknown = the least unsure member's doubt."""
+    """Sum of the known classes' probabilities (FedOV, Algorithm 1)."""
 
-    def count(self, votes: Tensor, cards: Sequence[Card]) -> Scores:
+    doubt: Doubt = setting("min", "the ensemble's unknown score: the least, the mean or the product of the members'")
+
+    def count(self, votes: Votes) -> Scores:
         """Probabilities over K + 1 outputs, summed over members."""
-        shares = votes.softmax(dim=2)
-        known = shares[:, :, :-1].sum(dim=0)
-        if votes[:, :, -1].isneginf().all():  # closed-set members have no unknown vote: rank by the winner's share
-            return Scores(known, -known.max(dim=1).values / len(votes), float("inf"))
-        return Scores(known, shares[:, :, -1].min(dim=0).values, 0.5)
+        shares = votes.logits.softmax(dim=2)
+        return summed(shares, torch.ones_like(shares[:, :, 0]), self.doubt, votes.closed)
+
+
+@final
+@BALLOTS.add("top-k", "topk")
+@dataclass(frozen=True)
+class TopK(Ballot):
+    """As sum, over the k members that are least unsure of a sample (FedOV, section 4.6)."""
+
+    k: int = setting(3, "members that count for a sample")
+    doubt: Doubt = setting("min", "the ensemble's unknown score: the least, the mean or the product of the members'")
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise ConfigError(f"k is {self.k}; at least 1 member must count")
+
+    def count(self, votes: Votes) -> Scores:
+        """Sum over the k members with the lowest probability of unknown; closed-set members: the most confident."""
+        shares = votes.logits.softmax(dim=2)
+        unsure = -shares[:, :, :-1].max(dim=2).values if votes.closed else shares[:, :, -1]
+        chosen = unsure.topk(min(self.k, len(unsure)), dim=0, largest=False).indices
+        kept = torch.zeros_like(unsure).scatter_(0, chosen, 1.0)
+        return summed(shares, kept, self.doubt, votes.closed)
+
+
+@final
+@BALLOTS.add("plurality")
+@dataclass(frozen=True)
+class Plurality(Ballot):
+    """One voice per member; who answers unknown abstains. Ties go to the class with more summed probability."""
+
+    def count(self, votes: Votes) -> Scores:
+        """Voices, with the summed probabilities (always below one voice) as the tie-breaker."""
+        shares = votes.logits.softmax(dim=2)
+        answers = shares.argmax(dim=2)
+        voices = torch.nn.functional.one_hot(answers, shares.shape[2]).sum(dim=0)
+        known = voices[:, :-1] + shares[:, :, :-1].sum(dim=0) / (len(shares) + 1)
+        abstained = voices[:, -1] / len(shares)
+        # unknown where every member abstained; a closed-set panel never does
+        return Scores(known, abstained, float("inf") if votes.closed else 1 - 0.5 / len(shares))
+
+
+def summed(shares: Tensor, kept: Tensor, doubt: Doubt, closed: bool) -> Scores:
+    """Scores of probabilities [M, B, K + 1] summed over the members that are kept [M, B]."""
+    known = (shares[:, :, :-1] * kept.unsqueeze(2)).sum(dim=0)
+    if closed:  # no member doubts: rank samples by the winner's share of the vote
+        return Scores(known, -known.max(dim=1).values / kept.sum(dim=0), float("inf"))
+    return Scores(known, ensemble_doubt(shares[:, :, -1], kept, doubt), 0.5)

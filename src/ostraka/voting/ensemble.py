@@ -12,9 +12,11 @@ from ostraka.core.method import Card
 from ostraka.core.net import Params
 from ostraka.core.objective import Objective
 from ostraka.core.predictor import Predictor, Scores, join
+from ostraka.core.samples import Samples
 from ostraka.core.task import Task
 from ostraka.core.wire import wire
-from ostraka.voting.ballots import Ballot
+from ostraka.voting.ballots import Ballot, Votes
+from ostraka.voting.calibration import typicality
 
 VOTES = 20_000_000
 """Votes (members x samples x outputs) that are held at once; more samples go in several chunks."""
@@ -35,6 +37,11 @@ class Panel:
     """The members of an ensemble, in the order of their parties."""
 
     members: tuple[Member, ...] = ()
+    tuned: tuple[float, ...] = ()
+    """What the ballot found on public samples, one number per member."""
+    seed: int = 0
+    student: Params | None = None
+    """One network distilled from the vote; it then answers in the members' place."""
 
 
 @final
@@ -45,20 +52,35 @@ class Ensemble(Predictor):
     voters: Sequence[NetPredictor]
     cards: Sequence[Card]
     ballot: Ballot
+    tuned: Sequence[float] = ()
 
     @classmethod
     def of(cls, task: Task, objective: Objective, panel: Panel, ballot: Ballot) -> "Ensemble":
         """The ensemble of a panel whose members were trained for `objective`."""
         voters = [load_predictor(task, objective, member.params) for member in panel.members]
-        return cls(voters, [member.card for member in panel.members], ballot)
+        return cls(voters, [member.card for member in panel.members], ballot, panel.tuned)
 
     @torch.no_grad()
     def scores(self, x: Tensor) -> Scores:
         """The counted votes, in chunks of bounded memory."""
-        outputs = self.voters[0].net.outputs + 1
-        chunk = max(1, VOTES // (len(self.voters) * outputs))
-        return join([self._count(part) for part in x.split(chunk)])
+        return join([self.ballot.count(self.votes(part)) for part in x.split(self._chunk())])
 
-    def _count(self, x: Tensor) -> Scores:
-        votes = torch.stack([voter.scores(x).logits() for voter in self.voters])
-        return self.ballot.count(votes, self.cards)
+    @torch.no_grad()
+    def votes(self, x: Tensor) -> Votes:
+        """All members' votes on `x`, with what the ballot asks for."""
+        logits = torch.stack([voter.scores(x).logits() for voter in self.voters])
+        usual = None
+        if self.ballot.wants_typicality(self.cards):
+            places = [card.calibration["typicality"] for card in self.cards]
+            usual = torch.stack([typicality(v.net.embed(x), p) for v, p in zip(self.voters, places, strict=True)])
+        return Votes(logits, self.cards, usual, self.tuned)
+
+    @torch.no_grad()
+    def votes_on(self, samples: Samples) -> Votes:
+        """The members' votes on all of `samples`, without typicality: what a ballot tunes itself on."""
+        parts = [samples.inputs(slice(i, i + self._chunk())) for i in range(0, len(samples), self._chunk())]
+        logits = [torch.stack([voter.scores(x).logits() for voter in self.voters]) for x in parts]
+        return Votes(torch.cat(logits, dim=1), self.cards)
+
+    def _chunk(self) -> int:
+        return max(1, VOTES // (len(self.voters) * (self.voters[0].net.classes + 1)))

@@ -1,6 +1,6 @@
 """A fast convolution block for small networks on CPU; see `kernel.cpp` for how, `blocks.py` for what to call."""
 
-from ostraka.nets.native.blocks import block, linear, torch_block, usable, worth_it
+from ostraka.nets.native.blocks import block, torch_block, usable, worth_it
 from ostraka.nets.native.library import available, describe, disabled
 from ostraka.nets.native.op import conv_block
 
@@ -10,7 +10,6 @@ __all__ = [
     "conv_block",
     "describe",
     "disabled",
-    "linear",
     "torch_block",
     "usable",
     "worth_it",

@@ -1,4 +1,4 @@
-"""What networks call: a convolution block and a linear layer that are native where that pays, torch elsewhere."""
+"""What networks call: a convolution block that is native where that pays and plain torch elsewhere."""
 
 from __future__ import annotations
 
@@ -23,13 +23,6 @@ def torch_block(x: Tensor, weight: Tensor, bias: Tensor | None, *, padding: int,
     y = F.conv2d(x, weight, bias, padding=padding)
     y = F.relu(y) if relu else y
     return F.max_pool2d(y, 2) if pool else y
-
-
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`F.linear` for [B, F] input whose memory is [F, B], as a flattened block has: both results and gradients keep
-    the batch innermost, so no transpose is paid on the way back into the convolutions."""
-    y = weight @ x.t()
-    return (y if bias is None else y + bias[:, None]).t()
 
 
 def usable(x: Tensor, weight: Tensor) -> bool:

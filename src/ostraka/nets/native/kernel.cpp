@@ -21,6 +21,7 @@ struct Shape {
     int32_t height, width;       // of the input image
     int32_t kernel, padding;     // square kernel 3 or 5; padding 0..kernel-1 on every side
     int32_t relu, pool;          // flags
+    int32_t outermost;           // flag: x is [image, channel, row, column]; every other tensor has the batch innermost
     int rows() const { return height + 2 * padding - kernel + 1; }  // of the convolution, before pooling
     int cols() const { return width + 2 * padding - kernel + 1; }
     ptrdiff_t weights() const { return ptrdiff_t(in) * out * kernel * kernel; }
@@ -85,12 +86,36 @@ struct Images {
     }
 };
 
-void copy_in(const float* from, const Images& im, int channels, Tile& tile) {
-    for (int c = 0; c < channels; c++)
+// Pixels x.. of one row of all images, read from images that lie one after the other (`distance` floats apart).
+INLINE void copy_across(const float* from, ptrdiff_t distance, int lanes, int pixels, Vec* to) {
+    Vec rows[LANES];
+    UNROLL for (int i = 0; i < LANES; i++) rows[i] = i < lanes ? load<Vec>(from + i * distance, pixels) : Vec{};
+    transpose(rows);
+    if (pixels == LANES) {
+        UNROLL for (int i = 0; i < LANES; i++) to[i] = rows[i];
+    } else {
+        for (int i = 0; i < pixels; i++) to[i] = rows[i];
+    }
+}
+
+void copy_row_across(const float* from, ptrdiff_t distance, int lanes, int width, Vec* to) {
+    if (width < LANES) return copy_across(from, distance, lanes, width, to);
+    for (int x = 0; x < width; x += LANES) {
+        const int at = x + LANES <= width ? x : width - LANES;  // the last step may go over some pixels again
+        copy_across(from + at, distance, lanes, LANES, to + at);
+    }
+}
+
+void copy_in(const float* from, bool outermost, const Images& im, Tile& tile) {
+    const ptrdiff_t image = ptrdiff_t(tile.channels) * tile.height * tile.width;
+    for (int c = 0; c < tile.channels; c++)
         for (int y = 0; y < tile.height; y++) {
-            const float* row = from + im.offset(c, y, 0, tile.height, tile.width);
             Vec* to = tile.inside(c, y);
-            for (int x = 0; x < tile.width; x++) to[x] = load<Vec>(row + x * im.batch, im.lanes);
+            const ptrdiff_t pixel = (ptrdiff_t(c) * tile.height + y) * tile.width;
+            if (outermost) copy_row_across(from + im.first * image + pixel, image, im.lanes, tile.width, to);
+            else
+                for (int x = 0; x < tile.width; x++)
+                    to[x] = load<Vec>(from + (pixel + x) * im.batch + im.first, im.lanes);
         }
 }
 
@@ -105,6 +130,7 @@ struct Weights {
     Weights(Arena& arena, const float* w, const Shape& s, bool turned, int block)
         : in(turned ? s.out : s.in), taps(s.kernel * s.kernel), blocks(turned ? s.in : s.out, block),
           data(arena.take<float>(s.weights())) {
+        if (!w) return;
         float* to = data;
         for (int b = 0; b < blocks.parts; b++)
             for (int i = 0; i < in; i++)
@@ -339,7 +365,7 @@ void forward(const Shape& s, const float* x, const float* w, const float* bias, 
     image.clear_around(s.height, s.width);
     for (int first = 0; first < s.batch; first += LANES) {
         const Images im(s.batch, first);
-        copy_in(x, im, s.in, image);
+        copy_in(x, s.outermost, im, image);
         if (s.pool) pooled<K>(image, weights, bias, s.relu, {im, s.rows() / 2, s.cols() / 2, y, picks});
         else dense<K>(image, weights, bias, s.relu, {im, s.rows(), s.cols(), y, nullptr});
     }
@@ -365,7 +391,7 @@ void backward(const Shape& s, const float* x, const float* w, const float* y, co
         copy_back(s, grad, y, picks, im, g, bias);
         if (grad_x) dense<K>(g, turned, nullptr, false, {im, s.height, s.width, grad_x, nullptr});
         if (grad_w) {
-            copy_in(x, im, s.in, image);
+            copy_in(x, s.outermost, im, image);
             weight_gradient<K>(s, g, image, sums);
         }
     }
@@ -381,7 +407,7 @@ void backward(const Shape& s, const float* x, const float* w, const float* y, co
 extern "C" {
 
 // Raised whenever a signature or Shape changes; the loader refuses another number.
-int ostraka_interface() { return 1; }
+int ostraka_interface() { return 2; }
 
 // Highest level this CPU (and its operating system) can run: 2, 3 (AVX2 + FMA) or 4 (AVX-512).
 int ostraka_cpu_level() {
@@ -417,7 +443,7 @@ int ostraka_forward(const Shape* s, const float* x, const float* w, const float*
 }
 
 // Only the gradients whose pointer is not null are computed. y is needed for ReLU without pooling, picks for pooling,
-// x for grad_w.
+// x for grad_w, w for grad_x.
 int ostraka_backward(const Shape* s, const float* x, const float* w, const float* y, const int8_t* picks,
                      const float* grad, float* grad_x, float* grad_w, float* grad_bias, void* scratch) {
     if (s->kernel == 3) return backward<3>(*s, x, w, y, picks, grad, grad_x, grad_w, grad_bias, Arena(scratch)), 0;

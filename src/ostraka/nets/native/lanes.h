@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace ostraka {
 
@@ -25,8 +26,10 @@ typedef int8_t Bytes __attribute__((vector_size(LANES)));
 // Accumulators stay in registers only when every loop over them is unrolled completely.
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
 #define UNROLL _Pragma("GCC unroll 64")
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, Mask{__VA_ARGS__})
 #endif
 #define INLINE inline __attribute__((always_inline))
 
@@ -59,6 +62,22 @@ static INLINE float sum(Vec v) {
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) part[i] += part[i + half];
     return part[0];
+}
+
+// Lane j becomes a[j], or b[j - STEP] where j has the bit STEP; `upper` the same of the other halves.
+template <int STEP, int... J>
+static INLINE void exchange(Vec& lower, Vec& upper, std::integer_sequence<int, J...>) {
+    const Vec a = lower, b = upper;
+    lower = SHUFFLE(a, b, (J & STEP ? LANES + J - STEP : J)...);
+    upper = SHUFFLE(a, b, (J & STEP ? LANES + J : J + STEP)...);
+}
+
+// Lane j of rows[i] and lane i of rows[j] change places, by exchanging blocks of 1, 2, 4, ... lanes.
+template <int STEP = 1>
+static INLINE void transpose(Vec (&rows)[LANES]) {
+    UNROLL for (int i = 0; i < LANES; i++)
+        if (!(i & STEP)) exchange<STEP>(rows[i], rows[i + STEP], std::make_integer_sequence<int, LANES>{});
+    if constexpr (2 * STEP < LANES) transpose<2 * STEP>(rows);
 }
 
 // Calls f with n (1..MAX) as a compile-time constant, which register blocking needs.

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ostraka.errors import ConfigError, choices
 
-INTERFACE = 1
+INTERFACE = 2
 """Must equal `ostraka_interface()` of the library; a stale build is refused rather than misused."""
 
 SWITCH = "OSTRAKA_NATIVE"
@@ -35,7 +35,7 @@ class Shape(ctypes.Structure):
 
     _fields_ = [
         (name, ctypes.c_int32)
-        for name in ("batch", "inputs", "outputs", "height", "width", "kernel", "padding", "relu", "pool")
+        for name in ("batch", "inputs", "outputs", "height", "width", "kernel", "padding", "relu", "pool", "outermost")
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from functools import lru_cache
 from typing import Any
@@ -54,7 +53,7 @@ def check(x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, pool: bo
 
 
 class _Block(torch.autograd.Function):
-    """Works on batch-innermost memory: x is [C, H, W, B]."""
+    """x is [C, H, W, B], and so is its memory (or else [B, C, H, W]: ordinary images need no copy either)."""
 
     @staticmethod
     def forward(
@@ -63,7 +62,8 @@ class _Block(torch.autograd.Function):
         library = current()
         if library is None:
             raise RuntimeError(f"the native kernel is not available: {describe()}; call `block` to fall back to torch")
-        x, weight = x.contiguous(), weight.contiguous()
+        outermost = not x.is_contiguous() and x.permute(3, 0, 1, 2).is_contiguous()
+        x, weight = x if outermost else x.contiguous(), weight.contiguous()
         bias = None if bias is None else bias.contiguous()
         inputs, height, width, batch = x.shape
         outputs, _, kernel, _ = weight.shape
@@ -71,21 +71,22 @@ class _Block(torch.autograd.Function):
         size = (outputs, rows // 2, cols // 2, batch) if pool else (outputs, rows, cols, batch)
         y = torch.empty(size)
         picks = torch.empty(size, dtype=torch.int8) if pool and any(ctx.needs_input_grad[:3]) else None
-        shape = _shape(batch, inputs, outputs, height, width, kernel, padding, relu, pool)
+        shape = _shape(batch, inputs, outputs, height, width, kernel, padding, relu, pool, outermost)
         _call(library, "ostraka_forward", shape, x, weight, bias, y, picks)
         ctx.library, ctx.shape = library, shape
         # Kept only as far as the gradients asked for need it.
-        ctx.save_for_backward(x if ctx.needs_input_grad[1] else None, weight, y if relu and not pool else None, picks)
+        for_weight, for_x = x if ctx.needs_input_grad[1] else None, weight if ctx.needs_input_grad[0] else None
+        ctx.save_for_backward(for_weight, for_x, y if relu and not pool else None, picks)
         return y
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, y, picks = ctx.saved_tensors
         s = ctx.shape
         wants_x, wants_weight, wants_bias = _wanted(ctx)
         grad_x = torch.empty((s.inputs, s.height, s.width, s.batch)) if wants_x else None
-        grad_weight = torch.empty_like(weight) if wants_weight else None
+        grad_weight = torch.empty((s.outputs, s.inputs, s.kernel, s.kernel)) if wants_weight else None
         grad_bias = torch.empty(s.outputs) if wants_bias else None
         grads = grad_x, grad_weight, grad_bias
         _call(ctx.library, "ostraka_backward", s, x, weight, y, picks, grad.contiguous(), *grads)

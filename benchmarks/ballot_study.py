@@ -1,0 +1,95 @@
+"""Every ballot on the members of finished FedOV runs: the table behind docs/results/calibrated-voting.md.
+
+    ostraka run fedov --data usps --partition labels:2 --set tell=statistics --out runs/usps-c2
+    python benchmarks/ballot_study.py runs/usps-c2 [runs/... ...]
+
+Prints accuracy (%) of each rule on the run's test samples. "best top-k" picks k with the test labels: it is what a label-
+free rule is measured against, not something that can be had. P and P+M take 1,000 training samples that no party was
+given (when --train-per-class leaves some over), unlabelled, as public ones; they are never evaluation samples.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import torch
+
+from ostraka.core.samples import Samples
+from ostraka.runs.plan import Plan, make_plan
+from ostraka.runs.record import load_run
+from ostraka.voting.ballots import Ballot, Plurality, Sum, TopK, Votes
+from ostraka.voting.calibrated import Calibrated
+from ostraka.voting.ensemble import Ensemble, Panel
+
+RULES: dict[str, Ballot] = {
+    "sum": Sum(),
+    "plurality": Plurality(),
+    "R": Calibrated(typicality="off"),
+    "R+M": Calibrated(typicality="on"),
+    "P": Calibrated(typicality="off", public="probe"),
+    "P+M": Calibrated(typicality="on", public="probe"),
+    "mix": Calibrated(typicality="off", public="mix"),
+    "mix+M": Calibrated(typicality="on", public="mix"),
+}
+
+
+def leftover(plan: Plan, count: int = 1000) -> Samples | None:
+    """Training samples that no party holds, unlabelled."""
+    used = torch.zeros(len(plan.parties.samples.x), dtype=torch.bool)
+    used[plan.parties.rows] = True
+    rows = (~used).nonzero().squeeze(1)
+    if len(rows) < count:
+        return None
+    rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))[:count]]
+    return Samples(plan.parties.samples.x, None, rows, plan.test.view)
+
+
+@torch.no_grad()
+def study(folder: Path) -> dict[str, float]:
+    config, panel = load_run(folder)
+    assert isinstance(panel, Panel), f"{folder} is not a run of a voting method"
+    plan = make_plan(config)
+    with_typicality = Ensemble.of(plan.task, plan.method.objective, panel, RULES["R+M"])  # type: ignore[attr-defined]
+    public = leftover(plan)
+    parts = [with_typicality.votes(plan.test.inputs(slice(i, i + 500))) for i in range(0, len(plan.test), 500)]
+    labels = plan.test.labels
+    known = labels >= 0
+
+    def accuracy(ballot: Ballot, tuned: tuple[float, ...] = ()) -> float:
+        use = ballot.wants_typicality(parts[0].cards)
+        scored = [ballot.count(Votes(v.logits, v.cards, v.typicality if use else None, tuned)) for v in parts]
+        answers = torch.cat([s.closed for s in scored])
+        return 100 * float((answers[known] == labels[known]).double().mean())
+
+    figures = {}
+    for name, ballot in RULES.items():
+        if not ballot.wants_public:
+            figures[name] = accuracy(ballot)
+        elif public is not None:
+            figures[name] = accuracy(ballot, ballot.tune(with_typicality.votes_on(public)))
+    curve = {k: accuracy(TopK(k)) for k in range(1, len(panel.members) + 1)}
+    best = max(curve, key=lambda k: curve[k])
+    return figures | {"best top-k": curve[best], "best k": best}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path, help="folders of finished FedOV runs")
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    columns = ["sum", "best top-k", *[name for name in RULES if name != "sum"]]
+    print("| run | " + " | ".join(columns) + " |\n|" + "---|" * (len(columns) + 1))
+    rows = {}
+    for folder in options.runs:
+        rows[folder.name] = row = study(folder)
+        cells = [f"{row[c]:.1f}" if c in row else "—" for c in columns]
+        print(f"| {folder.name} | " + " | ".join(cells) + " |", flush=True)
+    means = {c: sum(row[c] for row in rows.values()) / len(rows) for c in columns if all(c in r for r in rows.values())}
+    print("| mean | " + " | ".join(f"{means[c]:.1f}" if c in means else "—" for c in columns) + " |")
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""The calibrated ballot: every class is judged by its owners, in the log domain, each on its own scale of doubt.
+
+The plain sum loses most where a class has several owners: it then has several chances to be claimed wrongly, and an
+owner's *unknown* counts for nothing. Here a class's score is the mean of its owners' log probabilities, so that every
+owner has a veto, and a member's doubt is judged against the doubt it has of its own samples. With, for member m:
+
+    g_m(x)   log odds of unknown            a_m   mean of g_m over the party's own samples (card: `doubt`)
+    q_m(c|x) softmax over known classes     n_mc  its samples of class c (card: `counts`)
+
+    b_m     = share * a_m                                                        no public samples
+              the b with mean_x sigmoid(b - g_m(x)) = tau_m over public samples, or half of each ("mix")
+    tau_m   = sum_c pi_c min(1, n_mc / max_m n_mc), kept in [0.02, 0.98]         pi_c: the class's share of all samples
+    l_mc(x) = log sigmoid(b_m - g_m(x)) + max(log q_m(c|x), -30) [+ log sigmoid(t_mc(x)), typicality]
+    w_mc    = n_mc / (n_mc + kappa) if n_mc >= 2 else 0
+    S_c(x)  = sum_m w_mc l_mc(x) / sum_m w_mc
+
+The answer is argmax S; the unknown score is -max S, and unknown where the best class has a mean probability below 1/2.
+Counts are trusted: a false count gives its party a veto on that class, so they are shown with the members.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Literal, final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ostraka.core.method import Card
+from ostraka.core.predictor import Scores
+from ostraka.core.settings import setting
+from ostraka.errors import ConfigError
+from ostraka.registry import BALLOTS
+from ostraka.voting.ballots import Ballot, Votes
+from ostraka.voting.calibration import log_odds
+
+FLOOR = -30.0
+"""Log probability below which a class is ruled out, so that one member cannot outweigh all others."""
+NOBODY = -1e4
+"""Score of a class that no member has seen."""
+
+
+@final
+@BALLOTS.add("calibrated")
+@dataclass(frozen=True)
+class Calibrated(Ballot):
+    """Each class is judged by the members that know it, in the log domain, each on its own scale of doubt."""
+
+    share: float = setting(0.5, "how much of a member's doubt of its own samples is forgiven")
+    kappa: float = setting(100.0, "samples of a class at which an owner has half of its full weight")
+    typicality: Literal["auto", "on", "off"] = setting(
+        "auto", "use embedding statistics; auto: if all members tell them"
+    )
+    public: Literal["none", "probe", "mix"] = setting("none", "scale of doubt from public samples: no, alone, by half")
+
+    def __post_init__(self) -> None:
+        if self.kappa < 0:
+            raise ConfigError(f"kappa is {self.kappa}; it must not be negative")
+
+    @property
+    def wants_public(self) -> bool:
+        """Whether the scale of doubt is found on public samples."""
+        return self.public != "none"
+
+    def wants_typicality(self, cards: Sequence[Card]) -> bool:
+        """Whether the embedding statistics of the members are used."""
+        if self.typicality == "off":
+            return False
+        silent = [card.name or str(card.party) for card in cards if "typicality" not in card.calibration]
+        if silent and self.typicality == "on":
+            raise ConfigError(
+                f"typicality is on, but {', '.join(silent[:5])} did not tell embedding statistics; "
+                "train with --set tell=statistics, or set ballot.typicality=auto"
+            )
+        return not silent
+
+    def shares(self, scores: Scores) -> Tensor:
+        """The scores are log probabilities: their softmax."""
+        return scores.known.softmax(dim=1)
+
+    def tune(self, public: Votes) -> tuple[float, ...]:
+        """The offset of each member at which it claims as many public samples as its counts let expect."""
+        odds = log_odds(public.logits)
+        return tuple(_solve(o, t) for o, t in zip(odds, _expected(counts_of(public.cards)), strict=True))
+
+    def count(self, votes: Votes) -> Scores:
+        """The owners' mean log probability of every class."""
+        counts = counts_of(votes.cards).to(votes.logits)
+        offsets = self._offsets(votes).to(votes.logits)
+        doubt = F.logsigmoid(offsets.unsqueeze(1) - log_odds(votes.logits))
+        claims = votes.logits[..., :-1].log_softmax(dim=2).clamp(min=FLOOR) + doubt.unsqueeze(2)
+        if votes.typicality is not None:
+            claims = claims + F.logsigmoid(votes.typicality)
+        weights = self.weights(counts)
+        known = torch.einsum("mk,mbk->bk", weights, claims) / weights.sum(dim=0).clamp(min=1e-12)
+        known = torch.where(weights.sum(dim=0) > 0, known, torch.full_like(known, NOBODY))
+        return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
+
+    def weights(self, counts: Tensor) -> Tensor:
+        """Weight of every member for every class [M, K]; a class without any goes to its largest owner."""
+        weights = torch.where(counts >= 2, counts / (counts + self.kappa), torch.zeros_like(counts))
+        most = counts.max(dim=0)
+        orphans = (weights.sum(dim=0) == 0) & (most.values > 0)
+        weights[most.indices[orphans], orphans.nonzero().squeeze(1)] = 1.0
+        return weights
+
+    def _offsets(self, votes: Votes) -> Tensor:
+        own = torch.tensor([self.share * float(card.calibration.get("doubt", 0.0)) for card in votes.cards])
+        if not self.wants_public:
+            return own
+        if not votes.tuned:
+            raise ConfigError(f"ballot.public is {self.public!r}, but there are no public samples; give --public")
+        found = torch.tensor(votes.tuned)
+        return found if self.public == "probe" else 0.5 * found + 0.5 * own
+
+
+def counts_of(cards: Sequence[Card]) -> Tensor:
+    """Class counts of all members [M, K]."""
+    silent = [card.name or str(card.party) for card in cards if card.counts is None]
+    if silent:
+        raise ConfigError(
+            f"the calibrated ballot needs class counts, which {', '.join(silent[:5])} did not tell; "
+            "use the ballot sum or top-k, or train with --set tell=counts"
+        )
+    return torch.tensor([card.counts for card in cards], dtype=torch.float32)
+
+
+def _expected(counts: Tensor) -> list[float]:
+    """The share of all samples that each member should claim, if classes are as frequent as the counts say."""
+    shares = counts.sum(dim=0) / counts.sum()
+    owned = (counts / counts.max(dim=0).values.clamp(min=1)).clamp(max=1)
+    claimed: list[float] = (owned @ shares).clamp(0.02, 0.98).tolist()
+    return claimed
+
+
+def _solve(odds: Tensor, target: float) -> float:
+    """The b with mean sigmoid(b - odds) = target, by bisection: the mean grows with b."""
+    low, high = float(odds.min()) - 50.0, float(odds.max()) + 50.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if float(torch.sigmoid(middle - odds).mean()) < target:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

@@ -1,0 +1,41 @@
+"""Short runs, what a command printed, and a method that can fail."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ostraka.core.method import Memory, Report, Round
+from ostraka.core.net import Params
+from ostraka.core.party import Party
+from ostraka.methods.closed_voting import ClosedVoting
+
+TINY = ("--data", "digits", "--parties", "3", "--partition", "iid", "--train-per-class", "6", "--engine", "serial")
+ONE_EPOCH = ("--set", "local.epochs=1")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """The output, which must be one JSON value."""
+        return json.loads(self.out)
+
+
+Ostraka = Callable[..., Result]
+
+
+@dataclass(frozen=True)
+class Fragile(ClosedVoting):
+    """Closed voting whose second party cannot train."""
+
+    def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
+        """Fail at party 1."""
+        if party.id == 1:
+            raise RuntimeError("the disk of this party is full")
+        return super().local_update(rnd, party, memory)

@@ -1,0 +1,118 @@
+"""`ostraka compare`: finished cells are skipped, failed ones reported, members trained once."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from calling import ONE_EPOCH, TINY, Ostraka, Result
+
+from ostraka.methods.panel import PanelMethod
+from ostraka.store import codec
+
+GRID = ("--data", "digits", "--parties", "3", "--train-per-class", "6", "--engine", "serial", *ONE_EPOCH)
+
+
+def seconds_of(result: Result) -> dict[tuple[str, int], float]:
+    return {(cell["method"], cell["seed"]): cell["seconds"] for cell in result.json()["cells"]}
+
+
+def test_a_second_call_trains_nothing(ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("compare", "solo", "fedavg", *GRID, "--partition", "iid", "--seeds", "2", "--json", "--out", "grid")
+    first = ostraka(*words)
+    assert first.code == 0
+    assert len(first.json()["cells"]) == 4
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise AssertionError("a finished cell was run again")
+
+    monkeypatch.setattr("ostraka.runs.grid.execute", forbidden)
+    again = ostraka(*words)
+    assert again.code == 0
+    assert seconds_of(again) == seconds_of(first)
+
+
+def test_a_failed_cell_is_reported_and_the_others_go_on(ostraka: Ostraka, fragile: str) -> None:
+    done = ostraka("compare", fragile, "solo", *GRID, "--partition", "iid", "--out", "grid")
+    assert done.code == 3
+    assert "failed [1]" in done.out
+    assert "the disk of this party is full" in " ".join(done.out.split())
+    status = {cell["method"]: cell["status"] for cell in codec.read_json(Path("grid/results.json"))}
+    assert status == {"fragile": "failed", "solo": "ok"}
+
+
+def test_members_are_trained_once_for_all_methods_that_use_them(
+    ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[int] = []
+    update = PanelMethod.local_update
+
+    def counted(self: PanelMethod, rnd: object, party: object, memory: object) -> object:
+        trained.append(party.id)  # type: ignore[attr-defined]
+        return update(self, rnd, party, memory)  # type: ignore[arg-type]
+
+    counted.__qualname__, counted.__module__ = update.__qualname__, update.__module__
+    monkeypatch.setattr(PanelMethod, "local_update", counted)
+    done = ostraka("compare", "solo", "closed-voting", *GRID, "--partition", "iid", "--json", "--out", "grid")
+    assert done.code == 0
+    assert sorted(trained) == [0, 1, 2]
+    assert [cell["reused"] for cell in done.json()["cells"]] == [0, 3]
+
+
+def test_tables_as_rich_markdown_csv_and_json(ostraka: Ostraka) -> None:
+    words = ("compare", "solo", "fedavg", *GRID, "--partition", "iid", "labels:5", "--seeds", "2", "--out", "grid")
+    rich = ostraka(*words)
+    assert rich.code == 0
+    assert "digits / labels:5" in rich.out
+    assert all(len(line) <= 80 for line in rich.out.splitlines())
+    markdown = ostraka(*words, "--format", "markdown").out
+    assert markdown.startswith("**Accuracy (%)**")
+    assert "| method | digits / iid | digits / labels:5 |" in markdown
+    rows = list(csv.DictReader(io.StringIO(ostraka(*words, "--format", "csv").out)))
+    assert [row["method"] for row in rows] == ["solo", "fedavg"]
+    assert rows[0]["digits / iid n"] == "2"
+    found = ostraka(*words, "--json").json()
+    assert found.keys() == {"cells", "tables", "notes", "out"}
+    assert found["tables"][0][0]["digits / iid"]["n"] == 2
+    assert {path.name for path in Path("grid").iterdir()} >= {"results.md", "accuracy.csv", "results.json", "cells"}
+
+
+def test_open_set_grids_have_an_auroc_table(ostraka: Ostraka) -> None:
+    done = ostraka("compare", "solo", *GRID, "--partition", "iid", "--known", "7", "--format", "markdown")
+    assert "**AUROC (%)**" in done.out
+    assert Path("runs/compare/auroc.csv").exists()
+
+
+def test_a_grid_file_and_settings_of_one_method(ostraka: Ostraka) -> None:
+    Path("grid.toml").write_text(
+        'methods = ["solo", "fedavg"]\ndata = ["digits"]\npartition = ["iid"]\nseeds = [4, 7]\nparties = 3\n'
+        'train_per_class = 6\nengine = "serial"\n[set.local]\nepochs = 1\n[method.fedavg]\nrounds = 2\n'
+    )
+    cells = ostraka("compare", "--config", "grid.toml", "--json", "--out", "a").json()["cells"]
+    assert [(c["method"], c["seed"], c["rounds"]) for c in cells] == [
+        ("solo", 4, 1),
+        ("fedavg", 4, 2),
+        ("solo", 7, 1),
+        ("fedavg", 7, 2),
+    ]
+    given = ("--seeds", "1", "--set", "fedavg:rounds=3", "--json", "--out", "b")
+    over = ostraka("compare", "fedavg", "solo", "--config", "grid.toml", *given).json()["cells"]
+    assert [(c["method"], c["seed"], c["rounds"]) for c in over] == [("fedavg", 0, 3), ("solo", 0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "name the methods to compare"),
+        (("fedavg", "fedavg"), "the grid names methods twice"),
+        (("fedavg", "--seeds", "some"), "give a number (3) or a list (4,7,9)"),
+        (("fedavg", "--seeds", "0"), "at least 1"),
+        (("fedavg", "--set", "solo:local.epochs=1"), "settings were given for solo"),
+        (("fedavg", "sollo"), "Did you mean 'solo'?"),
+    ],
+)
+def test_mistakes_are_refused_before_anything_trains(ostraka: Ostraka, words: tuple[str, ...], message: str) -> None:
+    done = ostraka("compare", *words, *TINY[:2])
+    assert done.code == 2
+    assert message in done.err
+    assert not Path("runs").exists()

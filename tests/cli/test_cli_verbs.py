@@ -1,0 +1,167 @@
+"""Help, mistakes, and the verbs that train nothing."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from calling import ONE_EPOCH, TINY, Ostraka
+
+from ostraka.cli.listing import SHELVES
+from ostraka.cli.main import EXIT_CODES, VERBS, main
+
+
+@pytest.mark.parametrize("verb", [module.NAME for module in VERBS])
+def test_help_of_every_verb_shows_an_example_and_fits_80_columns(ostraka: Ostraka, verb: str) -> None:
+    done = ostraka(verb, "--help")
+    assert done.code == 0
+    assert re.search(rf"examples?:\n  ostraka {verb} ", done.out)
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
+
+
+def test_top_help_lists_verbs_and_exit_codes(ostraka: Ostraka) -> None:
+    shown = ostraka("--help").out
+    assert EXIT_CODES.strip() in shown
+    assert all(module.NAME in shown for module in VERBS)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("rum fedavg", "Did you mean 'run'?"),
+        ("run", "name a method"),
+        ("run fedavgg", "unknown method 'fedavgg'. Did you mean 'fedavg'?"),
+        ("run fedavg --set local.epoch=2", "unknown setting 'local.epoch'. Did you mean 'epochs'?"),
+        ("run fedavg --set local.epochs=many", "'local.epochs' takes a whole number; 'many' was given"),
+        ("run fedavg --set local.batch=0", "batch is 0; it must be above 0"),
+        ("run fedavg --set epochs", "--set takes NAME=VALUE"),
+        ("run fedavg --set objective=cross-entropi", "Did you mean 'cross-entropy'?"),
+        ("run fedavg --parties 0", "parties is 0; it must be at least 1"),
+        ("run fedavg --partition label:2", "Did you mean 'labels'?"),
+        ("run fedavg --partition labels:20", "there are only 10 classes"),
+        ("run fedavg --partition file:gone.json", "gone.json cannot be read"),
+        ("run fedavg --engine seriel", "Did you mean 'serial'?"),
+        ("run fedavg --net simple-cn", "Did you mean 'simple-cnn'?"),
+        ("run fedavg --known 11", "give 1 to 10"),
+        ("run fedavg --known 3 --known-classes 1,2", "not both"),
+        ("run fedavg --validation 1.5", "must be at least 0 and below 1"),
+        ("run fedavg --on-failure explode", "allowed: stop, drop"),
+        ("run fedavg --config gone.toml", "gone.toml cannot be read"),
+        ("run closed-voting --rounds 3", "members are trained in one exchange"),
+        ("partition dirichlet", "write it as dirichlet:BETA"),
+        ("partition iid --plot x.pdf", ".svg or .png"),
+        ("list method", "Did you mean 'methods'?"),
+        ("list settings fedavgg", "Did you mean 'fedavg'?"),
+        ("run fedavg --known-classes a", "is not a list of class numbers"),
+    ],
+)
+def test_a_users_mistake_is_one_message_and_exit_code_2(ostraka: Ostraka, words: str, message: str) -> None:
+    done = ostraka(*words.split())
+    assert done.code == 2
+    assert message in done.err
+    assert done.out == ""
+    assert "Traceback" not in done.err
+
+
+def test_an_unknown_key_in_a_file_is_refused_with_a_suggestion(ostraka: Ostraka) -> None:
+    Path("exp.toml").write_text("partys = 3\n")
+    done = ostraka("run", "fedavg", "--config", "exp.toml")
+    assert done.code == 2
+    assert "unknown setting 'partys'. Did you mean 'parties'?" in done.err
+
+
+def test_missing_data_says_where_it_looked_and_what_to_put_there(
+    ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("here").mkdir()
+    monkeypatch.setenv("OSTRAKA_DATA", "there")
+    done = ostraka("run", "fedavg", "--data", "usps", "--data-dir", "here")
+    assert done.code == 2
+    assert "Looked in: here, there (does not exist)" in done.err
+    assert "usps.npz" in done.err
+    assert "OSTRAKA_DATA" in done.err
+    assert "digits" in done.err
+
+
+def test_partition_saves_what_file_reads(ostraka: Ostraka) -> None:
+    given = ("--data", "digits", "--parties", "4", "--seed", "3")
+    made = ostraka("partition", "dirichlet:0.5", *given, "--save", "mine.json", "--json").json()
+    again = ostraka("partition", "file:mine.json", "--data", "digits", "--json").json()
+    assert (again["parties"], again["counts"]) == (made["parties"], made["counts"])
+    assert sum(map(sum, made["counts"])) == 1442
+    tiny = ("--data", "digits", "--engine", "serial")
+    done = ostraka("run", "fedavg", *tiny, *ONE_EPOCH, "--partition", "file:mine.json", "--json", "--out", "run")
+    assert (done.code, done.json()["parties"]) == (0, 4)
+    kept = [json.loads(Path(name).read_text())["parties"] for name in ("run/partition.json", "mine.json")]
+    assert kept[0] == kept[1]
+
+
+def test_partition_prints_a_table_and_draws_it(ostraka: Ostraka) -> None:
+    done = ostraka("partition", "labels:2", "--plot", "pictures/division.svg")
+    assert done.code == 0
+    assert "10 parties, 10 classes, 4000 samples" in done.out
+    assert "Drawn: pictures/division.svg" in done.out
+    assert all(len(line) <= 80 for line in done.out.splitlines())
+    drawn = Path("pictures/division.svg").read_text()
+    assert "<svg" in drawn
+    assert "Ankle boot" in drawn
+
+
+@pytest.mark.parametrize("what", sorted(SHELVES))
+def test_every_list_fits_80_columns(ostraka: Ostraka, what: str) -> None:
+    done = ostraka("list", what)
+    assert done.code == 0
+    assert done.out.strip()
+    assert all(len(line) <= 80 for line in done.out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("what", "names"),
+    [
+        ("methods", ("fedavg", "closed-voting", "solo", "centralised")),
+        ("nets", ("simple-cnn", "lenet5", "mlp")),
+        ("data", ("fashion-4k", "digits")),
+        ("partitions", ("labels:K", "party-dirichlet:ALPHA", "file:PATH")),
+        ("engines", ("serial", "pool")),
+        ("settings", ("local.epochs", "rounds", "fraction")),
+    ],
+)
+def test_lists_name_what_there_is(ostraka: Ostraka, what: str, names: tuple[str, ...]) -> None:
+    shown = ostraka("list", what).out
+    assert [name for name in names if name not in shown] == []
+
+
+def test_doctor(ostraka: Ostraka) -> None:
+    facts = ostraka("doctor", "--json", "--data-dir", "mine").json()
+    assert facts.keys() >= {"ostraka", "python", "torch", "cores", "device", "convolution"}
+    assert facts["data_folders"] == ["mine"]
+    assert {"digits", "fashion-4k"} <= set(facts["data_sets"])
+    shown = ostraka("doctor").out
+    assert "convolution" in shown
+    assert "OSTRAKA_DATA" in shown
+
+
+def test_ctrl_c_is_exit_code_130_anywhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ostraka.cli.doctor.data_dirs", stopped)
+    assert main(["doctor"]) == 130
+    assert capsys.readouterr().err == "ostraka: interrupted\n"
+
+
+def test_the_installed_command(tmp_path: Path) -> None:
+    """The one test that starts the program as a user does; a quiet run prints its result and nothing else."""
+    words = ["run", "fedavg", *TINY, *ONE_EPOCH, "--json"]
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("ostraka")), *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["method"] == "fedavg"

@@ -1,0 +1,94 @@
+"""Network recipes: shapes, the unknown output, the cut for mixing, equal seeds, and refusals."""
+
+import pytest
+import torch
+
+from ostraka.core.net import Net, Recipe
+from ostraka.errors import ConfigError
+from ostraka.nets import native
+from ostraka.registry import NETS
+
+CASES = [
+    ("simple-cnn", {}, (1, 28, 28)),
+    ("simple-cnn", {}, (3, 32, 32)),
+    ("simple-cnn", {}, (1, 16, 16)),
+    ("simple-cnn", {}, (1, 50, 16)),
+    ("simple-cnn", {"padding": "same"}, (1, 8, 8)),
+    ("lenet5", {}, (1, 28, 28)),
+    ("lenet5", {"norm": "batch"}, (3, 32, 32)),
+    ("lenet5", {"norm": "group"}, (3, 32, 32)),
+    ("mlp", {"hidden": [9]}, (7,)),
+    ("mlp", {}, (1, 8, 8)),
+    ("vgg9", {}, (3, 32, 32)),
+    ("vgg9", {}, (1, 28, 28)),
+]
+
+
+def build(name: str, options: dict[str, object], shape: tuple[int, ...], unknown: bool, seed: int = 0) -> Net:
+    return Recipe(name, options).build(shape, 4, unknown, seed).eval()
+
+
+@pytest.mark.parametrize(("name", "options", "shape"), CASES)
+@pytest.mark.parametrize("unknown", [False, True])
+def test_outputs_and_cut(name: str, options: dict[str, object], shape: tuple[int, ...], unknown: bool) -> None:
+    """4 classes give 4 outputs, or 5 with unknown; late after early, and head after embed, are the whole network."""
+    net, x = build(name, options, shape, unknown), torch.rand(3, *shape)
+    logits = net(x)
+    assert logits.shape == (3, 4 + unknown)
+    torch.testing.assert_close(net.late(net.early(x)), logits)
+    torch.testing.assert_close(net.head(net.embed(x)), logits)
+
+
+def test_every_net_is_covered() -> None:
+    assert {name for name, _, _ in CASES} == set(NETS.names())
+
+
+def test_equal_seeds_give_equal_weights_and_leave_the_global_generator_alone() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    one, two, other = (build("mlp", {}, (5,), True, seed).state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(one[k], two[k]) for k in one)
+    assert any(not torch.equal(one[k], other[k]) for k in one)
+    assert torch.equal(torch.rand(1), expected)
+
+
+@pytest.mark.parametrize("name", ["simple-cnn", "vgg9"])
+def test_native_and_torch_paths_agree(name: str) -> None:
+    if not native.available():
+        pytest.skip(native.describe())
+    net, x = build(name, {}, (3, 32, 32), True), torch.rand(5, 3, 32, 32)
+    fast = net(x)
+    with native.disabled():
+        slow = net(x)
+    torch.testing.assert_close(fast, slow, rtol=1e-4, atol=1e-5)
+
+
+def test_batch_norm_and_dropout_mix_a_batch() -> None:
+    assert build("lenet5", {"norm": "batch"}, (1, 28, 28), False).mixes_batch()
+    assert build("vgg9", {}, (1, 28, 28), False).mixes_batch()
+    assert not build("simple-cnn", {}, (1, 28, 28), False).mixes_batch()
+    assert not build("lenet5", {"norm": "group"}, (1, 28, 28), False).mixes_batch()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "shape", "words"),
+    [
+        ("simple-cnn", {}, (1, 8, 8), "net.padding=same"),
+        ("simple-cnn", {}, (20,), "Try mlp"),
+        ("simple-cnn", {"padding": "full"}, (1, 28, 28), "allowed: valid, same"),
+        ("lenet5", {"norm": "layer"}, (1, 28, 28), "allowed: none, batch, group"),
+        ("lenet5", {}, (1, 16, 16), "at least 28x28"),
+        ("mlp", {"hidden": []}, (4,), "at least one"),
+        ("mlp", {"depth": 3}, (4,), "does not take the options"),
+        ("vgg9", {}, (3, 4, 4), "at least 8x8"),
+    ],
+)
+def test_refusals_say_what_to_do(name: str, options: dict[str, object], shape: tuple[int, ...], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        build(name, options, shape, False)
+
+
+def test_unknown_net_suggests_one() -> None:
+    with pytest.raises(ConfigError, match="Did you mean 'simple-cnn'"):
+        build("simple-cn", {}, (1, 28, 28), False)

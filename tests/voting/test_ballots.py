@@ -1,0 +1,163 @@
+"""Ballots on votes that are small enough to count by hand."""
+
+from math import log
+
+import pytest
+import torch
+from torch import Tensor
+
+from ostraka.core.method import Card
+from ostraka.errors import ConfigError
+from ostraka.voting.ballots import Plurality, Sum, TopK, Votes
+from ostraka.voting.calibrated import Calibrated
+from ostraka.voting.calibration import log_odds
+
+
+def logits_of(*rows: list[float]) -> Tensor:
+    """One sample, one member per row of probabilities (known..., unknown)."""
+    return torch.tensor(rows).log().unsqueeze(1)
+
+
+def cards(*counts: tuple[int, ...], doubt: float = 0.0) -> list[Card]:
+    return [Card(i, sum(c), c, calibration={"doubt": doubt}) for i, c in enumerate(counts)]
+
+
+THREE = logits_of([0.6, 0.1, 0.3], [0.1, 0.2, 0.7], [0.2, 0.75, 0.05])
+"""Member 0 says class 0, member 1 says unknown, member 2 says class 1."""
+ANYONE = cards((5, 5), (5, 5), (5, 5))
+
+
+def test_sum_by_hand() -> None:
+    """Class 0: .6 + .1 + .2 = .9; class 1: .1 + .2 + .75 = 1.05; the least doubt is .05."""
+    scores = Sum().count(Votes(THREE, ANYONE))
+    torch.testing.assert_close(scores.known, torch.tensor([[0.9, 1.05]]))
+    assert scores.unknown.item() == pytest.approx(0.05)
+    assert scores.open.item() == 1
+
+
+@pytest.mark.parametrize(("how", "expected"), [("min", 0.05), ("mean", 0.35), ("product", 0.0105)])
+def test_doubt_of_the_ensemble(how: str, expected: float) -> None:
+    """(.3 + .7 + .05) / 3 = .35 and .3 * .7 * .05 = .0105."""
+    assert Sum(how).count(Votes(THREE, ANYONE)).unknown.item() == pytest.approx(expected)  # type: ignore[arg-type]
+
+
+def test_top_k_by_hand() -> None:
+    """k = 2 keeps members 0 and 2 (doubts .3 and .05): class 0 has .8, class 1 has .85; k = 1 keeps member 2 alone."""
+    two = TopK(2).count(Votes(THREE, ANYONE))
+    torch.testing.assert_close(two.known, torch.tensor([[0.8, 0.85]]))
+    one = TopK(1).count(Votes(THREE, ANYONE))
+    torch.testing.assert_close(one.known, torch.tensor([[0.2, 0.75]]))
+
+
+def test_top_k_of_all_is_the_sum() -> None:
+    everyone, more = TopK(3).count(Votes(THREE, ANYONE)), TopK(99).count(Votes(THREE, ANYONE))
+    torch.testing.assert_close(everyone.known, Sum().count(Votes(THREE, ANYONE)).known)
+    torch.testing.assert_close(more.known, everyone.known)
+
+
+def test_plurality_by_hand() -> None:
+    """Voices 1 : 1 with one abstention; the tie goes to class 1, whose summed probability is 1.05 against .9."""
+    scores = Plurality().count(Votes(THREE, ANYONE))
+    assert scores.closed.item() == 1
+    assert scores.known.floor().tolist() == [[1.0, 1.0]]
+    two_to_one = logits_of([0.6, 0.1, 0.3], [0.5, 0.2, 0.3], [0.0, 1.0, 0.0])
+    assert Plurality().count(Votes(two_to_one, ANYONE)).closed.item() == 0, "two voices beat one, however sure it is"
+
+
+def test_plurality_answers_unknown_only_when_all_abstain() -> None:
+    doubtful = logits_of([0.1, 0.2, 0.7], [0.3, 0.1, 0.6])
+    assert Plurality().count(Votes(doubtful, ANYONE[:2])).open.item() == -1
+    assert Plurality().count(Votes(THREE, ANYONE)).open.item() == 1
+
+
+def test_closed_members_never_answer_unknown() -> None:
+    closed = THREE.clone()
+    closed[:, :, -1] = float("-inf")
+    for ballot in (Sum(), TopK(2), Plurality(), Calibrated()):
+        scores = ballot.count(Votes(closed, ANYONE))
+        assert scores.threshold == float("inf")
+        assert scores.known.isfinite().all()
+        assert scores.unknown.isfinite().all()
+
+
+def test_calibrated_by_hand() -> None:
+    """Two owners of class 0 (weights 100/200 and 300/400), one of class 1; no doubt is forgiven (share 0).
+
+    l_mc = log sigmoid(-g) + log q(c) = log P(known) + log(p_c / P(known)) = log p_c. So S_0 = (.5 log .6 + .75 log .1) / 1.25
+    and S_1 = log .75.
+    """
+    members = cards((100, 0), (300, 0), (0, 50), doubt=-4.0)
+    scores = Calibrated(share=0.0).count(Votes(THREE, members))
+    expected = [(0.5 * log(0.6) + 0.75 * log(0.1)) / 1.25, log(0.75)]
+    torch.testing.assert_close(scores.known, torch.tensor([expected]))
+    assert scores.unknown.item() == pytest.approx(-log(0.75))
+    assert scores.open.item() == 1
+
+
+def test_calibrated_forgives_a_share_of_a_members_own_doubt() -> None:
+    """g = log(.05 / .95), a = 2: b = 1 and S_1 = log sigmoid(1 - g) + log(.75 / .95)."""
+    scores = Calibrated(share=0.5).count(Votes(THREE[2:], cards((0, 50), doubt=2.0)))
+    odds = log_odds(THREE[2:])
+    torch.testing.assert_close(odds, torch.tensor([[log(0.05 / 0.95)]]))
+    expected = torch.nn.functional.logsigmoid(1 - odds) + log(0.75 / 0.95)
+    torch.testing.assert_close(scores.known[0, 1], expected[0, 0])
+
+
+def test_calibrated_with_one_owner_per_class_is_the_sum_over_owned_classes() -> None:
+    """One owner per class and no offset: S_c is the log probability that c's owner gives c."""
+    members = cards((7, 0), (0, 0), (0, 9))
+    known = Calibrated(share=0.0).count(Votes(THREE, members)).known
+    torch.testing.assert_close(known.exp(), torch.tensor([[0.6, 0.75]]))
+
+
+def test_calibrated_is_the_same_for_permuted_or_doubled_members() -> None:
+    torch.manual_seed(0)
+    votes = torch.randn(4, 50, 6)
+    members = cards((9, 1, 0, 0, 40), (0, 30, 2, 0, 0), (0, 0, 0, 80, 5), (3, 0, 60, 1, 0), doubt=1.5)
+    plain = Calibrated().count(Votes(votes, members))
+    order = [2, 0, 3, 1]
+    permuted = Calibrated().count(Votes(votes[order], [members[i] for i in order]))
+    doubled = Calibrated().count(Votes(torch.cat([votes, votes]), members * 2))
+    torch.testing.assert_close(permuted.known, plain.known)
+    torch.testing.assert_close(doubled.known, plain.known)
+
+
+def test_calibrated_rules_a_class_that_nobody_has_out() -> None:
+    scores = Calibrated().count(Votes(THREE, cards((5, 0), (5, 0), (5, 0))))
+    assert scores.closed.item() == 0
+
+
+def test_a_class_with_one_sample_goes_to_its_largest_owner() -> None:
+    weights = Calibrated().weights(torch.tensor([[100.0, 1.0], [50.0, 0.0]]))
+    torch.testing.assert_close(weights, torch.tensor([[0.5, 1.0], [1 / 3, 0.0]]))
+
+
+def test_an_unusual_sample_is_less_credible() -> None:
+    """Typicality 0 costs log 2 for each class, a far sample costs more: sign and size."""
+    members = cards((9, 9), (9, 9), (9, 9))
+    plain = Calibrated().count(Votes(THREE, members))
+    usual = Calibrated().count(Votes(THREE, members, torch.zeros(3, 1, 2)))
+    far = Calibrated().count(Votes(THREE, members, torch.full((3, 1, 2), -5.0)))
+    torch.testing.assert_close(usual.known, plain.known - log(2))
+    assert far.unknown.item() > usual.unknown.item() > plain.unknown.item()
+
+
+def test_tuned_offset_claims_the_expected_share() -> None:
+    """Each of two members owns one of two equally large classes: it should claim half of the public samples."""
+    torch.manual_seed(1)
+    public = Votes(3 * torch.randn(2, 400, 3), cards((20, 0), (0, 20)))
+    found = Calibrated(public="probe").tune(public)
+    for offset, odds in zip(found, log_odds(public.logits), strict=True):
+        assert torch.sigmoid(offset - odds).mean().item() == pytest.approx(0.5, abs=1e-4)
+
+
+def test_members_that_tell_no_counts_are_named() -> None:
+    silent = [Card(0, 5, name="north"), Card(1, 5, (5, 0), name="south")]
+    with pytest.raises(ConfigError, match="north did not tell"):
+        Calibrated().count(Votes(THREE[:2], silent))
+
+
+def test_typicality_on_needs_statistics() -> None:
+    with pytest.raises(ConfigError, match="tell=statistics"):
+        Calibrated(typicality="on").wants_typicality(ANYONE)
+    assert Calibrated().wants_typicality(ANYONE) is False
