@@ -3,9 +3,9 @@
     ostraka run fedov --data usps --partition labels:2 --set tell=statistics --out runs/usps-c2
     python benchmarks/ballot_study.py runs/usps-c2 [runs/... ...]
 
-Prints accuracy (%) of each rule on the run's test samples. "best top-k" picks k with the test labels: it is what a label-
-free rule is measured against, not something that can be had. P and P+M take 1,000 training samples that no party was
-given (when --train-per-class leaves some over), unlabelled, as public ones; they are never evaluation samples.
+Prints accuracy (%) of each rule on the run's test samples. "best top-k" picks k with the test labels: a label-free rule
+is measured against it, but nobody can have it. P and P+M take 1,000 training samples that no party was given (when
+--train-per-class leaves some over), unlabelled, as public ones; they are never evaluation samples.
 """
 
 import argparse

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from calling import ONE_EPOCH, TINY, Ostraka
 
 from ostraka.cli.listing import SHELVES
 from ostraka.cli.main import EXIT_CODES, VERBS, main
+from ostraka.runs.grid import Grid, run_grid
 
 
 @pytest.mark.parametrize("verb", [module.NAME for module in VERBS])
@@ -141,6 +143,25 @@ def test_doctor(ostraka: Ostraka) -> None:
     shown = ostraka("doctor").out
     assert "convolution" in shown
     assert "OSTRAKA_DATA" in shown
+
+
+def test_demo_says_where_its_results_are_and_what_to_try_next(
+    ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The demo with as little training as possible."""
+
+    def short(grid: Grid, out: Path, watch: object) -> object:
+        base = {"set": {"local": {"epochs": 1}}, "train_per_class": 10, "engine": "serial"}
+        return run_grid(replace(grid, base=base, per_method={}), out)
+
+    monkeypatch.setattr("ostraka.cli.demo.run_grid", short)
+    done = ostraka("demo", "--out", "mine")
+    assert done.code == 0
+    assert "10 parties, 10 classes, 4000 samples" in done.out
+    assert "centralised" in done.out
+    assert "Results: mine" in done.out
+    assert "What to try next:" in done.out
+    assert {path.name for path in Path("mine").iterdir()} >= {"results.md", "division.svg", "cells"}
 
 
 def test_ctrl_c_is_exit_code_130_anywhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

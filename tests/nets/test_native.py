@@ -11,6 +11,7 @@ import shutil
 import sysconfig
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -301,6 +302,41 @@ def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert native.usable(x, w) == bool(LEVELS)
     with library.choose("v9"), pytest.raises(ConfigError, match=r"OSTRAKA_NATIVE=v9 .* allowed: 0, 1"):
         native.available()
+
+
+def test_a_level_above_the_processor_is_never_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Old:
+        def ostraka_cpu_level(self) -> int:
+            return 3
+
+    opened: list[str] = []
+    monkeypatch.setattr(library, "_find", lambda level: Path(level))
+
+    def open_level(level: str) -> Old:
+        opened.append(level)
+        return Old()
+
+    monkeypatch.setattr(library, "_open", open_level)
+    assert library.built() == ("v3", "base")
+    assert library._resolve.__wrapped__("")[1] == "native x86-64-v3 (AVX2)"
+    assert set(opened) == {"base", "v3"}
+    with pytest.raises(ConfigError, match="OSTRAKA_NATIVE=v4 is not possible here; allowed: 0, 1, base, v3"):
+        library._resolve.__wrapped__("v4")
+
+
+def test_worth_it_chooses_the_measured_winner() -> None:
+    assert native.worth_it((6, 3, 5, 5), (32, 32))
+    assert native.worth_it((16, 6, 5, 5), (14, 14))
+    assert native.worth_it((64, 32, 5, 5), (14, 14))
+    assert not native.worth_it((64, 64, 3, 3), (16, 16))
+
+
+@needs_native
+def test_second_derivatives_are_refused_aloud() -> None:
+    x = whole(2, 1, 8, 8, seed=1).requires_grad_()
+    y = native.conv_block(x * x, whole(1, 1, 3, 3, seed=2), None, padding=0, relu=True, pool=True)
+    with pytest.raises(RuntimeError, match="no second derivative"):
+        torch.autograd.grad(y.sum(), x, create_graph=True)
 
 
 @needs_native

@@ -47,7 +47,7 @@ def slow_crop(image, top, left, height, width):
 
 
 def slow_blur(image, tall, wide, sigma):
-    channels, rows, columns = image.shape
+    _, rows, columns = image.shape
 
     def kernel(size):
         values = [math.exp(-0.5 * ((i - size // 2) / sigma) ** 2) for i in range(size)]
@@ -204,6 +204,7 @@ def test_rectangles_keep_area_and_aspect_and_lie_inside(draw, area, aspect):
     assert drawn["left"].min() >= 0
     assert (drawn["top"] + tall).max() == side  # the lower edge can be reached, not crossed
     assert (drawn["left"] + wide).max() == side
+    assert max(tall.max(), wide.max()) < side
 
 
 def test_crop_area_is_uniform_and_aspect_log_uniform():
@@ -300,7 +301,7 @@ def test_destroy_changes_images_repeatably_and_leaves_the_input_alone(mix, shape
 
 
 def test_every_image_of_a_mix_gets_one_operation():
-    """Images that hold their own pixel numbers tell which operation they met: erase leaves zeros, rotate a few moves."""
+    """Images that hold their own pixel numbers tell which operation they met: erase leaves zeros, swap keeps all."""
     x = torch.arange(1.0, 1025).view(1, 1, 32, 32).expand(7000, 1, 32, 32)
     out = destroy(x, rng(), {"erase": 1, "swap": 3})
     erased = (out == 0).flatten(1).any(dim=1)
@@ -315,6 +316,12 @@ def test_strided_and_double_images_are_taken():
     for mix in ("fedov", "mixture", "audio"):
         assert torch.equal(destroy(x, rng(), mix), destroy(strided, rng(), mix))
         assert destroy(x, rng(), mix).dtype == torch.float64
+
+
+@pytest.mark.parametrize("mix", ["fedov", "mixture", "audio", *IMAGE_OPERATIONS])
+def test_results_are_where_the_images_are(mix):
+    """A device without values refuses to meet a stray CPU tensor."""
+    assert destroy(images(50, (3, 16, 16)).to("meta"), rng(), mix).device.type == "meta"
 
 
 def test_no_images_give_no_images():

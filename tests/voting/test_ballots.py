@@ -83,8 +83,8 @@ def test_closed_members_never_answer_unknown() -> None:
 def test_calibrated_by_hand() -> None:
     """Two owners of class 0 (weights 100/200 and 300/400), one of class 1; no doubt is forgiven (share 0).
 
-    l_mc = log sigmoid(-g) + log q(c) = log P(known) + log(p_c / P(known)) = log p_c. So S_0 = (.5 log .6 + .75 log .1) / 1.25
-    and S_1 = log .75.
+    l_mc = log sigmoid(-g) + log q(c) = log P(known) + log(p_c / P(known)) = log p_c.
+    So S_0 = (.5 log .6 + .75 log .1) / 1.25 and S_1 = log .75.
     """
     members = cards((100, 0), (300, 0), (0, 50), doubt=-4.0)
     scores = Calibrated(share=0.0).count(Votes(THREE, members))

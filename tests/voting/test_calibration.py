@@ -46,6 +46,7 @@ def test_distance_is_mahalanobis() -> None:
     for c in (0, 1):
         gap = x - means[c]
         distance = (gap @ torch.linalg.solve(shrunk, gap)).sqrt()
-        usual = torch.stack([((v - means[c]) @ torch.linalg.solve(shrunk, v - means[c])).sqrt() for v in cloud[labels == c]])
+        gaps = [v - means[c] for v in cloud[labels == c]]
+        usual = torch.stack([(g @ torch.linalg.solve(shrunk, g)).sqrt() for g in gaps])
         expected = -(distance - usual.mean()) / (usual.std() + 0.2)
         torch.testing.assert_close(typicality(x.unsqueeze(0), places)[0, c], expected, rtol=1e-3, atol=1e-3)

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from ostraka import __version__
-from ostraka.cli import compare, demo, doctor, listing, partition, run
+from ostraka.cli import compare, demo, doctor, figure, listing, partition, run
 from ostraka.errors import OstrakaError, did_you_mean
 
-VERBS = (run, compare, partition, listing, doctor, demo)
+VERBS = (run, compare, partition, figure, listing, doctor, demo)
 
 EXIT_CODES = """\
 exit codes:

@@ -21,9 +21,9 @@ class View:
 
     def apply(self, values: Tensor) -> Tensor:
         """Stored values [B, C, ...] as float inputs."""
-        x = values.to(torch.float32)
+        x = values.to(torch.float32, copy=True)
         if self.scale != 1.0:
-            x = x * self.scale
+            x.mul_(self.scale)
         if self.mean:
             shape = (1, -1) + (1,) * (x.dim() - 2)
             mean, std = (torch.tensor(v, device=x.device).view(shape) for v in (self.mean, self.std))
@@ -75,7 +75,7 @@ class Samples:
         rows = self.rows
         if index is not None:
             rows = _pick(rows, index, len(self.x))
-        x = self.view.apply(self.x if rows is None else self.x[rows])
+        x = self.view.apply(self.x if rows is None else self.x.index_select(0, rows.to(self.x.device)))
         if rng is not None and self.view.augment != "none":
             x = AUGMENTATIONS.get(self.view.augment)(x, rng)
         return x

@@ -110,6 +110,8 @@ def _from_registry(value: Any, registry: Registry[Any], current: Any, path: str)
 
 
 def _scalar(value: Any, hint: Any, path: str) -> Any:
+    if hint is Any:
+        return value
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         if value is None or (value == "none" and type(None) in args and str not in args):

@@ -60,11 +60,11 @@ class PanelMethod(Method[Panel, Params, Params]):
         net = build(rnd.task, self.objective, derive(rnd.seed, "init"))
         start = rnd.message or None
         fitted = fit(net, start, party.samples, self.objective, self.local, rnd.seed, party.progress)
-        return Report(fitted.params, float(len(party.samples)), self._card(rnd.task, party, net, fitted.losses[-1]))
+        return Report(fitted.params, float(len(party.samples)), self._card(rnd.task, party, net, fitted.figures()))
 
-    def _card(self, task: Task, party: Party, net: Net, loss: float) -> Card:
-        """What the party agrees to tell of its member."""
-        samples, told = party.samples, {"loss": loss}
+    def _card(self, task: Task, party: Party, net: Net, told: dict[str, float]) -> Card:
+        """What the party agrees to tell of its member, beside its loss."""
+        samples = party.samples
         if self.tell == "size":
             return Card(party.id, len(samples), None, told, name=party.ref.name)
         counts = tuple(samples.counts(len(task.classes)).tolist())

@@ -22,7 +22,7 @@ class VGG9(Net):
         super().__init__(classes, unknown)
         channels = image_channels("vgg9", shape)
         if min(shape[1:]) < 8:
-            raise ConfigError(f"vgg9 halves the image three times: at least 8x8; these are {shape[1]}x{shape[2]}. Try mlp")
+            raise ConfigError(f"vgg9 halves images three times: at least 8x8; these are {shape[1]}x{shape[2]}. Try mlp")
         steps = pairwise((channels, *WIDTHS))
         self.convs = nn.Sequential(*(ConvBlock(a, b, 3, True, p) for (a, b), p in zip(steps, POOLED, strict=True)))
         self.drop = nn.Dropout(dropout) if dropout else nn.Identity()
@@ -37,8 +37,8 @@ class VGG9(Net):
 
     def embed_late(self, hidden: Tensor) -> Tensor:
         """To the 512 values that the last layer sees."""
-        embedding: Tensor = self.fc2(self.drop(hidden))
-        return self.drop(embedding.relu())
+        embedding: Tensor = self.drop(self.fc2(self.drop(hidden)).relu())
+        return embedding
 
     def head(self, embedding: Tensor) -> Tensor:
         """The last layer."""

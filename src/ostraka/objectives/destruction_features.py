@@ -7,7 +7,7 @@ belong together. Audio also uses the image operations that move bands (`paste`, 
 import torch
 from torch import Generator, Tensor
 
-from ostraka.objectives.destruction_ops import Drawn, Shape, _inside, below, take_pixels, uniform
+from ostraka.objectives.destruction_ops import Drawn, Shape, below, inside, take_pixels, uniform
 
 
 def draw_exchange(count: int, shape: Shape, rng: Generator) -> Drawn:
@@ -67,8 +67,8 @@ def draw_mask(count: int, shape: Shape, rng: Generator) -> Drawn:
 
 def apply_mask(x: Tensor, drawn: Drawn) -> Tensor:
     """Both bands take the sample's mean, as silence would in log features."""
-    time = _inside(x.shape[2], drawn["time_start"], drawn["time_length"])
-    tone = _inside(x.shape[3], drawn["tone_start"], drawn["tone_length"])
+    time = inside(x.shape[2], drawn["time_start"], drawn["time_length"])
+    tone = inside(x.shape[3], drawn["tone_start"], drawn["tone_length"])
     masked = (time[:, :, None] | tone[:, None, :]).unsqueeze(1).to(x)
     return torch.lerp(x, x.mean(dim=(2, 3), keepdim=True).expand_as(x), masked.expand_as(x))
 

@@ -22,7 +22,7 @@ DESTROYED = "destroyed"
 
 
 @final
-@OBJECTIVES.add("fedov", "open-voting")
+@OBJECTIVES.add("fedov")
 @dataclass(frozen=True)
 class OpenVoting(Objective):
     """PROSER + w_destroyed CE(f(x'), unknown) + w_adversarial CE(f(x''), unknown).
@@ -134,6 +134,6 @@ class _Known(torch.autograd.Function):
         return value.clone()
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, factor: Tensor) -> tuple[Tensor | None, ...]:
         return None, None, *(None if g is None else g * factor for g in ctx.gradients)

@@ -18,7 +18,7 @@ HIDDEN_LOGIT = -1e4
 
 
 @final
-@OBJECTIVES.add("proser", "open-proser")
+@OBJECTIVES.add("proser")
 @dataclass(frozen=True)
 class Proser(Objective):
     """l(f(x), y) + w_second l(f(x) without y, unknown) + w_mix l(post(mix), unknown), l = cross-entropy.

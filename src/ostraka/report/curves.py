@@ -22,7 +22,9 @@ class Curve(NamedTuple):
     values: Sequence[Sequence[float]]
 
 
-def accuracy_curve(curves: Sequence[Curve], path: Path, title: str = "", ylabel: str = "accuracy (%)") -> None:
+def accuracy_curve(
+    curves: Sequence[Curve], path: Path, title: str = "", ylabel: str = "accuracy (%)", xlabel: str = "round"
+) -> None:
     """Draw the mean over seeds as a line and one sample standard deviation to either side as a band (.svg or .png)."""
     check_suffix(path)
     if not curves:
@@ -37,7 +39,7 @@ def accuracy_curve(curves: Sequence[Curve], path: Path, title: str = "", ylabel:
         axes.plot(curve.rounds, mean, color=colour, linestyle=dash, marker=marker, markersize=4, label=curve.label)
         if std is not None:
             axes.fill_between(curve.rounds, mean - std, mean + std, color=colour, alpha=0.18, linewidth=0)
-    axes.set_xlabel("round")
+    axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     axes.locator_params(axis="x", integer=True)
     axes.grid(color="0.9", linewidth=0.8)

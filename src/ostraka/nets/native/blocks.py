@@ -20,6 +20,8 @@ def block(x: Tensor, weight: Tensor, bias: Tensor | None, *, padding: int, relu:
 
 def torch_block(x: Tensor, weight: Tensor, bias: Tensor | None, *, padding: int, relu: bool, pool: bool) -> Tensor:
     """The same in plain torch, on any device and floating type."""
+    if x.device.type == "cpu" and _ordinary(x):
+        x = x.contiguous(memory_format=torch.channels_last)  # somewhat faster, the copy included
     y = F.conv2d(x, weight, bias, padding=padding)
     y = F.relu(y) if relu else y
     return F.max_pool2d(y, 2) if pool else y
@@ -42,12 +44,18 @@ def usable(x: Tensor, weight: Tensor) -> bool:
 
 
 def worth_it(weight_shape: Sequence[int], image_shape: Sequence[int]) -> bool:
-    """Whether the native kernel was measured faster than torch for this layer."""
-    return True
+    """Whether the native kernel was measured faster than torch for this layer: unless both sides are wide.
+
+    Torch's time for forward + both gradients over native's (`benchmarks/kernel_bench.py`, AVX-512, batch 64), for the
+    better of NCHW and channels_last: 1 -> 32 channels 9, 3 -> 64 3.6, 10 -> 20 2.3, 20 -> 50 1.6, 24 -> 48 1.3,
+    32 -> 64 1.1; but 48 -> 48 0.8, 64 -> 64 0.7-0.9, 128 -> 128 0.8. On images of 56 pixels a side 64 -> 64 is equal,
+    and staying native saves the change of memory layout.
+    """
+    return min(weight_shape[:2]) <= 32 or min(image_shape) >= 56
 
 
 def _ordinary(x: Tensor) -> bool:
-    """Neither fake, sparse nor wrapped by vmap or forward-mode differentiation: there is memory to point at."""
+    """Neither fake, sparse nor wrapped by vmap or another functorch transform: there is memory to point at."""
     return (
         type(x) in (Tensor, torch.nn.Parameter)
         and x.layout == torch.strided

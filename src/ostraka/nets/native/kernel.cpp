@@ -17,11 +17,11 @@ using namespace ostraka;
 
 // Mirrored by `Shape` in library.py.
 struct Shape {
-    int32_t batch, in, out;      // images, channels in, channels out
-    int32_t height, width;       // of the input image
-    int32_t kernel, padding;     // square kernel 3 or 5; padding 0..kernel-1 on every side
-    int32_t relu, pool;          // flags
-    int32_t outermost;           // flag: x is [image, channel, row, column]; every other tensor has the batch innermost
+    int32_t batch, in, out;   // images, channels in, channels out
+    int32_t height, width;    // of the input image
+    int32_t kernel, padding;  // square kernel 3 or 5; padding 0..kernel-1 on every side
+    int32_t relu, pool;       // flags
+    int32_t outermost;        // flag: x is [image, channel, row, column]; every other tensor has the batch innermost
     int rows() const { return height + 2 * padding - kernel + 1; }  // of the convolution, before pooling
     int cols() const { return width + 2 * padding - kernel + 1; }
     ptrdiff_t weights() const { return ptrdiff_t(in) * out * kernel * kernel; }
@@ -86,7 +86,7 @@ struct Images {
     }
 };
 
-// Pixels x.. of one row of all images, read from images that lie one after the other (`distance` floats apart).
+// Up to LANES pixels of all images, read from images that lie one after the other (`distance` floats apart).
 INLINE void copy_across(const float* from, ptrdiff_t distance, int lanes, int pixels, Vec* to) {
     Vec rows[LANES];
     UNROLL for (int i = 0; i < LANES; i++) rows[i] = i < lanes ? load<Vec>(from + i * distance, pixels) : Vec{};
@@ -142,8 +142,8 @@ struct Weights {
     const float* block(int b) const { return data + ptrdiff_t(blocks.begin(b)) * in * taps; }
 };
 
-// Within K-1 columns of a border as wide as that, a column's products with the border (all zero) are left out: on a
-// 14x14 image they are 3 of 10.
+// The K-1 columns next to a border of that width leave out their products with it (all zero): for a 5x5 kernel and the
+// input gradient of a 14x14 image these are 2 of 7.
 enum Edge { NONE, LEFT, RIGHT };
 
 template <int K>
@@ -219,7 +219,7 @@ void dense_strip(const Tile& tile, const Weights& w, int block, const float* bia
     Vec sums[NC][1][NX];
     start(sums, bias ? bias + c0 : nullptr);
     correlate<K, EDGE>(tile.corner(0) + y * tile.pitch + x, tile, w.block(block), w.in, above > 0 ? above : 0,
-                 below < K ? below : K, sums);
+                       below < K ? below : K, sums);
     UNROLL for (int c = 0; c < NC; c++)
         UNROLL for (int i = 0; i < NX; i++)
             store(t.to + t.at(c0 + c, y, x + i), rectify ? relu(sums[c][0][i]) : sums[c][0][i], t.im.lanes);
@@ -338,7 +338,7 @@ INLINE void taps(const Vec* grad, const Tile& g, const Vec* image, const Tile& i
 // first-level cache while every kernel row passes over them.
 template <int K>
 void weight_gradient(const Shape& s, const Tile& grad, const Tile& image, Vec* sums) {
-        constexpr int NC = REGISTERS == 32 ? (K == 5 ? 4 : 6) : (K == 5 ? 2 : 3);
+    constexpr int NC = REGISTERS == 32 ? (K == 5 ? 4 : 6) : (K == 5 ? 2 : 3);
     constexpr int BAND = 64;  // pixels
     const Split blocks(s.out, NC), bands(s.rows(), s.cols() < BAND ? BAND / s.cols() : 1);
     const ptrdiff_t stride = ptrdiff_t(s.in) * K * K;

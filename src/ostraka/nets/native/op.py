@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ostraka.nets.native.library import Shape, current, describe
 
@@ -22,7 +21,9 @@ def conv_block(x: Tensor, weight: Tensor, bias: Tensor | None, *, padding: int, 
     """Convolution (stride 1) + bias + optional ReLU + optional 2x2 max-pool, computed by the native kernel.
 
     `x` is [B, C, H, W] with any strides. The result is [B, C', H', W'] whose memory is [C', H', W', B]: a following
-    block reads it without a copy, and `flatten(1)` is a view. Check `usable` first; `block` does so and falls back.
+    block reads it without a copy, and `flatten(1)` is a view that `F.linear` takes as it is. Gradients cannot be
+    differentiated again (`create_graph=True` is an error); run within `disabled()` for that. Check `usable` first;
+    `block` does so.
     """
     check(x, weight, bias, padding, pool)
     # Views, so that each gradient leaves through a node that the backward pass can be asked about (see `_wanted`).
@@ -80,8 +81,10 @@ class _Block(torch.autograd.Function):
         return y
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        # Torch's once_differentiable would treat the gradient as a constant where only x or weight leads back to it.
+        if torch.is_grad_enabled():
+            raise RuntimeError("the native convolution has no second derivative; run within native.disabled() for that")
         x, weight, y, picks = ctx.saved_tensors
         s = ctx.shape
         wants_x, wants_weight, wants_bias = _wanted(ctx)
@@ -110,7 +113,8 @@ def _shape(*sizes: int) -> Shape:
 def _call(library: Any, function: str, shape: Shape, *tensors: Tensor | None) -> None:
     """Calls with addresses (None becomes a null pointer); ctypes releases the interpreter lock meanwhile."""
     scratch = _scratch(library.ostraka_scratch(shape))
-    getattr(library, function)(shape, *(None if t is None else t.data_ptr() for t in (*tensors, scratch)))
+    if getattr(library, function)(shape, *(None if t is None else t.data_ptr() for t in (*tensors, scratch))):
+        raise RuntimeError(f"kernel size {shape.kernel} was not compiled")
 
 
 def _scratch(size: int) -> Tensor:

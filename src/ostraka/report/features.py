@@ -1,0 +1,72 @@
+"""A party's view of the world: its member's embedding in two dimensions (t-SNE), as in FedOV's Figure 2."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ostraka.core.net import Net
+from ostraka.core.samples import Samples
+from ostraka.core.seeds import torch_rng
+from ostraka.errors import DataError
+from ostraka.objectives.destruction import destroy
+from ostraka.report.canvas import check_suffix, new_figure, save
+from ostraka.report.curves import COLOURS
+
+EACH = 300
+"""Points of each kind."""
+
+
+@torch.no_grad()
+def draw_features(
+    net: Net, samples: Samples, seen: list[int], names: tuple[str, ...], path: Path, seed: int = 0
+) -> None:
+    """Embeddings of seen classes, unseen classes and destroyed samples of seen ones, laid out by t-SNE."""
+    from sklearn.manifold import TSNE
+
+    check_suffix(path)
+    labels = samples.labels
+    own = torch.isin(labels, torch.tensor(seen))
+    if not own.any() or own.all():
+        raise DataError(
+            "the figure needs samples of classes that the party has seen and of others; all are of one kind"
+        )
+    rng = torch_rng(seed, "features")
+    mine, other = _some(own, rng), _some(~own, rng)
+    x = samples.inputs(mine)
+    points = torch.cat([net.eval().embed(part) for part in (x, samples.inputs(other), destroy(x, rng))])
+    layout = TSNE(init="pca", random_state=seed, perplexity=30).fit_transform(points.numpy())
+    _draw(layout, labels[mine].numpy(), len(other), seen, names, path)
+
+
+def _some(mask: Tensor, rng: torch.Generator) -> Tensor:
+    index = mask.nonzero().squeeze(1)
+    return index[torch.randperm(len(index), generator=rng)[:EACH]]
+
+
+def _draw(
+    layout: np.ndarray, own: np.ndarray, others: int, seen: list[int], names: tuple[str, ...], path: Path
+) -> None:
+    figure = new_figure(6.4, 4.8)
+    axes = figure.add_subplot()
+    first, second = len(own), len(own) + others
+    axes.scatter(
+        layout[second:, 0],
+        layout[second:, 1],
+        s=8,
+        color="0.75",
+        marker="x",
+        linewidths=0.7,
+        label="destroyed (outliers)",
+    )
+    axes.scatter(
+        layout[first:second, 0], layout[first:second, 1], s=8, color="0.25", marker=".", label="unseen classes"
+    )
+    for place, label in enumerate(seen):
+        mine = layout[:first][own == label]
+        axes.scatter(mine[:, 0], mine[:, 1], s=12, color=COLOURS[place % len(COLOURS)], label=f"seen: {names[label]}")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    save(figure, path)

@@ -1,0 +1,38 @@
+"""`import ostraka` is light, and `ostraka.run` does what the command does."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calling import ONE_EPOCH, TINY, Ostraka
+
+import ostraka as package
+from ostraka.errors import ConfigError
+
+
+def test_import_does_not_load_torch() -> None:
+    script = "import sys, ostraka; dir(ostraka); sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0
+
+
+def test_run_from_python_equals_the_command(ostraka: Ostraka) -> None:
+    shown = ostraka("run", "fedavg", *TINY, *ONE_EPOCH, "--json", "--out", "a").json()
+    values: dict[str, Any] = {
+        "data": "digits",
+        "parties": 3,
+        "partition": "iid",
+        "train_per_class": 6,
+        "engine": "serial",
+    }
+    summary = package.run("fedavg", **values, set={"local": {"epochs": 1}}, out="b")
+    assert summary["accuracy"] == shown["accuracy"]
+    assert Path("a/model.safetensors").read_bytes() == Path("b/model.safetensors").read_bytes()
+    config, state = package.load_run(Path("b"))
+    assert config == package.make_config({"method": "fedavg", **values, "set": {"local": {"epochs": 1}}})
+    assert all(tensor.isfinite().all() for tensor in state.values())
+    with pytest.raises(ConfigError, match="holds a finished run"):
+        package.run("fedavg", **values, out="b")
+    with pytest.raises(ConfigError, match="Did you mean 'parties'"):
+        package.run("fedavg", partys=3, out="c")

@@ -1,0 +1,117 @@
+"""What all methods share: the draw of parties, needs, and settings that make no sense."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+from ostraka.core.method import Method, Needs
+from ostraka.core.net import Recipe
+from ostraka.core.party import PartyRef
+from ostraka.core.samples import Samples
+from ostraka.core.task import Commons, Task
+from ostraka.core.wire import wire
+from ostraka.errors import ConfigError, NeedError
+
+
+@dataclass(frozen=True)
+class Nothing(Method[Any, Any, Any]):
+    def init(self, task: Any, seed: int) -> Any: ...
+    def message(self, state: Any, party: Any) -> Any: ...
+    def local_update(self, rnd: Any, party: Any, memory: Any) -> Any: ...
+    def aggregate(self, task: Any, state: Any, reports: Any) -> Any: ...
+    def predictor(self, task: Any, state: Any) -> Any: ...
+
+
+TEN = tuple(PartyRef(i, 1) for i in range(10))
+
+
+@pytest.mark.parametrize(("fraction", "count"), [(1.0, 10), (0.3, 3), (0.25, 3), (0.24, 2), (0.01, 1), (0.96, 10)])
+def test_draw_takes_a_fraction_without_repeats(fraction: float, count: int) -> None:
+    """Half a party rounds up, and there is always one: 2.5 gives 3, 0.1 gives 1."""
+    drawn = Nothing(fraction=fraction).draw(TEN, 1, seed=0)
+    assert len(drawn) == len({ref.id for ref in drawn}) == count
+    assert list(drawn) == sorted(drawn, key=lambda ref: ref.id)
+    assert set(drawn) <= set(TEN)
+
+
+def test_draw_depends_on_seed_and_round_only() -> None:
+    method = Nothing(fraction=0.5)
+    draws = {(seed, i): tuple(r.id for r in method.draw(TEN, i, seed)) for seed in (0, 1) for i in range(1, 9)}
+    assert draws == {(seed, i): tuple(r.id for r in method.draw(TEN, i, seed)) for seed, i in draws}
+    assert len({draws[0, i] for i in range(1, 9)}) > 4
+    assert draws[0, 1] != draws[1, 1]
+
+
+def test_draw_is_uniform() -> None:
+    """3 of 10 in 1,000 rounds: each about 300 times; five standard deviations (14.5) are 73."""
+    counts = Counter(ref.id for i in range(1000) for ref in Nothing(fraction=0.3).draw(TEN, i, seed=5))
+    assert all(abs(counts[i] - 300) < 73 for i in range(10))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [({"rounds": 0}, "rounds is 0"), ({"fraction": 0.0}, "fraction is 0"), ({"fraction": 1.1}, "1.1")],
+)
+def test_senseless_settings(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        Nothing(**values)
+
+
+TASK = Task(("a", "b"), (2,), Recipe("mlp"))
+SAMPLES = Samples(torch.zeros(1, 2), torch.zeros(1, dtype=torch.long))
+
+
+def test_needs_name_everything_that_is_missing() -> None:
+    every = Needs(public=True, shared=True, generator=True, prior=True, validation=True)
+    with pytest.raises(NeedError) as caught:
+        every.check("mine", TASK, has_validation=False)
+    text = str(caught.value)
+    assert "the method 'mine' needs public, shared, generator, prior, validation" in text
+    for advice in ("unlabelled samples", "labelled samples", "trained generator", "label shares", "validation share"):
+        assert advice in text
+
+
+def test_needs_that_are_met() -> None:
+    commons = Commons(SAMPLES.unlabelled(), SAMPLES, {"generator": {}}, torch.ones(2))
+    task = Task(("a", "b"), (2,), Recipe("mlp"), commons)
+    Needs(public=True, shared=True, generator=True, prior=True, validation=True).check("mine", task, True)
+    Needs().check("mine", TASK, False)
+    with pytest.raises(NeedError, match="needs validation, which"):
+        Needs(public=True, validation=True).check("mine", task, False)
+
+
+def test_commons_name_every_tensor_once() -> None:
+    """What is sent down: rows that are held only, and labels of shared samples."""
+    public = Samples(torch.zeros(5, 2), rows=torch.tensor([0, 1]))
+    commons = Commons(public, SAMPLES, {"start": {"w": torch.zeros(3)}}, torch.ones(2))
+    assert {name: tuple(t.shape) for name, t in commons.tensors().items()} == {
+        "public.x": (2, 2),
+        "shared.x": (1, 2),
+        "shared.y": (1,),
+        "start.w": (3,),
+        "prior": (2,),
+    }
+    assert Commons().tensors() == {}
+
+
+def test_equal_seeds_build_equal_nets() -> None:
+    first, same, other = (TASK.build(unknown=True, seed=s).state_dict() for s in (1, 1, 2))
+    assert all(torch.equal(first[k], same[k]) for k in first)
+    assert not all(torch.equal(first[k], other[k]) for k in first)
+    assert TASK.build(unknown=True).outputs == 3
+    assert TASK.build(unknown=False)(torch.zeros(4, 2)).shape == (4, 2)
+
+
+def test_wrong_net_options_are_the_users_error() -> None:
+    with pytest.raises(ConfigError, match="does not take the options"):
+        Task(("a",), (2,), Recipe("mlp", {"depth": 3})).build(unknown=False)
+
+
+def test_only_frozen_dataclasses_travel_and_names_are_unique() -> None:
+    with pytest.raises(TypeError, match="frozen dataclass"):
+        wire(type("Loose", (), {}))
+    with pytest.raises(TypeError, match="already the wire name"):
+        wire(dataclass(frozen=True)(type("Card", (), {"__module__": "elsewhere"})))

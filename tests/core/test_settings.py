@@ -1,0 +1,157 @@
+"""Settings from plain values and back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+
+from ostraka.core.settings import build, merge, nested, setting, values_of
+from ostraka.errors import ConfigError
+from ostraka.registry import Registry
+
+SHAPES: Registry[Any] = Registry("shape", "ostraka.errors")
+
+
+@SHAPES.add("circle", "disc")
+@dataclass(frozen=True)
+class Circle:
+    radius: float = setting(1.0, "its radius")
+
+
+@SHAPES.add("square")
+@dataclass(frozen=True)
+class Square:
+    side: int = setting(2, "its side")
+
+
+@dataclass(frozen=True)
+class Inner:
+    count: int = setting(3, "a number")
+    kind: Literal["warm", "cold"] = setting("warm", "one of two")
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner = setting(Inner(), "a group")
+    shape: Any = setting(Circle(), "by name", registry=SHAPES)
+    rate: float = setting(0.5, "a number")
+    limit: int | None = setting(None, "a number or none")
+    widths: tuple[int, ...] = setting((), "a list")
+    flag: bool = setting(False, "yes or no")
+    name: str = setting("x", "text")
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Demanding:
+    needed: int
+
+
+CHANGED = Outer(Inner(7, "cold"), Square(5), 2.0, 4, (1, 2), True, "y", {"a": [1, {"b": None}]})
+
+
+def test_round_trip() -> None:
+    for value in (Outer(), CHANGED):
+        assert build(Outer, values_of(value)) == value
+
+
+def test_values_are_plain() -> None:
+    assert values_of(CHANGED) == {
+        "inner": {"count": 7, "kind": "cold"},
+        "shape": {"name": "square", "side": 5},
+        "rate": 2.0,
+        "limit": 4,
+        "widths": [1, 2],
+        "flag": True,
+        "name": "y",
+        "options": {"a": [1, {"b": None}]},
+    }
+
+
+def test_what_is_not_given_comes_from_the_base_or_the_default() -> None:
+    assert build(Outer, {"inner": {"count": 1}}) == Outer(Inner(1, "warm"))
+    assert build(Outer, {"inner": {"count": 1}}, CHANGED).inner == Inner(1, "cold")
+    assert build(Outer, {"shape": {"side": 9}}, CHANGED).shape == Square(9)
+
+
+@pytest.mark.parametrize(
+    ("given", "shape"),
+    [
+        ("square", Square()),
+        ("disc", Circle()),
+        ({"name": "square", "side": 4}, Square(4)),
+        ({"radius": 3}, Circle(3.0)),
+        (None, None),
+    ],
+)
+def test_registry_tables(given: Any, shape: Any) -> None:
+    assert build(Outer, {"shape": given}).shape == shape
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"rat": 1.0}, r"unknown setting 'rat'\. Did you mean 'rate'\?"),
+        ({"inner": {"cuont": 1}}, r"unknown setting 'inner\.cuont'\. Did you mean 'count'\?"),
+        ({"shape": {"name": "circle", "side": 1}}, r"unknown setting 'shape\.side'"),
+        ({"shape": "cirle"}, r"unknown shape 'cirle'\. Did you mean 'circle'\?"),
+        ({"shape": 3}, r"'shape' takes the name of a shape \(circle, square\); 3 was given"),
+        ({"inner": 3}, r"'inner' is a group of settings; 3 was given\. Use inner\.<name> = value"),
+        ({"inner": {"count": "many"}}, r"'inner\.count' takes a whole number; 'many' was given"),
+        ({"inner": {"count": 1.5}}, "takes a whole number; 1.5"),
+        ({"inner": {"count": True}}, "takes a whole number; True"),
+        ({"inner": {"kind": "wram"}}, r"'inner\.kind' is 'wram'; allowed: cold, warm\. Did you mean 'warm'\?"),
+        ({"rate": "fast"}, "'rate' takes a number; 'fast'"),
+        ({"rate": True}, "'rate' takes a number; True"),
+        ({"flag": 1}, "'flag' takes true or false; 1"),
+        ({"name": 1}, "'name' takes text; 1"),
+        ({"widths": 3}, "'widths' takes a list; 3"),
+        ({"widths": [1, "a"]}, "'widths' takes a whole number; 'a'"),
+        ({"limit": "a"}, "'limit' takes a whole number; 'a'"),
+        ({"options": 3}, r"'options' is a table of settings; 3 was given\. Use options\.<name> = value"),
+    ],
+)
+def test_errors_say_what_is_allowed(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        build(Outer, values)
+
+
+def test_numbers_are_taken_as_their_field_wants_them() -> None:
+    made = build(Outer, {"rate": 2, "inner": {"count": 4.0}, "limit": "none"})
+    assert (made.rate, type(made.rate)) == (2.0, float)
+    assert (made.inner.count, type(made.inner.count)) == (4, int)
+    assert made.limit is None
+
+
+def test_a_setting_without_default_must_be_given() -> None:
+    with pytest.raises(ConfigError, match="'needed' has no default"):
+        build(Demanding, {})
+    assert build(Demanding, {"needed": 2}) == Demanding(2)
+
+
+def test_a_literal_of_numbers() -> None:
+    @dataclass(frozen=True)
+    class Sized:
+        bits: Literal[8, 16] = 8
+
+    assert build(Sized, {"bits": 16}).bits == 16
+    with pytest.raises(ConfigError, match="allowed: 16, 8"):
+        build(Sized, {"bits": 17})
+
+
+def test_merge_goes_table_by_table() -> None:
+    base = {"a": {"b": 1, "c": 2}, "d": 3}
+    assert merge(base, {"a": {"c": 5}, "e": 6}) == {"a": {"b": 1, "c": 5}, "d": 3, "e": 6}
+    assert base == {"a": {"b": 1, "c": 2}, "d": 3}
+
+
+def test_merge_of_a_name_and_its_settings() -> None:
+    """`shape = "square"` and then `shape.side = 3` belong together; a new name replaces the old one."""
+    assert merge({"shape": "square"}, {"shape": {"side": 3}}) == {"shape": {"name": "square", "side": 3}}
+    assert merge({"shape": {"name": "square", "side": 3}}, {"shape": "circle"}) == {"shape": "circle"}
+
+
+def test_nested() -> None:
+    assert nested("a.b.c", 1) == {"a": {"b": {"c": 1}}}
+    assert nested("a", 1) == {"a": 1}

@@ -1,0 +1,111 @@
+"""Work whose parties misbehave on purpose; in a module of its own so that worker processes can import it."""
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ostraka.core.fit import Budget, fit
+from ostraka.core.learner import build
+from ostraka.core.method import Card, Memory, Method, Report, Round
+from ostraka.core.net import Params, Recipe, params_of
+from ostraka.core.party import Parties, Party, PartyRef
+from ostraka.core.samples import Samples
+from ostraka.core.seeds import derive
+from ostraka.core.task import Task
+from ostraka.engines.base import Job, Work
+from ostraka.errors import DataError
+from ostraka.objectives.cross_entropy import CrossEntropy
+from ostraka.store import codec
+from ostraka.store.desk import Desk
+
+TASK = Task(("ant", "bee"), (4,), Recipe("mlp", {"hidden": [8]}))
+SIZES = (6, 9, 7, 8)
+
+
+@dataclass(frozen=True)
+class Odd(Method[Any, Any, Any]):
+    """Trains a little; party `bad` does `deed` first."""
+
+    bad: int = -1
+    deed: str = ""
+    keeps: bool = False
+
+    def init(self, task: Task, seed: int) -> Params:
+        return params_of(build(task, CrossEntropy(), seed))
+
+    def message(self, state: Params, party: PartyRef) -> Params:
+        return state
+
+    def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
+        if party.id == self.bad:
+            self._misbehave()
+        net = build(rnd.task, CrossEntropy())
+        budget = Budget(epochs=3, batch=4)
+        params = fit(net, rnd.message, party.samples, CrossEntropy(), budget, rnd.seed, party.progress).params
+        kept = {"times": memory.get("times", 0) + 1, "params": params}
+        card = Card(party.id, len(party.samples), scores={"threads": float(torch.get_num_threads())})
+        return Report(params, float(party.ref.size), card, kept if self.keeps else {})
+
+    def _misbehave(self) -> None:
+        if self.deed == "raise":
+            raise ZeroDivisionError("a slip")
+        if self.deed == "refuse":
+            raise DataError("these samples are of no use")
+        if self.deed == "exit":
+            os._exit(7)
+        if self.deed == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.deed == "sleep":
+            time.sleep(600)
+
+    def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Params]]) -> Params:
+        return state
+
+    def predictor(self, task: Task, state: Params) -> Any: ...
+
+
+def parties() -> Parties:
+    rng = torch.Generator().manual_seed(0)
+    total = sum(SIZES)
+    samples = Samples(torch.randn(total, 4, generator=rng), torch.arange(total) % 2)
+    return Parties.of(samples, torch.arange(total).split(SIZES), ["north", "east", "south", "west"])
+
+
+def work(method: Odd) -> Work:
+    return Work(method, TASK, parties())
+
+
+def jobs(desk: Desk, method: Odd, index: int = 1, which: Sequence[int] = (0, 1, 2, 3)) -> list[Job]:
+    """A round's jobs, its message written."""
+    codec.save(desk.message(index, None), method.init(TASK, 5))
+    return [
+        Job(
+            party=i,
+            round=index,
+            seed=derive(5, "round", index, "party", i),
+            message=desk.message(index, None),
+            memory=desk.memory_before(index, i),
+            new_memory=desk.memory(index, i),
+            report=desk.report(index, i),
+            progress=desk.progress(index, i),
+        )
+        for i in which
+    ]
+
+
+def sleep_in_a_pool(folder: str) -> None:
+    """The life of a parent that will be killed: two workers, both asleep in their party's work."""
+    from ostraka.engines.pool import Pool
+
+    method = Odd(bad=0, deed="sleep")
+    with Pool(workers=2).open(work(method)) as crew:
+        pids = [worker.process.pid for worker in crew.workers]  # type: ignore[attr-defined]
+        Path(folder, "pids.tmp").write_text(" ".join(map(str, pids)))
+        os.replace(Path(folder, "pids.tmp"), Path(folder, "pids"))
+        list(crew.run(jobs(Desk(Path(folder)), method, which=[0])))

@@ -1,0 +1,101 @@
+"""The folder of a run in progress."""
+
+from pathlib import Path
+
+import torch
+
+from ostraka.core.method import Card, Report
+from ostraka.store import codec
+from ostraka.store.desk import Desk, DiskProgress, Envelope, StoredReports
+
+
+def put(path: Path, value: object = 1) -> None:
+    codec.save(path, value)
+
+
+def test_memory_before_is_the_newest_older_one(tmp_path: Path) -> None:
+    """Party 3 took part in rounds 2, 9 and 10; names must sort as numbers do."""
+    desk = Desk(tmp_path)
+    for index in (2, 9, 10):
+        put(desk.memory(index, 3), {"round": index})
+    put(desk.memory(4, 2))
+    assert desk.memory_before(2, 3) is None
+    assert desk.memory_before(3, 3) == desk.memory(2, 3)
+    assert desk.memory_before(10, 3) == desk.memory(9, 3)
+    assert desk.memory_before(11, 3) == desk.memory(10, 3)
+    assert desk.memory_before(5, 1) is None
+
+
+def test_clear_round_keeps_the_newest_memories(tmp_path: Path) -> None:
+    """After round 2: its message, progress and reports go; of each party's memories up to it the last one stays."""
+    desk = Desk(tmp_path)
+    for index, party in ((1, 0), (2, 0), (1, 1), (3, 0)):
+        put(desk.memory(index, party))
+    put(desk.message(2, None))
+    put(desk.message(2, 4))
+    put(desk.report(2, 0))
+    put(desk.progress(2, 0) / "fit.safetensors")
+    put(desk.report(3, 0))
+    desk.clear_round(2, keep_reports=False)
+    left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*.safetensors"))
+    assert left == [
+        "memory/p00000/r00002.safetensors",
+        "memory/p00000/r00003.safetensors",
+        "memory/p00001/r00001.safetensors",
+        "reports/r00003/p00000.safetensors",
+    ]
+
+
+def test_clear_round_leaves_a_shelf_alone(tmp_path: Path) -> None:
+    """Reports on a shared shelf serve other runs; half-finished training beside them goes."""
+    desk = Desk(tmp_path / "run", tmp_path / "shelf" / "reports")
+    put(desk.report(1, 0))
+    put(desk.progress(1, 0) / "fit.safetensors")
+    desk.clear_round(1, keep_reports=False)
+    assert desk.report(1, 0).exists()
+    assert not desk.progress(1, 0).exists()
+    assert desk.report(1, 0).is_relative_to(tmp_path / "shelf")
+
+
+def test_keep_reports(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    put(desk.report(1, 0))
+    desk.clear_round(1, keep_reports=True)
+    assert desk.report(1, 0).exists()
+
+
+def test_progress_remembers_values_and_cpu_time(tmp_path: Path) -> None:
+    first = DiskProgress(tmp_path / "p")
+    assert first.load("fit") is None
+    first.save("fit", {"x": torch.ones(2), "n": 3})
+    first.save("other", {"n": 4})
+    second = DiskProgress(tmp_path / "p")
+    loaded = second.load("fit")
+    assert loaded is not None
+    assert loaded["x"].tolist() == [1.0, 1.0]
+    assert loaded["n"] == 3
+    saved = codec.load(tmp_path / "p" / "fit.safetensors")["cpu_seconds"]
+    assert second.cpu_seconds() >= second.spent_before == saved
+
+
+def test_progress_tells_who_watches(tmp_path: Path) -> None:
+    told: list[tuple[float, float | None]] = []
+    DiskProgress(tmp_path, lambda done, loss: told.append((done, loss))).tell(0.5, 2.0)
+    DiskProgress(tmp_path).tell(0.5, 2.0)
+    assert told == [(0.5, 2.0)]
+
+
+def test_stored_reports_load_on_access_without_memory(tmp_path: Path) -> None:
+    """A memory that slipped into a file is not shown to the server; deleted files show that nothing is cached."""
+    paths = tuple(tmp_path / f"{i}.safetensors" for i in range(3))
+    for i, path in enumerate(paths):
+        report = Report({"w": torch.full((1,), float(i))}, 1.0, Card(i, 1), memory={"secret": 1})
+        codec.save(path, Envelope(report, 0.1, 0.1, 10))
+    reports = StoredReports(paths)
+    assert len(reports) == 3
+    assert [r.card.party for r in reports] == [0, 1, 2]
+    assert reports[-1].card.party == 2
+    assert [r.card.party for r in reports[1:]] == [1, 2]
+    assert all(r.memory == {} for r in reports)
+    paths[0].unlink()
+    assert reports[1].card.party == 1
