@@ -28,6 +28,12 @@ test: $(READY)  ## the test suite (a few minutes on two cores)
 test-slow: $(READY)  ## the tests that take minutes each
 	@$(BIN)/pytest -m slow
 
+bench: $(READY)  ## how fast training and voting are, beside plain torch (about ten minutes)
+	@$(BIN)/python benchmarks/speed.py
+
+sanitize:  ## the native kernel under the address and undefined-behaviour sanitizers
+	@bash tests/nets/native_sanitize/run.sh
+
 lint: $(READY)  ## ruff and mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .

@@ -2,7 +2,7 @@
 
     make bench                      # or: python benchmarks/speed.py [--rounds 9] [--json FILE] [--quick]
 
-One run, all variants in turn (a busy moment then hits all of them), medians of CPU-seconds; wall time is for information.
+One run, all variants in turn (a busy moment then hits all of them), medians of CPU-seconds; wall time for information.
 
     a    plain torch: eager NCHW module fed by batches cut from memory; the opponent of every ratio
     a+   the same fed by a DataLoader that loads sample by sample, as research code does
@@ -18,6 +18,7 @@ import platform
 import time
 from collections.abc import Callable
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -119,14 +120,14 @@ def matmul(size: int = 1024) -> float:
 
 
 def flops_per_sample(shape: tuple[int, ...]) -> float:
-    """Multiplications and additions of one training step per sample: forward, weight and (but for layer 1) input gradient."""
+    """Operations of one training step per sample: forward, weight gradient and (but for layer 1) input gradient."""
     channels, side, total = shape[0], shape[1], 0.0
     for number, outputs in enumerate((6, 16)):
         out = side - 4
         total += 2 * 25 * channels * outputs * out * out * (2 if number == 0 else 3)
         channels, side = outputs, out // 2
     widths = (channels * side * side, 120, 84, CLASSES)
-    return total + sum(3 * 2 * a * b for a, b in zip(widths, widths[1:], strict=False))
+    return total + sum(3 * 2 * a * b for a, b in pairwise(widths))
 
 
 def cpu(job: Callable[[], object]) -> tuple[float, float]:

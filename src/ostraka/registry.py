@@ -62,10 +62,8 @@ class Registry(Generic[T]):
         name = self._aliases.get(name, name)
         if name in self._items or name in (self._plugins or {}):
             return name
-        known = [*self._items, *(self._plugins or {}), *self._aliases]
-        raise ConfigError(
-            f"unknown {self.kind} {name!r}.{did_you_mean(name, known)} Known {self.kind}s: {choices(self.names())}"
-        )
+        hint = did_you_mean(name, self.names()) or did_you_mean(name, self._aliases)
+        raise ConfigError(f"unknown {self.kind} {name!r}.{hint} Known {self.kind}s: {choices(self.names())}")
 
     def get(self, name: str) -> T:
         """The item called `name`."""

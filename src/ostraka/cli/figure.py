@@ -4,9 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ostraka.core.learner import load_predictor
+from ostraka.engines.threads import one_thread
 from ostraka.errors import ConfigError
 from ostraka.evaluation.evaluate import evaluate
 from ostraka.report.curves import Curve, accuracy_curve
@@ -60,19 +59,23 @@ def act(options: argparse.Namespace) -> int:
             raise ConfigError(f"the figure {options.what!r} needs --run: the folder of a finished run")
         division = divide(make({"data": options.data, "data_dir": options.data_dir, "partition": "iid", "parties": 1}))
         draw_gallery(division.data.train, options.out, options.seed)
-        return 0
+    else:
+        with one_thread():
+            _from_run(options)
+    print(f"drawn: {options.out}")
+    return 0
+
+
+def _from_run(options: argparse.Namespace) -> None:
     plan, panel = _panel(options.run)
-    with torch.no_grad():
-        if options.what == "top-k":
-            _top_k(plan, panel, options.out)
-            return 0
+    if options.what == "top-k":
+        return _top_k(plan, panel, options.out)
     net = _member(plan, panel, options.party)
     if options.what == "features":
         seen = [c for c, n in enumerate(plan.counts[options.party]) if n]
         draw_features(net, plan.test, seen, plan.task.classes, options.out, options.seed)
     else:
         draw_gallery(plan.parties[options.party].samples, options.out, options.seed, net)
-    return 0
 
 
 def _panel(folder: Path) -> tuple[Plan, Panel]:

@@ -49,11 +49,11 @@ class Needs:
 
 
 _ADVICE = {
-    "public": "give unlabelled samples in the commons",
+    "public": "give unlabelled samples, for example --public half-test",
     "shared": "give labelled samples that all parties may use",
     "generator": "give a trained generator among the commons' nets",
     "prior": "give the target label shares in the commons",
-    "validation": "set a validation share, for example --set validation=0.1",
+    "validation": "set a validation share, for example --validation 0.1",
 }
 
 

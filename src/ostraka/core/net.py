@@ -3,12 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any
 
 from torch import Tensor, nn
 
 from ostraka.core.seeds import seeded
-from ostraka.errors import ConfigError
+from ostraka.errors import ConfigError, choices, did_you_mean
 from ostraka.registry import NETS
 
 Params = dict[str, Tensor]
@@ -71,13 +72,18 @@ class Recipe:
     def build(self, shape: tuple[int, ...], classes: int, unknown: bool, seed: int) -> Net:
         """A freshly initialised network; equal seeds give equal weights."""
         make = NETS.get(self.name)
+        known = set(signature(make).parameters) - {"shape", "classes", "unknown"}
+        for option in self.options:
+            if option not in known:
+                raise ConfigError(
+                    f"the net {self.name!r} does not take the options {sorted(self.options)}: {option!r} is unknown."
+                    f"{did_you_mean(option, known)} Options: {choices(known)}"
+                )
         with seeded(seed, "net"):
             try:
                 net: Net = make(shape=tuple(shape), classes=classes, unknown=unknown, **self.options)
             except TypeError as error:
-                raise ConfigError(
-                    f"the net {self.name!r} does not take the options {dict(self.options)}: {error}"
-                ) from None
+                raise ConfigError(f"the net {self.name!r} refused the options {dict(self.options)}: {error}") from None
         return net
 
 

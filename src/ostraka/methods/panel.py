@@ -24,6 +24,8 @@ from ostraka.voting.calibration import measure
 from ostraka.voting.ensemble import Ensemble, Member, Panel
 
 ADAM = Budget(epochs=40, optimiser="adam", lr=1e-3, weight_decay=1e-5)
+NOTHING: Params = {}
+"""One object, so that all parties get the same (empty) message."""
 STUDENT = Budget(epochs=0, optimiser="adam", lr=1e-3, weight_decay=1e-5)
 
 
@@ -53,7 +55,7 @@ class PanelMethod(Method[Panel, Params, Params]):
 
     def message(self, state: Panel, party: PartyRef) -> Params:
         """The shared start, or nothing."""
-        return state.members[0].params if state.members else {}
+        return state.members[0].params if state.members else NOTHING
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Train one member on the party's data."""

@@ -73,11 +73,18 @@ def write_atomically(path: Path, data: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
+            os.fchmod(file.fileno(), 0o666 & ~_umask())  # mkstemp's files are the owner's alone
             os.fsync(file.fileno())
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -1,0 +1,1 @@
+"""Runs: from a configuration to a finished, resumable run directory, and grids of them."""

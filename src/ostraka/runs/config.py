@@ -1,0 +1,151 @@
+"""The configuration of one run: what a TOML file or the command line may say, and nothing else."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from ostraka.core import settings
+from ostraka.core.settings import setting
+from ostraka.errors import ConfigError, choices, did_you_mean
+from ostraka.registry import METHODS, PRESETS
+
+
+@dataclass(frozen=True)
+class NetChoice:
+    """Which network to train."""
+
+    name: str = setting("auto", "name of the net; auto: simple-cnn for images, mlp for the rest")
+    options: Mapping[str, Any] = field(default_factory=dict, metadata={"doc": "options of the net"})
+
+
+@dataclass(frozen=True)
+class Config:
+    """One run. `set` holds the method's own settings; the last four say how to run, and do not change the numbers."""
+
+    method: str = setting("fedavg", "method or preset")
+    data: str = setting("fashion-4k", "data set")
+    partition: str = setting("labels:2", "how the training data is divided")
+    parties: int | None = setting(None, "number of parties; none: 10, or as many as the data itself names")
+    seed: int = setting(0, "seed of everything random")
+    known: int | None = setting(None, "open-set test: the first N classes are known, the others unknown")
+    known_classes: tuple[int, ...] = setting((), "open-set test: the listed classes are known")
+    train_per_class: int | None = setting(None, "use the first N training samples of each class")
+    public: str | None = setting(None, "unlabelled samples for all: half-test, or the name or path of a data set")
+    validation: float = setting(0.0, "share of the training data that the server holds back")
+    eval_every: int = setting(1, "evaluate every n-th round, and the last")
+    on_failure: str = setting("stop", "when a party fails: stop, or drop it and go on")
+    net: NetChoice = setting(NetChoice(), "the network")
+    set: Mapping[str, Any] = field(default_factory=dict, metadata={"doc": "settings of the method"})
+    engine: str = setting("pool", "how parties are run")
+    workers: int | None = setting(None, "processes of the pool; none: one per core")
+    device: str = setting("auto", "auto, cpu, cuda or mps")
+    data_dir: str | None = setting(None, "folders with data sets, separated as in PATH")
+
+    def __post_init__(self) -> None:
+        if self.parties is not None and self.parties < 1:
+            raise ConfigError(f"parties is {self.parties}; it must be at least 1")
+        if self.eval_every < 1:
+            raise ConfigError(f"eval_every is {self.eval_every}; it must be at least 1")
+        if not 0 <= self.validation < 1:
+            raise ConfigError(f"validation is {self.validation}; it must be at least 0 and below 1")
+        if self.on_failure not in ("stop", "drop"):
+            raise ConfigError(f"on_failure is {self.on_failure!r}; allowed: stop, drop")
+        if self.known is not None and self.known_classes:
+            raise ConfigError(f"give known ({self.known}) or known_classes ({list(self.known_classes)}), not both")
+        if self.device not in ("auto", "cpu", "cuda", "mps"):
+            raise ConfigError(f"device is {self.device!r}; allowed: auto, cpu, cuda, mps")
+
+
+HOW = ("engine", "workers", "device", "data_dir")
+"""Fields that say how to run, not what: a run may be resumed with other values."""
+
+
+def make(values: Mapping[str, Any]) -> Config:
+    """A checked configuration from plain values."""
+    return settings.build(Config, values)
+
+
+def identity(config: Config) -> dict[str, Any]:
+    """What decides the numbers of a run, as it can be written and read again."""
+    values: dict[str, Any] = _without_none(settings.values_of(config))
+    return {key: value for key, value in values.items() if key not in HOW}
+
+
+def chosen(config: Config) -> dict[str, Any]:
+    """The part of the identity that differs from the defaults: it stays the same when a new setting comes with one."""
+    usual = identity(Config())
+    return {key: value for key, value in identity(config).items() if key == "method" or usual.get(key) != value}
+
+
+def resolve(config: Config) -> Config:
+    """The same configuration with the method's own name and every one of its settings written out."""
+    return replace(config, method=canonical_method(config.method), set=settings.values_of(build_method(config)))
+
+
+def build_method(config: Config) -> Any:
+    """The method with its settings, presets resolved."""
+    name, table = config.method, dict(config.set)
+    if name in PRESETS.names() or name in PRESETS.aliases():
+        preset = PRESETS.get(name)
+        name, table = preset.method, settings.merge(preset.settings, table)
+    elif name not in METHODS.names() and name not in METHODS.aliases():
+        known = [*METHODS.names(), *PRESETS.names(), *METHODS.aliases()]
+        raise ConfigError(
+            f"unknown method {name!r}.{did_you_mean(name, known)} Methods and presets: {choices(method_names())}"
+        )
+    return settings.build(METHODS.get(name), table)
+
+
+def method_names() -> list[str]:
+    """All methods and presets."""
+    return sorted({*METHODS.names(), *PRESETS.names()})
+
+
+def canonical_method(name: str) -> str:
+    """A method's or preset's own name."""
+    if name in PRESETS.names() or name in PRESETS.aliases():
+        return PRESETS.canonical(name)
+    return METHODS.canonical(name) if name in METHODS.names() or name in METHODS.aliases() else name
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The values of a TOML file."""
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"the configuration {path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the configuration {path} is not valid TOML: {error}") from None
+
+
+def write_toml(values: Mapping[str, Any]) -> str:
+    """Plain values as TOML; None is left out, since TOML has no such value."""
+    return tomli_w.dumps(_without_none(values))
+
+
+def parse_assignments(pairs: Sequence[str]) -> dict[str, Any]:
+    """`["local.epochs=20", "objective=proser"]` as nested values; a value is read as TOML, or else as text."""
+    out: dict[str, Any] = {}
+    for pair in pairs:
+        key, sign, text = pair.partition("=")
+        if not sign or not key:
+            raise ConfigError(f"--set takes NAME=VALUE, for example local.epochs=20; {pair!r} was given")
+        out = settings.merge(out, settings.nested(key.strip(), _parse(text.strip())))
+    return out
+
+
+def _parse(text: str) -> Any:
+    try:
+        return tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return [_without_none(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,225 @@
+"""The one round loop: draw, run, aggregate, evaluate, checkpoint."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ostraka.core import settings
+from ostraka.core.method import Method
+from ostraka.core.party import PartyRef
+from ostraka.engines.base import Crew, Engine, Failure, Job, Work
+from ostraka.engines.threads import one_thread
+from ostraka.errors import Interrupted, PartyFailed
+from ostraka.evaluation.evaluate import evaluate, seen_by_parties
+from ostraka.registry import ENGINES
+from ostraka.runs.plan import Plan, party_seed, pick_device
+from ostraka.runs.record import RunDir
+from ostraka.runs.summary import summarise
+from ostraka.runs.watch import Watch
+from ostraka.store import codec
+from ostraka.store.desk import Desk, StoredReports
+
+
+@dataclass
+class Totals:
+    """What a run has cost so far."""
+
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    bytes_up: int = 0
+    bytes_down: int = 0
+    dropped: list[int] = field(default_factory=list)
+    reused: int = 0
+    """Reports that another run had made already."""
+
+
+def execute(
+    plan: Plan,
+    home: RunDir,
+    watch: Watch | None = None,
+    resume: bool = False,
+    shelf: Path | None = None,
+    save_seconds: float = 60.0,
+) -> dict[str, Any]:
+    """Run `plan` in the folder `home` to its end and return the summary.
+
+    With `resume`, go on where it was left. `shelf` is a folder in which one-shot runs share trained members: what
+    another run with the same data, seed and training already made is taken from there. A kill loses at most about
+    `save_seconds` of every party's training.
+    """
+    with home.locked(), one_thread():
+        home.begin(plan.config, resume)
+        done = home.finished()
+        if done is not None:
+            return done
+        plan.partition.save(home.root / "partition.json")
+        run = _Run(plan, home, watch or Watch(), shelf, save_seconds)
+        try:
+            return run.all_rounds()
+        except KeyboardInterrupt:
+            raise Interrupted(
+                f"stopped; nothing that was finished is lost. Go on with: {home.resume_command()}"
+            ) from None
+
+
+class _Run:
+    def __init__(self, plan: Plan, home: RunDir, watch: Watch, shelf: Path | None, save_seconds: float) -> None:
+        self.plan, self.home, self.watch, self.shelf = plan, home, watch, shelf
+        self.save_seconds = save_seconds
+        self.method: Method[Any, Any, Any] = plan.method
+        self.device = pick_device(plan.config.device)
+        self.totals = Totals()
+        self.round = 0
+        self.clock, self.cpu_clock = time.perf_counter(), time.process_time()
+
+    def all_rounds(self) -> dict[str, Any]:
+        state = self._restore()
+        engine: Engine = ENGINES.get(self.plan.config.engine)(workers=self.plan.config.workers)
+        work = Work(self.method, self.plan.task, self.plan.parties, self.device, self.save_seconds)
+        with engine.open(work) as crew:
+            while self.round < self.method.exchanges:
+                state = self._one_round(crew, state, self.round + 1)
+        return self._finish(state)
+
+    def _restore(self) -> Any:
+        """The state to go on from; metrics of rounds after the checkpoint are dropped, they will come again."""
+        if not self.home.checkpoint.exists():
+            self.home.write_metrics([])
+            if self.method.talks:
+                self.totals.bytes_down = codec.size_of(self.plan.task.commons.tensors()) * len(self.plan.parties)
+            return self.method.init(self.plan.task, self.plan.config.seed)
+        saved = codec.load(self.home.checkpoint)
+        self.round, self.totals = saved["round"], Totals(**saved["totals"])
+        self.home.write_metrics([row for row in self.home.read_metrics() if row["round"] <= self.round])
+        return saved["state"]
+
+    def _one_round(self, crew: Crew, state: Any, index: int) -> Any:
+        drawn = self.method.draw(self.plan.parties.roster(), index, self.plan.config.seed)
+        messages = self._send(state, drawn, index)
+        desk = self._desk(messages, index)
+        jobs = [self._job(desk, party, index, message) for party, message in messages.items()]
+        failures = self._run_jobs(crew, jobs, index)
+        arrived = [job for job in jobs if job.report.exists()]
+        self._charge(arrived, sum(message.stat().st_size for message in messages.values()))
+        state = self.method.aggregate(self.plan.task, state, StoredReports(tuple(job.report for job in arrived)))
+        self.totals.dropped += [failure.party for failure in failures]
+        self.round = index
+        if index % self.plan.config.eval_every == 0 or index == self.method.exchanges:
+            self._evaluate(state)
+        self._checkpoint(state, desk)
+        return state
+
+    def _send(self, state: Any, drawn: Sequence[PartyRef], index: int) -> dict[int, Path]:
+        """Write the round's messages: one file for all parties that get the same object, else one each."""
+        desk = self.home.desk()
+        written: dict[int, tuple[Any, Path]] = {}
+        files: dict[int, Path] = {}
+        for ref in drawn:
+            message = self.method.message(state, ref)
+            if id(message) not in written:
+                path = desk.message(index, None if not written else ref.id)
+                codec.save(path, message)
+                written[id(message)] = (message, path)  # holding it keeps its id from being used again
+            files[ref.id] = written[id(message)][1]
+        return files
+
+    def _desk(self, messages: dict[int, Path], index: int) -> Desk:
+        """Where this round's reports go: the shared shelf for one-shot methods, else the run's own folder."""
+        if self.shelf is None or self.method.exchanges != 1:
+            return self.home.desk()
+        digest = blake2b(digest_size=16)
+        digest.update(repr((self.plan.fingerprint, local_key(self.method), self.plan.config.seed)).encode())
+        for party, path in messages.items():
+            digest.update(str(party).encode() + path.read_bytes())
+        return self.home.desk(self.shelf / digest.hexdigest() / "reports")
+
+    def _job(self, desk: Desk, party: int, index: int, message: Path) -> Job:
+        return Job(
+            party=party,
+            round=index,
+            seed=party_seed(self.plan.config, index, party),
+            message=message,
+            memory=desk.memory_before(index, party),
+            new_memory=desk.memory(index, party),
+            report=desk.report(index, party),
+            progress=desk.progress(index, party),
+        )
+
+    def _run_jobs(self, crew: Crew, jobs: Sequence[Job], index: int) -> list[Failure]:
+        """Do the jobs whose report is not there yet; the failed ones, if the configuration lets the run go on."""
+        todo = [job for job in jobs if not job.report.exists()]
+        if self.shelf is not None and self.method.exchanges == 1:
+            self.totals.reused = len(jobs) - len(todo)
+        self.watch.round_begins(index, self.method.exchanges, len(jobs), len(jobs) - len(todo))
+        failures, cpu = [], time.process_time()
+        for outcome in crew.run(todo, self.watch.party_at):
+            self.watch.party_ends(outcome.party, outcome.failure is not None)
+            if outcome.failure is not None:
+                failures.append(outcome.failure)
+        self.cpu_clock += (
+            time.process_time() - cpu
+        )  # an engine may run parties in this process; their reports count that
+        if failures:
+            self._report_failures(failures, len(jobs))
+        return failures
+
+    def _report_failures(self, failures: list[Failure], asked: int) -> None:
+        log = self.home.root / "failures.log"
+        with log.open("a") as file:
+            file.writelines(f"{self.plan.parties.names[f.party]}: {f.reason}\n{f.details}\n" for f in failures)
+        if self.plan.config.on_failure == "drop" and len(failures) < asked:
+            return
+        named = "; ".join(f"{self.plan.parties.names[f.party]}: {f.reason}" for f in failures[:5])
+        more = f" (and {len(failures) - 5} more)" if len(failures) > 5 else ""
+        raise PartyFailed(
+            f"{len(failures)} of {asked} parties failed: {named}{more}. Details: {log}. The others' work is kept; "
+            f"mend the cause and go on with: {self.home.resume_command()}, or start with --on-failure drop"
+        )
+
+    def _charge(self, arrived: Sequence[Job], bytes_down: int) -> None:
+        envelopes = [codec.load(job.report) for job in arrived]
+        self.totals.cpu_seconds += sum(envelope.cpu_seconds for envelope in envelopes)
+        if self.method.talks:
+            self.totals.bytes_up += sum(envelope.bytes_up for envelope in envelopes)
+            self.totals.bytes_down += bytes_down
+
+    def _evaluate(self, state: Any) -> None:
+        predictor = self.method.predictor(self.plan.task, state)
+        on_test = evaluate(predictor, self.plan.test.to(self.device), self.plan.task.classes)
+        mix = dict(zip(self.plan.partition.names, torch.as_tensor(self.plan.counts), strict=True))
+        row = {"round": self.round, "test": on_test.as_dict(), "validation": None}
+        row["per_party"] = seen_by_parties(on_test, mix) if not self.method.pooled else {}
+        if self.plan.validation is not None:
+            held = self.plan.validation.to(self.device)
+            row["validation"] = evaluate(predictor, held, self.plan.task.classes).accuracy
+        self.home.add_metrics(row)
+        self.watch.evaluated(self.round, on_test.accuracy)
+
+    def _checkpoint(self, state: Any, desk: Desk) -> None:
+        now, cpu = time.perf_counter(), time.process_time()
+        self.totals.seconds += now - self.clock
+        self.totals.cpu_seconds += cpu - self.cpu_clock
+        self.clock, self.cpu_clock = now, cpu
+        codec.save(self.home.checkpoint, {"round": self.round, "state": state, "totals": vars(self.totals)})
+        desk.clear_round(self.round, keep_reports=False)
+
+    def _finish(self, state: Any) -> dict[str, Any]:
+        summary = summarise(self.plan, self.home.read_metrics(), vars(self.totals), self.home.root)
+        codec.save(self.home.model, {"state": state})
+        codec.write_json(self.home.summary, summary)
+        self.home.checkpoint.unlink(missing_ok=True)
+        return summary
+
+
+def local_key(method: Method[Any, Any, Any]) -> str:
+    """What the parties' work depends on: the code that does it and every setting that is not the server's alone."""
+    update = type(method).local_update
+    values = settings.values_of(method)
+    server = {spec.name for spec in fields(method) if spec.metadata.get("server")}
+    kept = {name: value for name, value in values.items() if name not in server}
+    return repr((update.__module__, update.__qualname__, sorted(kept.items())))

@@ -1,0 +1,63 @@
+"""The final figures of a run."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from ostraka.runs.plan import Plan
+
+LAST = 20
+"""Rounds at the end whose mean accuracy is reported (as FedOVA does)."""
+
+
+def summarise(plan: Plan, rows: Sequence[Mapping[str, Any]], totals: Mapping[str, Any], out: Path) -> dict[str, Any]:
+    """Last, best, best-on-validation, mean of the last 20 evaluated rounds, costs, and the last round's tables."""
+    last = rows[-1]["test"]
+    figures = [row["test"]["accuracy"] for row in rows]
+    best = max(range(len(rows)), key=lambda i: (figures[i] or 0.0, -i))
+    return {
+        "method": plan.name,
+        "data": plan.config.data,
+        "partition": plan.config.partition,
+        "parties": len(plan.partition.parties),
+        "seed": plan.config.seed,
+        "rounds": plan.method.rounds,
+        "accuracy": last["accuracy"],
+        "auroc": last["open"]["auroc"] if last["open"] else None,
+        "open": last["open"],
+        "best": {"accuracy": figures[best], "round": rows[best]["round"]},
+        "best_on_validation": _best_on_validation(rows),
+        "mean_last_20": fmean(f for f in figures[-LAST:] if f is not None) if figures[-1] is not None else None,
+        "per_class": last["per_class"],
+        "per_party": rows[-1]["per_party"],
+        "per_part": {name: part["accuracy"] for name, part in last["per_part"].items()},
+        "seconds": totals["seconds"],
+        "cpu_seconds": totals["cpu_seconds"],
+        "bytes_up": totals["bytes_up"],
+        "bytes_down": totals["bytes_down"],
+        "dropped": totals["dropped"],
+        "reused": totals["reused"],
+        "out": str(out),
+    }
+
+
+def _best_on_validation(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Test accuracy of the round that was best on the server's validation samples."""
+    judged = [row for row in rows if row["validation"] is not None]
+    if not judged:
+        return None
+    best = max(judged, key=lambda row: row["validation"])
+    return {"accuracy": best["test"]["accuracy"], "round": best["round"], "validation": best["validation"]}
+
+
+JSON_KEYS = (
+    "method", "data", "partition", "parties", "accuracy", "auroc", "seconds", "cpu_seconds", "bytes_up", "bytes_down",
+    "rounds", "seed", "out",
+)  # fmt: skip
+"""What `--json` prints."""
+
+
+def brief(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """The summary as `--json` prints it; auroc only where the test has unknown classes."""
+    return {key: summary[key] for key in JSON_KEYS if key != "auroc" or summary["auroc"] is not None}

@@ -1,0 +1,162 @@
+"""Configurations: what they may say, and how they are written down."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ostraka.core.settings import values_of
+from ostraka.errors import ConfigError, DataError
+from ostraka.registry import METHODS, PRESETS, Preset
+from ostraka.runs import config
+from ostraka.runs.config import Config, identity, make, parse_assignments, read_toml, write_toml
+from ostraka.runs.plan import make_plan
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"partys": 3}, r"unknown setting 'partys'\. Did you mean 'parties'\?"),
+        ({"net": {"nam": "mlp"}}, r"unknown setting 'net\.nam'\. Did you mean 'name'\?"),
+        ({"parties": 0}, "parties is 0"),
+        ({"parties": "ten"}, "'parties' takes a whole number"),
+        ({"eval_every": 0}, "eval_every is 0"),
+        ({"validation": 1.0}, "validation is 1.0"),
+        ({"on_failure": "ignore"}, "allowed: stop, drop"),
+        ({"known": 3, "known_classes": [1]}, "not both"),
+        ({"device": "tpu"}, "allowed: auto, cpu, cuda, mps"),
+        ({"set": 3}, "'set' is a table"),
+        ({"known_classes": 3}, "'known_classes' takes a list"),
+    ],
+)
+def test_what_is_wrong_is_said(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        make(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"method": "fedavgg"}, r"unknown method 'fedavgg'\. Did you mean 'fedavg'\?"),
+        ({"set": {"locl": {}}}, r"unknown setting 'locl'\. Did you mean 'local'\?"),
+        ({"set": {"local": {"epoch": 1}}}, r"unknown setting 'local\.epoch'\. Did you mean 'epochs'\?"),
+        ({"set": {"objective": "proserr"}}, "unknown objective 'proserr'"),
+    ],
+)
+def test_a_wrong_method_or_setting_of_one(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        config.build_method(make(values))
+
+
+def test_a_configuration_survives_toml(tmp_path: Path) -> None:
+    full = make(
+        {
+            "method": "closed-voting",
+            "known_classes": [0, 3],
+            "train_per_class": 5,
+            "validation": 0.25,
+            "net": {"name": "mlp", "options": {"hidden": [4, 2]}},
+            "set": {"local": {"epochs": 2, "lr": 0.5}, "ballot": {"name": "sum"}},
+            "workers": 3,
+        }
+    )
+    for one in (Config(), full):
+        path = tmp_path / "x.toml"
+        path.write_text(write_toml(values_of(one)))
+        assert make(read_toml(path)) == one
+
+
+def test_identity_is_what_decides_the_numbers() -> None:
+    base = identity(Config())
+    assert identity(make({"engine": "serial", "workers": 1, "device": "cpu", "data_dir": "x"})) == base
+    for change in (
+        {"seed": 1},
+        {"data": "digits"},
+        {"set": {"rounds": 2}},
+        {"net": {"name": "mlp"}},
+        {"eval_every": 2},
+    ):
+        assert identity(make(change)) != base
+
+
+@pytest.mark.parametrize(
+    ("pairs", "values"),
+    [
+        ([], {}),
+        (["rounds=3"], {"rounds": 3}),
+        (["local.epochs=20", "local.lr=0.1"], {"local": {"epochs": 20, "lr": 0.1}}),
+        (["objective=proser"], {"objective": "proser"}),
+        (["objective=proser", "objective.w=2"], {"objective": {"name": "proser", "w": 2}}),
+        (["flag=true", "text = 'a=b'", "hidden=[1, 2]"], {"flag": True, "text": "a=b", "hidden": [1, 2]}),
+        (["a=1", "a=2"], {"a": 2}),
+        (["name="], {"name": ""}),
+    ],
+)
+def test_assignments(pairs: list[str], values: dict[str, Any]) -> None:
+    assert parse_assignments(pairs) == values
+
+
+@pytest.mark.parametrize("pair", ["rounds", "=3", ""])
+def test_assignments_that_are_none(pair: str) -> None:
+    with pytest.raises(ConfigError, match="takes NAME=VALUE"):
+        parse_assignments([pair])
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_toml(tmp_path / "none.toml")
+    bad = tmp_path / "bad.toml"
+    bad.write_text("a = ")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        read_toml(bad)
+    bad.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        read_toml(bad)
+
+
+def test_a_preset_is_a_method_plus_settings() -> None:
+    """The user's own settings go over the preset's, table by table."""
+    PRESETS.add("test-preset")(Preset("fedavg", {"rounds": 7, "local": {"epochs": 3, "lr": 0.5}}, "for a test"))
+    try:
+        method = config.build_method(make({"method": "test-preset", "set": {"local": {"lr": 0.25}}}))
+    finally:
+        PRESETS.remove("test-preset")
+    assert type(method) is METHODS.get("fedavg")
+    assert (method.rounds, method.local.epochs, method.local.lr) == (7, 3, 0.25)
+
+
+def test_aliases_lead_to_the_name() -> None:
+    assert config.canonical_method("pooled") == "centralised"
+    assert type(config.build_method(make({"method": "pooled"}))) is METHODS.get("centralised")
+
+
+def test_plans_check_the_whole_before_anything_trains() -> None:
+    with pytest.raises(ConfigError, match="known is 11"):
+        make_plan(make({"known": 11}))
+    with pytest.raises(ConfigError, match="train_per_class is 0"):
+        make_plan(make({"train_per_class": 0}))
+    with pytest.raises(DataError, match="is empty"):
+        make_plan(make({"train_per_class": 1, "validation": 0.01, "parties": 1, "partition": "iid"}))
+    with pytest.raises(ConfigError, match="does not take the options"):
+        make_plan(make({"net": {"name": "mlp", "options": {"depth": 2}}}))
+
+
+def test_validation_samples_are_taken_from_training() -> None:
+    """A fifth of 100 rows: 80 are left to the parties, 20 are held, none is both; the test set is untouched."""
+    plan = make_plan(make({"train_per_class": 10, "validation": 0.2, "parties": 4, "partition": "iid"}))
+    assert plan.validation is not None
+    assert plan.validation.rows is not None
+    held, left = set(plan.validation.rows.tolist()), set(plan.parties.rows.tolist())
+    assert (len(held), len(left)) == (20, 80)
+    assert not held & left
+    assert plan.counts.sum() == 80
+
+
+def test_the_fingerprint_stands_for_data_division_and_task() -> None:
+    base = {"train_per_class": 5, "parties": 4, "partition": "iid"}
+    prints = [
+        make_plan(make({**base, **change})).fingerprint
+        for change in ({}, {"method": "solo"}, {"seed": 1}, {"parties": 5}, {"net": {"name": "mlp"}})
+    ]
+    assert prints[0] == prints[1]
+    assert len(set(prints)) == 4

@@ -1,0 +1,127 @@
+"""Names: registration, aliases, suggestions, plug-ins that are broken."""
+
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from ostraka import registry
+from ostraka.errors import ConfigError, choices, did_you_mean
+from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PARTITIONS, PRESETS, SOURCES, Registry
+
+EMPTY = "ostraka.errors"
+"""A package that registers nothing."""
+
+
+@dataclass
+class Thing:
+    pass
+
+
+def things() -> Registry[Any]:
+    made: Registry[Any] = Registry("thing", EMPTY)
+    made.add("spoon", "ladle")(Thing)
+    made.add("fork")(int)
+    return made
+
+
+def test_names_and_aliases() -> None:
+    made = things()
+    assert made.names() == list(made) == ["fork", "spoon"]
+    assert made.aliases() == {"ladle": "spoon"}
+    assert made.get("ladle") is made.get("spoon") is Thing
+    assert made.canonical("ladle") == "spoon"
+    assert made.name_of(Thing) == "spoon"
+
+
+def test_unknown_names_are_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"unknown thing 'spon'\. Did you mean 'spoon'\? Known things: fork, spoon"):
+        things().get("spon")
+    with pytest.raises(ConfigError, match=r"unknown thing 'ladel'\. Did you mean 'ladle'\?"):
+        things().get("ladel")
+    with pytest.raises(ConfigError, match=r"unknown thing 'xyz'\. Known things"):
+        things().get("xyz")
+
+
+def test_a_name_belongs_to_one_thing() -> None:
+    made = things()
+    made.add("fork")(int)
+    with pytest.raises(ConfigError, match="two things are called 'fork'"):
+        made.add("fork")(str)
+
+
+def test_what_was_removed_is_unknown() -> None:
+    made = things()
+    made.remove("spoon")
+    for name in ("spoon", "ladle"):
+        with pytest.raises(ConfigError, match="unknown thing"):
+            made.get(name)
+
+
+def test_what_is_not_registered_has_no_name() -> None:
+    with pytest.raises(ConfigError, match="is not registered as a thing"):
+        things().name_of(float)
+
+
+def with_plugins(monkeypatch: pytest.MonkeyPatch, **plugins: str) -> Registry[Any]:
+    points = [EntryPoint(name, value, "ostraka.things") for name, value in plugins.items()]
+    monkeypatch.setattr(registry, "entry_points", lambda group: [p for p in points if p.group == group])
+    return things()
+
+
+def test_plug_ins_load_as_built_ins_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_plugins(monkeypatch, knife="decimal:Decimal")
+    assert made.names() == ["fork", "knife", "spoon"]
+    from decimal import Decimal
+
+    assert made.get("knife") is Decimal
+    assert made.name_of(Decimal) == "knife"
+
+
+def test_a_broken_plug_in_is_named_and_harms_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes first in the alphabet, and still every other name and thing is found."""
+    made = with_plugins(monkeypatch, aaa="no_such_module_at_all:X")
+    assert made.get("spoon") is Thing
+    assert made.name_of(Thing) == "spoon"
+    assert "aaa" in made.names()
+    with pytest.raises(ConfigError, match=r"plug-in thing 'aaa' \(no_such_module_at_all:X\) cannot be loaded.*mend or"):
+        made.get("aaa")
+
+
+@pytest.mark.parametrize(
+    ("kind", "some"),
+    [
+        (METHODS, {"fedavg", "closed-voting", "solo", "centralised"}),
+        (OBJECTIVES, {"cross-entropy"}),
+        (NETS, {"simple-cnn", "lenet5", "mlp"}),
+        (PARTITIONS, {"iid", "labels"}),
+        (BALLOTS, {"sum"}),
+        (ENGINES, {"serial", "pool"}),
+    ],
+)
+def test_built_ins_are_there_and_described(kind: Registry[Any], some: set[str]) -> None:
+    assert some <= set(kind.names())
+    for name in kind:
+        item = kind.get(name)
+        assert (item.__doc__ or "").strip(), f"{kind.kind} {name} has no description"
+        assert kind.name_of(item) == name
+
+
+def test_presets_name_methods() -> None:
+    for name in PRESETS:
+        preset = PRESETS.get(name)
+        assert METHODS.canonical(preset.method) == preset.method
+        assert preset.summary
+        assert name not in METHODS.names(), "a preset must not hide a method"
+
+
+def test_sources_are_registered() -> None:
+    assert SOURCES.names()
+
+
+def test_words_of_errors() -> None:
+    assert choices(["b", "a"]) == "a, b"
+    assert choices([]) == "(none)"
+    assert did_you_mean("abcd", ["abce", "xyz"]) == " Did you mean 'abce'?"
+    assert did_you_mean("q", ["abc"]) == ""
