@@ -384,7 +384,8 @@ def _run(
     advice: str = "mend the error above",
 ) -> dict[str, Any]:
     """State and memories at the end of a run by the real loop; with `stop`, interrupted there and resumed."""
-    with TemporaryDirectory() as folder, _hoped(method, what, advice):
+    # a disk that is slow to confirm would take most of the time, and these files need not outlast a power cut
+    with TemporaryDirectory() as folder, patch("os.fsync"), _hoped(method, what, advice):
         home = RunDir(Path(folder) / "run")
         try:
             if stop is not None:

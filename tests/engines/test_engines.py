@@ -155,7 +155,8 @@ def test_workers_leave_when_the_parent_is_killed(tmp_path: Path) -> None:
     parent = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths})
     try:
         deadline = time.monotonic() + 60
-        while not (tmp_path / "pids").exists():
+        asleep = Desk(tmp_path).progress(1, 0) / "asleep.safetensors"
+        while not (tmp_path / "pids").exists() or not asleep.exists():
             assert parent.poll() is None, "the parent ended early"
             assert time.monotonic() < deadline
             time.sleep(0.05)

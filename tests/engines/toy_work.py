@@ -44,7 +44,7 @@ class Odd(Method[Any, Any, Any]):
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         if party.id == self.bad:
-            self._misbehave()
+            self._misbehave(party)
         net = build(rnd.task, CrossEntropy())
         budget = Budget(epochs=3, batch=4)
         params = fit(net, rnd.message, party.samples, CrossEntropy(), budget, rnd.seed, party.progress).params
@@ -52,7 +52,7 @@ class Odd(Method[Any, Any, Any]):
         card = Card(party.id, len(party.samples), scores={"threads": float(torch.get_num_threads())})
         return Report(params, float(party.ref.size), card, kept if self.keeps else {})
 
-    def _misbehave(self) -> None:
+    def _misbehave(self, party: Party) -> None:
         if self.deed == "raise":
             raise ZeroDivisionError("a slip")
         if self.deed == "refuse":
@@ -62,6 +62,7 @@ class Odd(Method[Any, Any, Any]):
         if self.deed == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if self.deed == "sleep":
+            party.progress.save("asleep", {})
             time.sleep(600)
 
     def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Params]]) -> Params:
@@ -100,7 +101,7 @@ def jobs(desk: Desk, method: Odd, index: int = 1, which: Sequence[int] = (0, 1, 
 
 
 def sleep_in_a_pool(folder: str) -> None:
-    """The life of a parent that will be killed: two workers, both asleep in their party's work."""
+    """The life of a parent that will be killed: two workers, one asleep in its party's work, one idle."""
     from ostraka.engines.pool import Pool
 
     method = Odd(bad=0, deed="sleep")

@@ -169,4 +169,4 @@ def test_fedavg_learns_as_well_as_pooled_training(tmp_path: Path) -> None:
     assert abs(accuracy["fedavg"] - accuracy["centralised"]) <= 2, accuracy
 
 
-LEARNING: dict[str, Any] = {"parties": 5, "rounds": 15, "epochs": 2, "lr": 0.02, "batch": 32}
+LEARNING: dict[str, Any] = {"parties": 4, "rounds": 30, "epochs": 1, "lr": 0.04, "batch": 32}

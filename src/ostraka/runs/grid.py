@@ -74,7 +74,8 @@ def cell_folder(config: Config, out: Path) -> Path:
     """The folder of a cell: readable, and different whenever anything that decides the numbers is."""
     name = "--".join((canonical_method(config.method), Path(config.data).name, config.partition, f"s{config.seed}"))
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-    return out / "cells" / f"{safe}--{blake2b(repr(sorted(chosen(config).items())).encode(), digest_size=4).hexdigest()}"
+    digest = blake2b(repr(sorted(chosen(config).items())).encode(), digest_size=4).hexdigest()
+    return out / "cells" / f"{safe}--{digest}"
 
 
 def _run_cell(config: Config, out: Path, watch: Watch) -> Record:

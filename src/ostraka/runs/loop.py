@@ -23,6 +23,8 @@ from ostraka.runs.summary import summarise
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
 from ostraka.store.desk import Desk, StoredReports
+from ostraka.store.member import make_member, save_member
+from ostraka.voting.ensemble import Panel
 
 
 @dataclass
@@ -211,9 +213,18 @@ class _Run:
     def _finish(self, state: Any) -> dict[str, Any]:
         summary = summarise(self.plan, self.home.read_metrics(), vars(self.totals), self.home.root)
         codec.save(self.home.model, {"state": state})
+        if isinstance(state, Panel):
+            self._store_members(state)
         codec.write_json(self.home.summary, summary)
         self.home.checkpoint.unlink(missing_ok=True)
         return summary
+
+    def _store_members(self, panel: Panel) -> None:
+        """Every member as a file of its own, beside the whole state."""
+        objective, view = settings.values_of(self.method)["objective"], self.plan.test.view
+        for member in panel.members:
+            whole = make_member(member.card, member.params, self.plan.task, objective, view)
+            save_member(self.home.root / "members" / f"p{member.card.party:05d}.safetensors", whole)
 
 
 def local_key(method: Method[Any, Any, Any]) -> str:
