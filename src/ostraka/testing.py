@@ -143,7 +143,7 @@ def check_interrupted_fit(method: AnyMethod, task: Task | None = None) -> None:
     stage = _stage(method, task)
     what = "training that was interrupted is taken up again"
     advice = "give every fit of a party its own name, and take all chance from rnd.seed"
-    with _hoped(method, what, advice), patch("ostraka.core.fit.CHUNK", 1), _chance(0):
+    with _hoped(method, what, advice), patch("ostraka.core.fit.chunk_size", lambda objective: 1), _chance(0):
         state = method.init(stage.task, SEED)
         straight = _update(method, stage, 0, 1, state, {})
         saved: dict[str, bytes] = {}

@@ -76,7 +76,8 @@ def test_options_override_the_configuration_file(ostraka: Ostraka) -> None:
     assert ostraka("run", *given, "--set", "net.hidden=[4]", "--json", "--out", "mine").json()["seed"] == 2
     stored = tomllib.loads(Path("mine/config.toml").read_text())
     assert (stored["parties"], stored["set"]["rounds"]) == (2, 1)
-    assert stored["set"]["local"] == {"epochs": 1, "lr": 0.1}
+    assert (stored["set"]["local"]["epochs"], stored["set"]["local"]["lr"]) == (1, 0.1)
+    assert stored["set"]["local"]["momentum"] == 0.9, "settings that nobody gave are written out too"
     assert stored["net"] == {"name": "mlp", "options": {"hidden": [4]}}
 
 

@@ -19,9 +19,6 @@ from ostraka.core.seeds import seeded, torch_rng
 from ostraka.core.settings import setting
 from ostraka.errors import ConfigError, DataError, OstrakaError
 
-CHUNK = 1024
-"""Samples that are gathered, augmented and prepared at once: large enough to vectorise, small enough for the cache."""
-
 
 @dataclass(frozen=True)
 class Budget:
@@ -127,7 +124,7 @@ class _Training:
         self.progress, self.name = progress, name
         self.bounds = _bounds(len(samples), budget.batch, joins=_has_batch_norm(net))
         self.total = budget.epochs * len(self.bounds) if budget.steps is None else budget.steps
-        self.trained = [p for p in net.parameters() if p.requires_grad]
+        self.trained = _joined([p for p in net.parameters() if p.requires_grad])
         self.optimiser = budget.make(self.trained)
         self.order_rng = torch_rng(seed, "fit", "order")
         self.draw_rng = torch_rng(seed, "fit", "draw")
@@ -150,7 +147,7 @@ class _Training:
         at_start = self.order_rng.get_state()
         order = torch.randperm(len(self.samples), generator=self.order_rng)
         behind = self.steps % len(self.bounds)
-        for group in _groups(self.bounds, behind):
+        for group in _groups(self.bounds, behind, chunk_size(self.objective)):
             self._chunk(order, group)
             if self.steps >= self.total:
                 break
@@ -186,7 +183,9 @@ class _Training:
     def _step(self, batch: Batch) -> Tensor:
         for group in self.optimiser.param_groups:
             group["lr"] = self.budget.rate(self.steps / self.total)
-        self.optimiser.zero_grad(set_to_none=True)
+        for parameter in self.trained:
+            if parameter.grad is not None:
+                parameter.grad.zero_()
         loss = self.objective.loss(self.net, batch, self.draw_rng)
         loss.backward()
         self.optimiser.step()
@@ -236,9 +235,32 @@ def _bounds(count: int, batch: int, joins: bool) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], count], strict=True))
 
 
-def _groups(bounds: list[tuple[int, int]], skip: int) -> Iterator[list[tuple[int, int]]]:
-    """The batches of an epoch from number `skip` on, in groups of about CHUNK samples with fixed borders."""
-    size = max(1, CHUNK // max(1, bounds[0][1] - bounds[0][0]))
+def chunk_size(objective: Objective) -> int:
+    """Samples that are gathered and prepared at once; half-finished training is saved between chunks."""
+    return objective.chunk
+
+
+def _joined(parameters: list[nn.Parameter]) -> list[nn.Parameter]:
+    """One parameter whose memory all of these (and one gradient whose memory all of theirs) share.
+
+    The optimiser then does in one step what it would do tensor by tensor: every element gets the same update, at a
+    third of the cost for a network of ten small tensors. Parameters of different kinds are left as they are.
+    """
+    if len({(p.dtype, p.device) for p in parameters}) != 1:
+        return parameters
+    whole = nn.Parameter(torch.cat([p.detach().flatten() for p in parameters]))
+    whole.grad = torch.zeros_like(whole)
+    start = 0
+    for p in parameters:
+        stop = start + p.numel()
+        p.data, p.grad = whole.data[start:stop].view_as(p), whole.grad[start:stop].view_as(p)
+        start = stop
+    return [whole]
+
+
+def _groups(bounds: list[tuple[int, int]], skip: int, chunk: int) -> Iterator[list[tuple[int, int]]]:
+    """The batches of an epoch from number `skip` on, in groups of about `chunk` samples with fixed borders."""
+    size = max(1, chunk // max(1, bounds[0][1] - bounds[0][0]))
     for start in range(skip - skip % size, len(bounds), size):
         group = bounds[max(start, skip) : start + size]
         if group:

@@ -39,6 +39,9 @@ class Objective(ABC):
 
     unknown: ClassVar[bool] = False
     """Whether the network needs an unknown output."""
+    chunk: ClassVar[int] = 128
+    """Samples that are gathered, augmented and prepared at once: many where `prepare` gains from it, else few enough
+    to stay in the cache."""
 
     def attach(self, net: Net) -> None:  # noqa: B027  (most objectives have nothing to add)
         """Add this objective's own tensors to the network; most have none."""

@@ -37,6 +37,7 @@ class OpenVoting(Objective):
     """
 
     unknown: ClassVar[bool] = True
+    chunk: ClassVar[int] = 1024
 
     w_second: float = setting(1.0, "PROSER: weight of unknown as the second choice after the true class")
     w_mix: float = setting(0.01, "PROSER: weight of mixed hidden values being unknown")
