@@ -39,7 +39,7 @@ class Objective(ABC):
 
     unknown: ClassVar[bool] = False
     """Whether the network needs an unknown output."""
-    chunk: ClassVar[int] = 128
+    chunk: ClassVar[int] = 64
     """Samples that are gathered, augmented and prepared at once: many where `prepare` gains from it, else few enough
     to stay in the cache."""
 

@@ -1,0 +1,115 @@
+"""What the averaging methods share: one model goes out, parties train it on their own data, and it comes back."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ostraka.core.fit import Budget, Fitted, fit
+from ostraka.core.learner import build, load_predictor
+from ostraka.core.method import Card, Memory, Message, Method, Payload, Report, Round, State
+from ostraka.core.net import Params, params_of
+from ostraka.core.objective import Objective
+from ostraka.core.params import average
+from ostraka.core.party import Party, PartyRef
+from ostraka.core.predictor import Predictor
+from ostraka.core.samples import Samples
+from ostraka.core.settings import setting
+from ostraka.core.task import Task
+from ostraka.objectives.cross_entropy import CrossEntropy
+from ostraka.registry import OBJECTIVES
+
+Weights = Literal["size", "uniform"]
+
+
+@dataclass(frozen=True)
+class ModelMethod(Method[State, Message, Payload]):
+    """The server keeps one model, whatever else its state holds."""
+
+    objective: Objective = setting(CrossEntropy(), "what the parties minimise", registry=OBJECTIVES)
+    local: Budget = setting(Budget(), "the parties' training")
+
+    @abstractmethod
+    def model(self, state: State) -> Params:
+        """The server's model."""
+
+    def first_model(self, task: Task, seed: int) -> Params:
+        """A random model, or the commons' "start"."""
+        start = task.commons.nets.get("start")
+        return start if start is not None else params_of(build(task, self.objective, seed))
+
+    def trained_names(self, task: Task) -> frozenset[str]:
+        """The model's tensors that gradients move; the others are counters and running means."""
+        return frozenset(n for n, p in build(task, self.objective).named_parameters() if p.requires_grad)
+
+    def train(
+        self,
+        rnd: Round[Any],
+        party: Party,
+        start: Params,
+        objective: Objective | None = None,
+        samples: Samples | None = None,
+    ) -> Fitted:
+        """The party's training from `start`; other than its own objective or samples where given."""
+        net = build(rnd.task, self.objective)
+        samples = party.samples if samples is None else samples
+        return fit(net, start, samples, objective or self.objective, self.local, rnd.seed, party.progress)
+
+    def predictor(self, task: Task, state: State) -> Predictor:
+        """The server's model."""
+        return load_predictor(task, self.objective, self.model(state))
+
+
+@dataclass(frozen=True)
+class AveragingMethod(ModelMethod[State, Params, Params]):
+    """The server's model goes to the parties, and the mean of what they made of it is the new one.
+
+    A method that changes the parties' work overrides `local_update`, not a part of it: grids share the reports of
+    methods whose `local_update` and settings are the same.
+    """
+
+    weights: Weights = setting("size", "weigh parties by size, or all the same", server=True)
+
+    def message(self, state: State, party: PartyRef) -> Params:
+        """The server's model."""
+        return self.model(state)
+
+    def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
+        """Train the server's model on the party's data."""
+        return report_of(party, self.train(rnd, party, rnd.message))
+
+    def mean(self, reports: Sequence[Report[Params]]) -> Params:
+        """The weighted mean of the parties' models."""
+        return average((r.payload, weight_of(r, self.weights)) for r in reports)
+
+
+@dataclass(frozen=True)
+class PlainAveraging(AveragingMethod[Params]):
+    """The state is the model and nothing else."""
+
+    def init(self, task: Task, seed: int) -> Params:
+        """A random model, or the commons' "start"."""
+        return self.first_model(task, seed)
+
+    def model(self, state: Params) -> Params:
+        """The state itself."""
+        return state
+
+    def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Params]]) -> Params:
+        """The weighted mean of the parties' models."""
+        return self.mean(reports)
+
+
+def report_of(party: Party, fitted: Fitted, memory: Memory | None = None) -> Report[Params]:
+    """A trained model as a report, weighed by the party's own samples."""
+    return Report(fitted.params, float(len(party.samples)), card_of(party, fitted), memory or {})
+
+
+def card_of(party: Party, fitted: Fitted) -> Card:
+    """The party's size and its last loss."""
+    return Card(party.id, len(party.samples), scores=fitted.figures())
+
+
+def weight_of(report: Report[Any], weights: Weights) -> float:
+    """What a report counts in the mean."""
+    return report.weight if weights == "size" else 1.0

@@ -1,0 +1,154 @@
+"""FedDF (Lin et al., "Ensemble Distillation for Robust Model Fusion in Federated Learning", NeurIPS 2020).
+
+Algorithm 1: parties train as in FedAvg; the server's student starts at their mean and learns, on unlabelled public
+samples, to answer as the softmax of the mean of all parties' logits does (KL divergence, Adam 1e-3 with cosine
+annealing). Deviations: the paper stops when the accuracy on labelled validation samples stalls; ours needs no labels: a
+share of the public samples is held out, training ends once the divergence there has not fallen for `patience` epochs,
+and the best epoch counts (the start, if none is better). Lengths are in epochs, not steps. All parties have the same
+kind of network.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from ostraka.core.fit import Budget, fit
+from ostraka.core.learner import CHUNK, build
+from ostraka.core.method import Needs, Report
+from ostraka.core.net import Net, Params, params_of
+from ostraka.core.progress import Progress
+from ostraka.core.samples import Samples
+from ostraka.core.seeds import derive, torch_rng
+from ostraka.core.settings import setting
+from ostraka.core.task import Task
+from ostraka.core.wire import wire
+from ostraka.errors import ConfigError
+from ostraka.methods.averaging import AveragingMethod
+from ostraka.objectives.distil import Distillation, numbered
+from ostraka.registry import METHODS
+
+STUDENT = Budget(epochs=100, optimiser="adam", lr=1e-3, weight_decay=0.0, schedule="cosine")
+
+
+@wire
+@dataclass(frozen=True)
+class Fused:
+    """The server's model, and where its chance comes from."""
+
+    params: Params
+    seed: int
+    round: int = 0
+
+
+@final
+@METHODS.add("feddf")
+@dataclass(frozen=True)
+class FedDF(AveragingMethod[Fused]):
+    """FedAvg whose mean then learns on public samples to answer as the parties' models together."""
+
+    distil: Budget = setting(STUDENT, "training of the server's student; 0 epochs: FedAvg", server=True)
+    held: float = setting(0.1, "share of the public samples that decides when to stop", server=True)
+    patience: int = setting(10, "epochs without a better result before the student stops", server=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.held < 1 or self.patience < 1:
+            raise ConfigError(
+                f"held is {self.held} and patience is {self.patience}; held must be above 0 and below 1, patience 1 or "
+                "more"
+            )
+
+    @property
+    def needs(self) -> Needs:
+        """Public samples, if there is a student."""
+        return Needs(public=self.distil.epochs > 0)
+
+    def init(self, task: Task, seed: int) -> Fused:
+        """A random model, or the commons' "start"."""
+        return Fused(self.first_model(task, seed), seed)
+
+    def model(self, state: Fused) -> Params:
+        """The student."""
+        return state.params
+
+    def aggregate(self, task: Task, state: Fused, reports: Sequence[Report[Params]]) -> Fused:
+        """The weighted mean, distilled."""
+        mean, index, public = self.mean(reports), state.round + 1, task.commons.public
+        if self.distil.epochs == 0 or public is None:
+            return Fused(mean, state.seed, index)
+        net = build(task, self.objective)
+        targets = mean_logits(net, (r.payload for r in reports), len(reports), public).softmax(dim=1)
+        return Fused(self._student(net, mean, public, targets, derive(state.seed, "feddf", index)), state.seed, index)
+
+    def _student(self, net: Net, start: Params, public: Samples, targets: Tensor, seed: int) -> Params:
+        """Distillation from `start` until the held-out samples say that it is enough."""
+        goal, samples = Distillation(targets), numbered(public)
+        order = torch.randperm(len(samples), generator=torch_rng(seed, "held"))
+        cut = max(1, round(self.held * len(samples)))
+        held, rest = samples.take(order[:cut]), samples.take(order[cut:])
+        if len(rest) == 0:
+            held = rest = samples
+        net.load_state_dict(start)
+        judge = _Judge(net, goal, held, self.patience)
+        try:
+            fit(net, None, rest, goal, self.distil, seed, judge)
+        except _Enough:
+            pass
+        return judge.best
+
+
+def mean_logits(net: Net, models: Any, count: int, samples: Samples) -> Tensor:
+    """The mean of all models' outputs on the samples, one model in memory at a time."""
+    total: Tensor | None = None
+    for params in models:
+        net.load_state_dict(params)
+        logits = outputs(net, samples) / count
+        total = logits if total is None else total + logits
+    assert total is not None
+    return total
+
+
+@torch.no_grad()
+def outputs(net: Net, samples: Samples) -> Tensor:
+    """The network's outputs on all samples, in evaluation mode."""
+    training = net.training
+    net.eval().to(samples.x.device)
+    parts = [net(samples.inputs(slice(i, i + CHUNK))) for i in range(0, len(samples), CHUNK)]
+    net.train(training)
+    return torch.cat(parts)
+
+
+class _Enough(Exception):  # noqa: N818  (no error: it ends a training)
+    """Training has gone on long enough."""
+
+
+@final
+class _Judge(Progress):
+    """Looks at the network after every epoch, keeps its best tensors, and ends a training that no longer gains."""
+
+    def __init__(self, net: Net, goal: Distillation, held: Samples, patience: int) -> None:
+        self.net, self.goal, self.held, self.patience = net, goal, held, patience
+        self.best, self.lowest, self.since = params_of(net), self._divergence(), 0
+
+    def load(self, name: str) -> Mapping[str, Any] | None:
+        """Nothing is taken up again: the server's work is repeated as a whole."""
+        return None
+
+    def save(self, name: str, values: Mapping[str, Any]) -> None:
+        """Nothing is kept."""
+
+    def tell(self, done: float, loss: float | None) -> None:
+        """An epoch is over."""
+        now = self._divergence()
+        if now < self.lowest:
+            self.best, self.lowest, self.since = params_of(self.net), now, 0
+            return
+        self.since += 1
+        if self.since >= self.patience:
+            raise _Enough
+
+    def _divergence(self) -> float:
+        return float(self.goal.divergence(outputs(self.net, self.held), self.held.labels))

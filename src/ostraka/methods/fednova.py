@@ -1,0 +1,101 @@
+"""FedNova (Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization",
+NeurIPS 2020).
+
+Algorithm 1, for SGD with momentum rho. A party that makes tau steps changes its model by about a times its gradient,
+
+    a_i = (tau_i - rho (1 - rho^tau_i) / (1 - rho)) / (1 - rho),    d_i = (w - w_i) / a_i,
+    w <- w - (sum_i p_i a_i) * sum_i p_i d_i,
+
+so parties with more steps no longer pull harder than their size p_i says. Deviations: a party sends its model and its
+number of steps, from which the server makes d_i (the same bytes); what gradients do not move (batch norm's running means
+and counters) is averaged as in FedAvg; Adam and a changing learning rate are refused, since a_i does not hold for them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from ostraka.core.method import Memory, Report, Round
+from ostraka.core.net import Params
+from ostraka.core.params import average
+from ostraka.core.party import Party, PartyRef
+from ostraka.core.settings import setting
+from ostraka.core.task import Task
+from ostraka.core.wire import wire
+from ostraka.errors import ConfigError, OstrakaError
+from ostraka.methods.averaging import ModelMethod, Weights, card_of, weight_of
+from ostraka.registry import METHODS
+
+
+@wire
+@dataclass(frozen=True)
+class Stepped:
+    """A trained model and the optimiser steps that led to it."""
+
+    params: Params
+    steps: int
+
+
+@final
+@METHODS.add("fednova")
+@dataclass(frozen=True)
+class FedNova(ModelMethod[Params, Params, Stepped]):
+    """FedAvg with every party's change divided by how much its steps amount to."""
+
+    weights: Weights = setting("size", "weigh parties by size, or all the same", server=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.local.optimiser != "sgd" or self.local.schedule != "constant":
+            raise ConfigError(
+                f"fednova's weights hold for sgd with a constant learning rate; local.optimiser is "
+                f"{self.local.optimiser} and local.schedule is {self.local.schedule}"
+            )
+        if not 0 <= self.local.momentum < 1:
+            raise ConfigError(f"local.momentum is {self.local.momentum}; it must be at least 0 and below 1")
+
+    def init(self, task: Task, seed: int) -> Params:
+        """A random model, or the commons' "start"."""
+        return self.first_model(task, seed)
+
+    def model(self, state: Params) -> Params:
+        """The state itself."""
+        return state
+
+    def message(self, state: Params, party: PartyRef) -> Params:
+        """The server's model."""
+        return state
+
+    def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Stepped]:
+        """Train the server's model and count the steps."""
+        fitted = self.train(rnd, party, rnd.message)
+        return Report(Stepped(fitted.params, fitted.steps), float(len(party.samples)), card_of(party, fitted))
+
+    def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Stepped]]) -> Params:
+        """The server's model moved by the mean of the normalised changes."""
+        total = sum(weight_of(r, self.weights) for r in reports)
+        if total <= 0:
+            raise OstrakaError("nothing to average: no report arrived, or all weights are zero")
+        moved = self.trained_names(task)
+        change = {name: torch.zeros(state[name].shape, dtype=torch.float64) for name in moved}
+        amount, others = 0.0, []
+        for report in reports:
+            sent, share = report.payload, weight_of(report, self.weights) / total
+            steps = effective_steps(sent.steps, self.local.momentum)
+            amount += share * steps
+            for name in moved if steps else ():
+                change[name] += share / steps * (state[name].double() - sent.params[name].double())
+            others.append(({n: t for n, t in sent.params.items() if n not in moved}, share))
+        return {**average(others), **{n: _moved(state[n], amount * change[n]) for n in moved}}
+
+
+def effective_steps(steps: int, momentum: float) -> float:
+    """a: the gradients that `steps` steps with this momentum add up, counted with their weights."""
+    return (steps - momentum * (1 - momentum**steps) / (1 - momentum)) / (1 - momentum)
+
+
+def _moved(start: Tensor, change: Tensor) -> Tensor:
+    return (start.double() - change).to(start.dtype)

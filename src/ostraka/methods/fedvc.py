@@ -1,0 +1,60 @@
+"""FedVC (Hsu, Qi & Brown, "Federated Visual Classification with Real-World Data Distribution", ECCV 2020).
+
+FedAvg over virtual clients of equal size: in every round parties are drawn in proportion to their size, each trains on
+`samples` of its samples (a large party on a random part, a small one with repeats), and all count the same. Deviations:
+a party takes part at most once in a round (drawn without repeats); with `fraction=1` all of them do, and only the equal
+sizes are left of the method.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from ostraka.core.fit import Budget
+from ostraka.core.method import Memory, Report, Round
+from ostraka.core.net import Params
+from ostraka.core.party import Party, PartyRef
+from ostraka.core.seeds import torch_rng
+from ostraka.core.settings import setting
+from ostraka.errors import ConfigError
+from ostraka.methods.averaging import PlainAveraging, card_of
+from ostraka.registry import METHODS
+
+
+@final
+@METHODS.add("fedvc")
+@dataclass(frozen=True)
+class FedVC(PlainAveraging):
+    """FedAvg over parties made equal in size and drawn in proportion to it."""
+
+    local: Budget = setting(Budget(epochs=1), "the parties' training; an epoch is a pass over `samples` samples")
+    samples: int = setting(256, "samples that each party trains on in a round")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.samples < 1:
+            raise ConfigError(f"samples is {self.samples}; it must be at least 1")
+
+    def draw(self, roster: Sequence[PartyRef], index: int, seed: int) -> Sequence[PartyRef]:
+        """As many parties as usual, each with a chance in proportion to its size, no repeats."""
+        count = len(super().draw(roster, index, seed))
+        if count == len(roster):
+            return tuple(roster)
+        sizes = torch.tensor([float(party.size) for party in roster])
+        drawn = torch.multinomial(sizes, count, generator=torch_rng(seed, "draw by size", index))
+        return tuple(roster[i] for i in sorted(drawn.tolist()))
+
+    def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
+        """Train the server's model on a fixed number of the party's samples."""
+        rows = virtual(len(party.samples), self.samples, torch_rng(rnd.seed, "virtual"))
+        fitted = self.train(rnd, party, rnd.message, samples=party.samples.take(rows))
+        return Report(fitted.params, float(self.samples), card_of(party, fitted))
+
+
+def virtual(size: int, count: int, rng: torch.Generator) -> Tensor:
+    """`count` of `size` positions: each as often as any other, or once more; who gets the extra one is drawn."""
+    whole, rest = divmod(count, max(1, size))
+    return torch.cat([torch.arange(size).repeat(whole), torch.randperm(size, generator=rng)[:rest]])

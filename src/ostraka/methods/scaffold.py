@@ -1,0 +1,113 @@
+"""SCAFFOLD (Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020).
+
+Algorithm 1 with option II and a server step of 1. Party i keeps a control variate c_i, the server their mean c; local
+gradients are corrected by c - c_i, and after K steps with learning rate lr
+
+    c_i <- c_i - c + (w_server - w_i) / (K lr),    w <- mean of the w_i,    c <- c + sum_i (change of c_i) / N.
+
+All controls begin at 0, so the first round is FedAvg with equal weights. The formula of c_i needs plain SGD: momentum
+and Adam are refused. Weight decay is allowed: it is part of the local loss and so of the controls. The default learning
+rate is 0.1, what the others' 0.01 with a momentum of 0.9 amounts to. Deviations: with a changing learning rate, K lr is
+the sum of the rates; the number N of all parties is the largest party number that ever reported (they are numbered from
+0), which with partial participation may fall short in the first rounds; what gradients do not move (batch norm's running
+means) is averaged.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from typing import final
+
+from ostraka.core.fit import Budget
+from ostraka.core.method import Memory, Report, Round
+from ostraka.core.net import Params
+from ostraka.core.params import average
+from ostraka.core.party import Party, PartyRef
+from ostraka.core.settings import setting
+from ostraka.core.task import Task
+from ostraka.core.wire import wire
+from ostraka.errors import ConfigError
+from ostraka.methods.averaging import ModelMethod, card_of
+from ostraka.objectives.drift import Corrected
+from ostraka.registry import METHODS
+
+
+@wire
+@dataclass(frozen=True)
+class Controlled:
+    """A model and controls: the server's model and c, or a party's model and the change of its c_i; {} stands for 0."""
+
+    params: Params
+    control: Params = field(default_factory=dict)
+
+
+@wire
+@dataclass(frozen=True)
+class Controls:
+    """What the server keeps: what it sends, the sum of all parties' controls, and how many parties there are."""
+
+    sent: Controlled
+    total: Params = field(default_factory=dict)
+    parties: int = 0
+
+
+@final
+@METHODS.add("scaffold")
+@dataclass(frozen=True)
+class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
+    """FedAvg with gradients corrected for how far each party's differ from the others'."""
+
+    local: Budget = setting(Budget(lr=0.1, momentum=0.0), "the parties' training: plain sgd, without momentum")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.local.optimiser != "sgd" or self.local.momentum != 0:
+            raise ConfigError(
+                f"scaffold's controls hold for plain sgd; local.optimiser is {self.local.optimiser} and local.momentum "
+                f"is {self.local.momentum}: set sgd and 0"
+            )
+
+    def init(self, task: Task, seed: int) -> Controls:
+        """A random model, or the commons' "start"; no controls."""
+        return Controls(Controlled(self.first_model(task, seed)))
+
+    def model(self, state: Controls) -> Params:
+        """The server's model."""
+        return state.sent.params
+
+    def message(self, state: Controls, party: PartyRef) -> Controlled:
+        """The server's model and c."""
+        return state.sent
+
+    def local_update(self, rnd: Round[Controlled], party: Party, memory: Memory) -> Report[Controlled]:
+        """Train with corrected gradients; keep the new c_i, send its change."""
+        start, old = rnd.message.params, memory.get("control", {})
+        correction = minus(rnd.message.control, old)
+        objective = Corrected(self.objective, correction) if correction else self.objective
+        fitted = self.train(rnd, party, start, objective)
+        rates = fsum(self.local.rate(step / fitted.steps) for step in range(fitted.steps))
+        if not rates:
+            return Report(Controlled(fitted.params), 1.0, card_of(party, fitted), memory)
+        names = self.trained_names(rnd.task)
+        slope = {n: (start[n].double() - fitted.params[n].double()) / rates for n in names}
+        new = {n: t.to(start[n].dtype) for n, t in minus(slope, correction).items()}
+        return Report(Controlled(fitted.params, minus(new, old)), 1.0, card_of(party, fitted), {"control": new})
+
+    def aggregate(self, task: Task, state: Controls, reports: Sequence[Report[Controlled]]) -> Controls:
+        """The mean model, and c as the mean of all parties' controls."""
+        params = average((r.payload.params, 1.0) for r in reports)
+        total, parties = state.total, state.parties
+        for report in reports:
+            total, parties = plus(total, report.payload.control), max(parties, report.card.party + 1)
+        control = {name: (tensor / parties).to(params[name].dtype) for name, tensor in total.items()}
+        return Controls(Controlled(params, control), total, parties)
+
+
+def minus(a: Params, b: Params) -> Params:
+    """a - b; a tensor that one side lacks is 0 there."""
+    return plus(a, {name: -tensor for name, tensor in b.items()})
+
+
+def plus(a: Params, b: Params) -> Params:
+    """a + b; a tensor that one side lacks is 0 there."""
+    return {n: a[n] + b[n] if n in a and n in b else a[n] if n in a else b[n] for n in sorted({*a, *b})}

@@ -1,0 +1,136 @@
+"""FedOV as a method: it learns, says unknown, can be distilled; what only the server uses retrains nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ostraka.errors import ConfigError, NeedError
+from ostraka.registry import PRESETS
+from ostraka.runs.config import build_method, make
+from ostraka.runs.loop import execute, local_key
+from ostraka.runs.plan import make_plan
+from ostraka.runs.record import RunDir, load_run
+from ostraka.store.member import load_member
+from ostraka.voting.ensemble import Ensemble, Panel
+
+LEARN = {
+    "data": "fashion-4k",
+    "known": 5,
+    "parties": 5,
+    "partition": "labels:2",
+    "train_per_class": 150,
+    "engine": "serial",
+    "public": "half-test",
+}
+LOCAL = {"local": {"epochs": 50, "lr": 0.004, "schedule": "cosine", "batch": 32}, "tell": "statistics"}
+
+
+def run(tmp: Path, method: str, shelf: Path | None = None, **settings: Any) -> dict[str, Any]:
+    plan = make_plan(make({**LEARN, "method": method, "set": {**LOCAL, **settings}}))
+    return execute(plan, RunDir(tmp), shelf=shelf)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Members are trained once for all tests of this module."""
+    folder = tmp_path_factory.mktemp("fedov")
+    run(folder / "calibrated", "fedov", folder / "shelf")
+    return folder
+
+
+def test_open_members_beat_closed_ones_and_know_what_they_do_not_know(folder: Path) -> None:
+    """Five parties with two of five classes each; five other classes are unknown. Chance is 20 % and an AUROC of 50."""
+    closed = run(folder / "closed", "closed-voting")
+    plain = run(folder / "sum", "fedov-sum", folder / "shelf")
+    calibrated = RunDir(folder / "calibrated").finished()
+    assert calibrated is not None
+    assert plain["reused"] == 5, "another ballot needs no other members"
+    assert plain["accuracy"] > closed["accuracy"] + 5
+    assert calibrated["accuracy"] > closed["accuracy"] + 5
+    assert calibrated["auroc"] > 60
+
+
+def test_a_student_answers_nearly_as_the_vote_does(folder: Path) -> None:
+    vote = RunDir(folder / "calibrated").finished()
+    student = run(folder / "student", "fedov-distilled", folder / "shelf", distil={"epochs": 40})
+    assert vote is not None
+    assert student["reused"] == 5
+    assert abs(student["accuracy"] - vote["accuracy"]) < 10
+    _, panel = load_run(folder / "student")
+    assert panel.student["fc3.weight"].shape[0] == 5, "a student has no unknown output"
+
+
+def test_public_samples_tune_the_ballot(folder: Path) -> None:
+    run(folder / "probe", "fedov", folder / "shelf", ballot={"name": "calibrated", "public": "probe"})
+    _, panel = load_run(folder / "probe")
+    assert len(panel.tuned) == 5
+    assert len(set(panel.tuned)) == 5
+
+
+def test_members_are_files_that_vote_as_the_run_did(folder: Path) -> None:
+    config, state = load_run(folder / "calibrated")
+    plan = make_plan(config)
+    files = sorted((folder / "calibrated" / "members").glob("*.safetensors"))
+    members = [load_member(path) for path in files]
+    assert [m.card.party for m in members] == [0, 1, 2, 3, 4]
+    assert members[0].card.counts == tuple(plan.counts[0])
+    again = Panel(tuple(type(s)(m.card, m.params) for s, m in zip(state.members, members, strict=True)))
+    x = plan.test.inputs(slice(0, 50))
+    one, two = (Ensemble.of(plan.task, plan.method.objective, p, plan.method.ballot) for p in (state, again))  # type: ignore[attr-defined]
+    assert torch.equal(one.scores(x).known, two.scores(x).known)
+
+
+def test_an_ensemble_of_one_is_its_member(folder: Path) -> None:
+    config, state = load_run(folder / "calibrated")
+    plan = make_plan(config)
+    method = build_method(make({"method": "fedov-sum"}))
+    alone = Panel(state.members[:1])
+    ensemble = Ensemble.of(plan.task, method.objective, alone, method.ballot)
+    x = plan.test.inputs(slice(0, 50))
+    scores, vote = ensemble.voters[0].scores(x), ensemble.scores(x)
+    assert torch.equal(vote.closed, scores.closed)
+    torch.testing.assert_close(vote.known, scores.logits().softmax(dim=1)[:, :-1])
+
+
+def test_only_server_settings_share_members() -> None:
+    """Ballots, top-k and distillation use the same members; anything that changes training does not."""
+    keys = {
+        name: local_key(build_method(make({"method": name}))) for name in ("fedov", *PRESETS.names()) if "fedov" in name
+    }
+    assert keys["fedov"] == keys["fedov-sum"] == keys["fedov-top-k"] == keys["fedov-distilled"]
+    assert keys["fedov"] != keys["fedov-text-weights"]
+    assert local_key(build_method(make({"method": "solo"}))) == local_key(
+        build_method(make({"method": "closed-voting"}))
+    )
+
+
+def test_presets_set_what_their_names_say() -> None:
+    built = {name: build_method(make({"method": name})) for name in PRESETS.names()}
+    assert built["open-proser"].objective.outliers == "none"
+    assert built["open-proser-dd"].objective.w_adversarial == 0
+    assert built["open-proser-aoe"].objective.w_destroyed == 0
+    assert (built["fedov-text-weights"].objective.w_second, built["fedov-text-weights"].objective.w_mix) == (0.01, 1.0)
+    assert built["dd-crop"].objective.outliers == "crop"
+    assert built["closed-voting-distilled"].distil.epochs == 100
+
+
+def test_distillation_without_public_samples_is_refused_before_training() -> None:
+    with pytest.raises(NeedError, match="half-test"):
+        make_plan(make({"method": "fedov-distilled"}))
+
+
+def test_more_rounds_are_refused() -> None:
+    with pytest.raises(ConfigError, match="one exchange"):
+        build_method(make({"method": "fedov", "set": {"rounds": 3}}))
+
+
+def test_public_samples_are_never_evaluated() -> None:
+    plan = make_plan(make({**LEARN, "method": "fedov"}))
+    assert plan.task.commons.public is not None
+    assert plan.task.commons.public.y is None
+    assert plan.test.rows is not None
+    assert plan.task.commons.public.rows is not None
+    assert not set(plan.test.rows.tolist()) & set(plan.task.commons.public.rows.tolist())
+    assert len(plan.test) + len(plan.task.commons.public) == 1000
