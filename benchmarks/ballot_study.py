@@ -24,12 +24,14 @@ from ostraka.voting.ensemble import Ensemble, Panel
 RULES: dict[str, Ballot] = {
     "sum": Sum(),
     "plurality": Plurality(),
-    "R": Calibrated(typicality="off"),
-    "R+M": Calibrated(typicality="on"),
+    "calibrated": Calibrated(typicality="off"),
+    "calibrated+M": Calibrated(typicality="on"),
+    "R": Calibrated(doubt="own", typicality="off"),
+    "R+M": Calibrated(doubt="own", typicality="on"),
     "P": Calibrated(typicality="off", public="probe"),
     "P+M": Calibrated(typicality="on", public="probe"),
-    "mix": Calibrated(typicality="off", public="mix"),
-    "mix+M": Calibrated(typicality="on", public="mix"),
+    "mix": Calibrated(doubt="own", typicality="off", public="mix"),
+    "mix+M": Calibrated(doubt="own", typicality="on", public="mix"),
 }
 
 

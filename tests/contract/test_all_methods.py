@@ -5,6 +5,7 @@ from typing import Any
 
 import broken_methods as toys
 import pytest
+import torch
 
 from ostraka import testing
 from ostraka.core import settings
@@ -25,8 +26,24 @@ def brief(method: AnyMethod) -> AnyMethod:
 
 
 @pytest.mark.parametrize("name", METHODS.names())
-def test_every_method_keeps_the_contract(name: str) -> None:
+def test_every_method_keeps_the_contract(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name in ONE_CLASS_EACH:
+        monkeypatch.setattr(testing, "_stage", one_class_each)
     testing.check_method(brief(METHODS.get(name)()))
+
+
+ONE_CLASS_EACH = {"fedaws"}
+"""Methods that refuse a party of two classes, as the usual federation of the check has them."""
+usual_stage = testing._stage
+
+
+def one_class_each(*args: Any, **options: Any) -> Any:
+    """The usual federation with every party's samples under one label: its own number."""
+    stage = usual_stage(*args, **options)
+    samples = stage.parties.samples
+    owner = torch.bucketize(torch.arange(len(samples.x)), torch.tensor(stage.parties.ends), right=True)
+    labels = torch.where(owner < len(stage.parties), owner % len(stage.task.classes), samples.y)
+    return replace(stage, parties=replace(stage.parties, samples=replace(samples, y=labels)))
 
 
 @pytest.mark.parametrize("name", PRESETS.names())

@@ -112,8 +112,19 @@ def test_presets_set_what_their_names_say() -> None:
     assert built["open-proser-dd"].objective.w_adversarial == 0
     assert built["open-proser-aoe"].objective.w_destroyed == 0
     assert (built["fedov-text-weights"].objective.w_second, built["fedov-text-weights"].objective.w_mix) == (0.01, 1.0)
-    assert built["dd-crop"].objective.outliers == "crop"
+    assert (built["dd-crop"].objective.outliers, built["dd-crop"].objective.w_adversarial) == ("crop", 0)
     assert built["closed-voting-distilled"].distil.epochs == 100
+
+
+def test_recipes_stand_for_settings_that_others_lie_over() -> None:
+    paper = build_method(make({"method": "fedov", "set": {"recipe": "paper", "local": {"epochs": 7}}}))
+    assert (paper.local.epochs, paper.local.batch, paper.local.schedule) == (7, 64, "constant")
+    assert (paper.objective.steps, paper.objective.size) == (5, 0.002)
+    fast = build_method(make({"method": "fedov", "set": {"recipe": "fast"}}))
+    assert fast == build_method(make({"method": "fedov"}))
+    assert build_method(make({"method": "fedov-paper"})).local.epochs == 200
+    with pytest.raises(ConfigError, match="Recipes here: fast, paper"):
+        build_method(make({"method": "fedov", "set": {"recipe": "papr"}}))
 
 
 def test_distillation_without_public_samples_is_refused_before_training() -> None:

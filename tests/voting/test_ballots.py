@@ -103,6 +103,18 @@ def test_calibrated_forgives_a_share_of_a_members_own_doubt() -> None:
     torch.testing.assert_close(scores.known[0, 1], expected[0, 0])
 
 
+def test_a_common_offset_is_half_the_median_doubt_and_one_liar_cannot_move_it_far() -> None:
+    """Doubts -4, -2, 0 have the median -2: b = -1 for all. A liar's -1000 in place of -4 leaves the median at -2."""
+    told = [Card(i, 9, (9, 9), calibration={"doubt": d}) for i, d in enumerate((-4.0, -2.0, 0.0))]
+    liar = [Card(0, 9, (9, 9), calibration={"doubt": -1000.0}), *told[1:]]
+    fixed = [Card(i, 9, (9, 9), calibration={"doubt": -2.0}) for i in range(3)]
+    expected = Calibrated(doubt="own").count(Votes(THREE, fixed)).known
+    torch.testing.assert_close(Calibrated().count(Votes(THREE, told)).known, expected)
+    torch.testing.assert_close(Calibrated().count(Votes(THREE, liar)).known, expected)
+    own = Calibrated(doubt="own").count(Votes(THREE, told)).known
+    assert not torch.allclose(own, expected)
+
+
 def test_calibrated_with_one_owner_per_class_is_the_sum_over_owned_classes() -> None:
     """One owner per class and no offset: S_c is the log probability that c's owner gives c."""
     members = cards((7, 0), (0, 0), (0, 9))

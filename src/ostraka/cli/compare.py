@@ -11,6 +11,7 @@ from ostraka.cli.display import Display, show_wide
 from ostraka.cli.options import add_run_options, values_from
 from ostraka.core import settings
 from ostraka.errors import ConfigError
+from ostraka.report.published import METRICS, beside, with_published
 from ostraka.report.tables import Table, comparison
 from ostraka.runs.config import Config, parse_assignments
 from ostraka.runs.grid import Grid, parse_seeds, run_grid
@@ -33,7 +34,8 @@ def add_to(verbs: Any) -> None:
         NAME,
         help="compare methods over data, partitions and seeds",
         description="Run every combination of methods, data, partitions and seeds.\n"
-        "Prints mean ± standard deviation over the seeds, the best in bold.",
+        "Prints mean ± standard deviation over the seeds, the best in bold,\n"
+        "and beside them what papers have published for the same cells.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -58,9 +60,12 @@ def add_to(verbs: Any) -> None:
 
 def act(options: argparse.Namespace) -> int:
     """Run the grid, print and store its tables."""
-    records = run_grid(make_grid(options), options.out, Follow(options.json))
+    grid = make_grid(options)
+    records = with_published(grid.cells(), run_grid(grid, options.out, Follow(options.json)))
     tables = comparison(records)
-    store(options.out, tables)
+    known = beside(tables, records)
+    tables += [known] if known else []
+    store(options.out, tables, known)
     if options.json:
         notes = [note for table in tables for note in table.notes]
         print(
@@ -127,11 +132,13 @@ class Follow:
         return self.current.__enter__()
 
 
-def store(out: Path, tables: list[Table]) -> None:
-    """Write the tables beside the cells."""
+def store(out: Path, tables: list[Table], known: Table | None = None) -> None:
+    """Write the tables beside the cells; `known` is the last of them if there are published figures."""
     (out / "results.md").write_text("\n\n".join(table.markdown() for table in tables) + "\n")
-    for table, name in zip(tables, ("accuracy", "auroc"), strict=False):
+    for table, name in zip([t for t in tables if t is not known], METRICS, strict=False):
         (out / f"{name}.csv").write_text(table.csv())
+    if known is not None:
+        (out / "published.csv").write_text(known.csv())
 
 
 def show(tables: list[Table], style: str, out: Path) -> None:

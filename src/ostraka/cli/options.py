@@ -13,6 +13,7 @@ RUN_OPTIONS = (
     "known",
     "public",
     "train_per_class",
+    "shared",
     "validation",
     "engine",
     "workers",
@@ -48,6 +49,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--validation", type=float, metavar="SHARE", help="share of the training data kept by the server"
+    )
+    group.add_argument(
+        "--shared", type=float, metavar="SHARE", help="share of the training data that all parties may use, labelled"
     )
     group.add_argument("--on-failure", metavar="WHAT", help="when a party fails: stop (default), or drop it and go on")
 

@@ -50,7 +50,7 @@ class Needs:
 
 _ADVICE = {
     "public": "give unlabelled samples, for example --public half-test",
-    "shared": "give labelled samples that all parties may use",
+    "shared": "give labelled samples that all parties may use, for example --shared 0.05",
     "generator": "give a trained generator among the commons' nets",
     "prior": "give the target label shares in the commons",
     "validation": "set a validation share, for example --validation 0.1",

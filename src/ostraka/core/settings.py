@@ -21,7 +21,11 @@ def setting(default: Any, doc: str, *, server: bool = False, registry: Registry[
 
 
 def build(cls: type[T], values: Mapping[str, Any], base: T | None = None, path: str = "") -> T:
-    """An instance of `cls` from plain values, the rest from `base` or from the defaults."""
+    """An instance of `cls` from plain values, the rest from `base` or from the defaults.
+
+    Where `cls` has RECIPES, `recipe = "name"` stands for a whole table of values; other values lie over it.
+    """
+    values = _with_recipe(cls, values, path)
     hints = get_type_hints(cls)
     known = {f.name: f for f in fields(cls) if f.init}  # type: ignore[arg-type]
     for key in values:
@@ -40,6 +44,18 @@ def build(cls: type[T], values: Mapping[str, Any], base: T | None = None, path: 
         else:
             raise ConfigError(f"the setting {path + name!r} has no default; give it a value")
     return cls(**out)
+
+
+def _with_recipe(cls: type, values: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    recipes: Mapping[str, Mapping[str, Any]] = getattr(cls, "RECIPES", {})
+    if not recipes or "recipe" not in values:
+        return values
+    name, rest = values["recipe"], {key: value for key, value in values.items() if key != "recipe"}
+    if name not in recipes:
+        raise ConfigError(
+            f"{path + 'recipe'!r} is {name!r}.{did_you_mean(str(name), recipes)} Recipes here: {choices(recipes)}"
+        )
+    return merge(recipes[name], rest)
 
 
 def values_of(instance: Any) -> dict[str, Any]:

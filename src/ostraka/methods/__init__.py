@@ -1,5 +1,35 @@
 """Federated methods, one file each. Importing this package registers the built-in ones and their presets."""
 
-from ostraka.methods import centralised, closed_voting, fedavg, fedov, solo
+from ostraka.methods import (
+    centralised,
+    closed_voting,
+    data_sharing,
+    fedavg,
+    fedaws,
+    feddf,
+    fedir,
+    fedkt,
+    fednova,
+    fedov,
+    fedprox,
+    fedvc,
+    scaffold,
+    solo,
+)
 
-__all__ = ["centralised", "closed_voting", "fedavg", "fedov", "solo"]
+__all__ = [
+    "centralised",
+    "closed_voting",
+    "data_sharing",
+    "fedavg",
+    "fedaws",
+    "feddf",
+    "fedir",
+    "fedkt",
+    "fednova",
+    "fedov",
+    "fedprox",
+    "fedvc",
+    "scaffold",
+    "solo",
+]

@@ -38,9 +38,9 @@ class ModelMethod(Method[State, Message, Payload]):
         start = task.commons.nets.get("start")
         return start if start is not None else params_of(build(task, self.objective, seed))
 
-    def trained_names(self, task: Task) -> frozenset[str]:
+    def trained_names(self, task: Task) -> tuple[str, ...]:
         """The model's tensors that gradients move; the others are counters and running means."""
-        return frozenset(n for n, p in build(task, self.objective).named_parameters() if p.requires_grad)
+        return tuple(n for n, p in build(task, self.objective).named_parameters() if p.requires_grad)
 
     def train(
         self,

@@ -17,6 +17,9 @@ class ClosedVoting(VotingMethod):
     """One-shot vote of ordinary classifiers that never answer unknown."""
 
 
+PRESETS.add("closed-voting-paper")(
+    Preset("closed-voting", {"recipe": "paper"}, "closed voting with the paper's training (200 epochs)")
+)
 DISTILLED = {"distil": {"epochs": 100}}
 PRESETS.add("closed-voting-distilled")(
     Preset("closed-voting", DISTILLED, "closed voting, distilled into one network on public samples")

@@ -2,8 +2,8 @@
 
 FedAvg whose parties also train on samples drawn from a labelled set that all may see: beta * |D_k| of them for a party
 of |D_k| samples, drawn once and kept. Deviations: Zhao et al. give every party the same share of the shared set and
-start from a model trained on it; FedOVA's text does neither, and so do we. The shared set is a part of the training data
-that is held back before the rest is divided (`--shared`). Shared samples do not count in a party's weight.
+start from a model trained on it; FedOVA's text does neither, and nor do we. The shared set is a part of the training
+data that is held back before the rest is divided (`--shared`). Shared samples do not count in a party's weight.
 """
 
 from dataclasses import dataclass

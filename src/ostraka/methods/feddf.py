@@ -8,11 +8,13 @@ and the best epoch counts (the start, if none is better). Lengths are in epochs,
 kind of network.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, final
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ostraka.core.fit import Budget, fit
@@ -93,14 +95,12 @@ class FedDF(AveragingMethod[Fused]):
             held = rest = samples
         net.load_state_dict(start)
         judge = _Judge(net, goal, held, self.patience)
-        try:
+        with suppress(_Enough):
             fit(net, None, rest, goal, self.distil, seed, judge)
-        except _Enough:
-            pass
         return judge.best
 
 
-def mean_logits(net: Net, models: Any, count: int, samples: Samples) -> Tensor:
+def mean_logits(net: Net, models: Iterable[Params], count: int, samples: Samples) -> Tensor:
     """The mean of all models' outputs on the samples, one model in memory at a time."""
     total: Tensor | None = None
     for params in models:
@@ -121,7 +121,7 @@ def outputs(net: Net, samples: Samples) -> Tensor:
     return torch.cat(parts)
 
 
-class _Enough(Exception):  # noqa: N818  (no error: it ends a training)
+class _Enough(Exception):
     """Training has gone on long enough."""
 
 
@@ -151,4 +151,5 @@ class _Judge(Progress):
             raise _Enough
 
     def _divergence(self) -> float:
-        return float(self.goal.divergence(outputs(self.net, self.held), self.held.labels))
+        answers = outputs(self.net, self.held).log_softmax(dim=1)
+        return float(F.kl_div(answers, self.goal.targets[self.held.labels], reduction="batchmean"))

@@ -2,8 +2,8 @@
 
 FedAvg whose parties weigh every sample by p(y)/q(y): p are the target label shares, which all know (the commons'
 prior), q are the party's own. A batch's weights are normalised by their sum. In a simulation the prior is the label
-shares of all parties' training data together, as in the paper; a real federation must agree on one. Deviations: none in
-the method; local training is that of the other averaging baselines.
+shares of all parties' training data together; a real federation must agree on one. Local training is that of the other
+averaging baselines. Deviation: only cross-entropy can be weighed, since other objectives give no loss per sample.
 """
 
 from dataclasses import dataclass

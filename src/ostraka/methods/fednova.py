@@ -7,8 +7,9 @@ Algorithm 1, for SGD with momentum rho. A party that makes tau steps changes its
     w <- w - (sum_i p_i a_i) * sum_i p_i d_i,
 
 so parties with more steps no longer pull harder than their size p_i says. Deviations: a party sends its model and its
-number of steps, from which the server makes d_i (the same bytes); what gradients do not move (batch norm's running means
-and counters) is averaged as in FedAvg; Adam and a changing learning rate are refused, since a_i does not hold for them.
+number of steps, from which the server makes d_i (the same bytes); what gradients do not move (batch norm's running
+means and counters) is averaged as in FedAvg; Adam and a changing learning rate are refused, since a_i does not hold for
+them.
 """
 
 from collections.abc import Sequence
@@ -88,8 +89,9 @@ class FedNova(ModelMethod[Params, Params, Stepped]):
             amount += share * steps
             for name in moved if steps else ():
                 change[name] += share / steps * (state[name].double() - sent.params[name].double())
-            others.append(({n: t for n, t in sent.params.items() if n not in moved}, share))
-        return {**average(others), **{n: _moved(state[n], amount * change[n]) for n in moved}}
+            others.append(({n: t for n, t in sent.params.items() if n not in change}, share))
+        mean = average(others)
+        return {n: _moved(t, amount * change[n]) if n in change else mean[n] for n, t in state.items()}
 
 
 def effective_steps(steps: int, momentum: float) -> float:

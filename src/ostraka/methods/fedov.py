@@ -7,16 +7,20 @@ authors' code (the paper's text has them swapped: preset `fedov-text-weights`), 
 destroyed images (the authors' code alters them in place), and the default ballot is ours (preset `fedov-sum`: theirs).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import Any, ClassVar, final
 
 from ostraka.core.objective import Objective
 from ostraka.core.settings import setting
-from ostraka.methods.panel import VotingMethod
+from ostraka.methods.panel import PAPER, VotingMethod
 from ostraka.objectives.open_voting import OpenVoting
 from ostraka.registry import BALLOTS, METHODS, OBJECTIVES, PRESETS, Preset
 from ostraka.voting.ballots import Ballot
 from ostraka.voting.calibrated import Calibrated
+
+FEWER_STEPS = OpenVoting(steps=2, size=0.005)
+"""Two adversarial steps that together reach as far as the paper's five."""
 
 
 @final
@@ -25,7 +29,12 @@ from ostraka.voting.calibrated import Calibrated
 class FedOV(VotingMethod):
     """One-shot open-set voting: members that may answer unknown."""
 
-    objective: Objective = setting(OpenVoting(), "what the members minimise", registry=OBJECTIVES)
+    RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "fast": {},
+        "paper": {"local": PAPER, "objective": {"steps": 5, "size": 0.002}},
+    }
+
+    objective: Objective = setting(FEWER_STEPS, "what the members minimise", registry=OBJECTIVES)
     ballot: Ballot = setting(Calibrated(), "how the votes are counted", server=True, registry=BALLOTS)
 
 
@@ -33,6 +42,8 @@ def _preset(name: str, summary: str, **settings: object) -> None:
     PRESETS.add(name)(Preset("fedov", settings, summary))
 
 
+_preset("fedov-paper", "FedOV with the paper's training (200 epochs, constant rate, 5 adversarial steps) and ballot",
+        recipe="paper", ballot="sum")  # fmt: skip
 _preset("fedov-sum", "FedOV with the paper's ballot: the plain sum of probabilities", ballot="sum")
 _preset("fedov-top-k", "FedOV with the paper's top-k ballot (k = 3)", ballot="top-k")
 _preset("fedov-distilled", "FedOV, distilled into one network on public samples", distil={"epochs": 100})
@@ -43,5 +54,5 @@ _preset("open-proser-dd", "ablation: PROSER and data destruction", objective={"w
 _preset("open-proser-aoe", "ablation: PROSER and adversarial outliers, without the loss of the destroyed images",
         objective={"w_destroyed": 0.0}, ballot="sum")  # fmt: skip
 for operation in ("crop", "blur", "erase", "cut", "rotate", "cutpaste", "mixture"):
-    _preset(f"dd-{operation}", f"ablation: FedOV with {operation} as its only destruction",
-            objective={"outliers": operation}, ballot="sum")  # fmt: skip
+    _preset(f"dd-{operation}", f"ablation: PROSER and destruction by {operation} alone",
+            objective={"outliers": operation, "w_adversarial": 0.0}, ballot="sum")  # fmt: skip

@@ -8,9 +8,9 @@ gradients are corrected by c - c_i, and after K steps with learning rate lr
 All controls begin at 0, so the first round is FedAvg with equal weights. The formula of c_i needs plain SGD: momentum
 and Adam are refused. Weight decay is allowed: it is part of the local loss and so of the controls. The default learning
 rate is 0.1, what the others' 0.01 with a momentum of 0.9 amounts to. Deviations: with a changing learning rate, K lr is
-the sum of the rates; the number N of all parties is the largest party number that ever reported (they are numbered from
-0), which with partial participation may fall short in the first rounds; what gradients do not move (batch norm's running
-means) is averaged.
+the sum of the rates; parties are numbered from 0, and the number N of all of them is taken from the largest number that
+ever reported, which with partial participation may fall short in the first rounds; what gradients do not move (batch
+norm's running means) is averaged.
 """
 
 from collections.abc import Sequence

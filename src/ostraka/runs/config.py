@@ -35,6 +35,7 @@ class Config:
     known_classes: tuple[int, ...] = setting((), "open-set test: the listed classes are known")
     train_per_class: int | None = setting(None, "use the first N training samples of each class")
     public: str | None = setting(None, "unlabelled samples for all: half-test, or the name or path of a data set")
+    shared: float = setting(0.0, "share of the training data that all parties may use, held back with its labels")
     validation: float = setting(0.0, "share of the training data that the server holds back")
     eval_every: int = setting(1, "evaluate every n-th round, and the last")
     on_failure: str = setting("stop", "when a party fails: stop, or drop it and go on")
@@ -50,8 +51,14 @@ class Config:
             raise ConfigError(f"parties is {self.parties}; it must be at least 1")
         if self.eval_every < 1:
             raise ConfigError(f"eval_every is {self.eval_every}; it must be at least 1")
-        if not 0 <= self.validation < 1:
-            raise ConfigError(f"validation is {self.validation}; it must be at least 0 and below 1")
+        for name in ("shared", "validation"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 0 and below 1")
+        if self.shared + self.validation >= 1:
+            raise ConfigError(
+                f"shared is {self.shared} and validation {self.validation}; nothing is left for the parties. Together "
+                "they must be below 1"
+            )
         if self.on_failure not in ("stop", "drop"):
             raise ConfigError(f"on_failure is {self.on_failure!r}; allowed: stop, drop")
         if self.known is not None and self.known_classes:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -93,12 +93,23 @@ class _Run:
         if not self.home.checkpoint.exists():
             self.home.write_metrics([])
             if self.method.talks:
-                self.totals.bytes_down = codec.size_of(self.plan.task.commons.tensors()) * len(self.plan.parties)
+                self.totals.bytes_down = self._commons_size() * len(self.plan.parties)
             return self.method.init(self.plan.task, self.plan.config.seed)
         saved = codec.load(self.home.checkpoint)
         self.round, self.totals = saved["round"], Totals(**saved["totals"])
         self.home.write_metrics([row for row in self.home.read_metrics() if row["round"] <= self.round])
         return saved["state"]
+
+    def _commons_size(self) -> int:
+        """Bytes of what this method needs of the commons; what lies there for others of a grid is not its cost."""
+        needs, commons = self.method.needs, self.plan.task.commons
+        used = replace(
+            commons,
+            public=commons.public if needs.public else None,
+            shared=commons.shared if needs.shared else None,
+            prior=commons.prior if needs.prior else None,
+        )
+        return codec.size_of(used.tensors())
 
     def _one_round(self, crew: Crew, state: Any, index: int) -> Any:
         drawn = self.method.draw(self.plan.parties.roster(), index, self.plan.config.seed)

@@ -55,19 +55,27 @@ class Division:
     """Samples of every party and class [parties, classes]."""
     held: Samples | None
     """The server's validation samples."""
+    shared: Samples | None
+    """Labelled samples that all parties may use."""
 
 
 def divide(config: Config) -> Division:
     """Load the data of a configuration and divide it among the parties."""
     data = _load(config.data, tuple(data_dirs(config.data_dir)))
     data = known_split(data, _known(config, data)) if config.known is not None or config.known_classes else data
-    rows, held = _hold_back(_training_rows(config, data), data, config)
+    everything = _training_rows(config, data)
+    validation = _hold_back(everything, everything, config.validation, "validation", config.seed)
+    shared = _hold_back(np.setdiff1d(everything, validation), everything, config.shared, "shared", config.seed)
+    rows = np.setdiff1d(everything, np.concatenate([validation, shared]))
     labels, classes = _labels(data), len(data.classes)
     parties = config.parties or (0 if parse(config.partition).counts_parties else PARTIES)
     divided = partition(
         config.partition, labels, parties, config.seed, rows=rows, columns=data.columns, classes=classes
     )
-    return Division(data, divided, divided.table(labels, classes), held)
+    held = Samples(data.train.x, data.train.y, torch.as_tensor(validation), data.test.view)
+    common = Samples(data.train.x, data.train.y, torch.as_tensor(shared), data.train.view)
+    counts = divided.table(labels, classes)
+    return Division(data, divided, counts, held if len(held) else None, common if len(common) else None)
 
 
 def make_plan(config: Config) -> Plan:
@@ -77,7 +85,8 @@ def make_plan(config: Config) -> Plan:
     data, divided = division.data, division.partition
     everyone = Parties.of(data.train, [torch.as_tensor(p) for p in divided.parties], divided.names)
     public, test = _public(config, data)
-    task = Task(data.classes, data.train.shape, _recipe(config, data), Commons(public=public))
+    commons = Commons(public=public, shared=division.shared, prior=_prior(division) if method.needs.prior else None)
+    task = Task(data.classes, data.train.shape, _recipe(config, data), commons)
     task.build(unknown=False)  # a net that cannot take these samples must fail now, not at every party
     method.needs.check(config.method, task, division.held is not None)
     return Plan(
@@ -135,15 +144,18 @@ def _training_rows(config: Config, data: Dataset) -> np.ndarray:
     return np.arange(len(data.train.x)) if data.train.rows is None else data.train.rows.numpy()
 
 
-def _hold_back(rows: np.ndarray, data: Dataset, config: Config) -> tuple[np.ndarray, Samples | None]:
-    """Training rows without the server's validation share, and that share."""
-    if not config.validation:
-        return rows, None
-    held = numpy_rng(config.seed, "validation").permutation(rows)[: round(len(rows) * config.validation)]
-    if not len(held):
-        raise DataError(f"a validation share of {config.validation} of {len(rows)} samples is empty; give a larger one")
-    samples = Samples(data.train.x, data.train.y, torch.as_tensor(np.sort(held)), data.test.view)
-    return np.setdiff1d(rows, held), samples
+def _hold_back(rows: np.ndarray, everything: np.ndarray, share: float, name: str, seed: int) -> np.ndarray:
+    """Some of `rows` that no party gets: a share of everything, random, ascending."""
+    held = numpy_rng(seed, name).permutation(rows)[: round(len(everything) * share)]
+    if share and not len(held):
+        raise DataError(f"a {name} share of {share} of {len(everything)} samples is empty; give a larger one")
+    return np.sort(held)
+
+
+def _prior(division: Division) -> torch.Tensor:
+    """Target label shares: in a simulation those of all parties' data together."""
+    counts = torch.as_tensor(division.counts.sum(axis=0), dtype=torch.float64)
+    return (counts / counts.sum()).float()
 
 
 def _public(config: Config, data: Dataset) -> tuple[Samples | None, Samples]:

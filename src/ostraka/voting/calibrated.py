@@ -7,7 +7,7 @@ owner has a veto, and a member's doubt is judged against the doubt it has of its
     g_m(x)   log odds of unknown            a_m   mean of g_m over the party's own samples (card: `doubt`)
     q_m(c|x) softmax over known classes     n_mc  its samples of class c (card: `counts`)
 
-    b_m     = share * a_m                                                        no public samples
+    b_m     = share * median of all a_m ("common"), or share * a_m ("own")       no public samples
               the b with mean_x sigmoid(b - g_m(x)) = tau_m over public samples, or half of each ("mix")
     tau_m   = sum_c pi_c min(1, n_mc / max_m n_mc), kept in [0.02, 0.98]         pi_c: the class's share of all samples
     l_mc(x) = log sigmoid(b_m - g_m(x)) + max(log q_m(c|x), -30) [+ log sigmoid(t_mc(x)), typicality]
@@ -15,7 +15,9 @@ owner has a veto, and a member's doubt is judged against the doubt it has of its
     S_c(x)  = sum_m w_mc l_mc(x) / sum_m w_mc
 
 The answer is argmax S; the unknown score is -max S, and unknown where the best class has a mean probability below 1/2.
-Counts are trusted: a false count gives its party a veto on that class, so they are shown with the members.
+Counts are trusted: a false count gives its party a veto on that class, so they are shown with the members. Doubt is
+not: a common offset is a median, which one broken or lying member cannot move far, and with one owner per class it
+leaves the plain sum's answers nearly as they are, where offsets of their own cost up to a point.
 """
 
 from collections.abc import Sequence
@@ -47,7 +49,8 @@ NOBODY = -1e4
 class Calibrated(Ballot):
     """Each class is judged by the members that know it, in the log domain, each on its own scale of doubt."""
 
-    share: float = setting(0.5, "how much of a member's doubt of its own samples is forgiven")
+    share: float = setting(0.5, "how much of the members' doubt of their own samples is forgiven")
+    doubt: Literal["common", "own"] = setting("common", "forgive the median doubt of all members, or each its own")
     kappa: float = setting(100.0, "samples of a class at which an owner has half of its full weight")
     typicality: Literal["auto", "on", "off"] = setting(
         "auto", "use embedding statistics; auto: if all members tell them"
@@ -106,7 +109,9 @@ class Calibrated(Ballot):
         return weights
 
     def _offsets(self, votes: Votes) -> Tensor:
-        own = torch.tensor([self.share * float(card.calibration.get("doubt", 0.0)) for card in votes.cards])
+        own = self.share * torch.tensor([float(card.calibration.get("doubt", 0.0)) for card in votes.cards])
+        if self.doubt == "common":
+            own = own.quantile(0.5).expand(len(own))
         if not self.wants_public:
             return own
         if not votes.tuned:

@@ -1,0 +1,191 @@
+"""FedAwS (Yu, Rawat, Menon & Kumar, "Federated Learning with Only Positive Labels", ICML 2020).
+
+Federated averaging with spread-out, for parties that hold one class each. The network maps samples to unit vectors, a
+class is a unit vector w_c, and the answer is the class with the largest cosine. A party gets the network and the vector
+of its own class only and minimises mean(max(0, 0.9 - cos(f(x), w_c))^2); the server averages the networks with equal
+weights and then moves the class vectors apart,
+
+    W <- W - lambda * lr * gradient of  - sum_c sum_{c' among the k nearest of c} ||w_c - w_c'||^2.
+
+As FedOV's appendix B.10 uses it: k = 10, margin 0.9, lambda 10 (or 100), one local epoch, lr 1e-3. Readings and
+deviations: distances are Euclidean between unit vectors, and vectors are brought back to length 1 after a step; the
+class vectors are the rows of the network's last linear layer, whose bias is not used; a party whose class the server
+has not been told yet makes its first vector itself, from the server's seed; a class with several parties gets the mean
+of their vectors; optimiser and batch size are those of the averaging baselines.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ostraka.core.fit import Budget, fit
+from ostraka.core.learner import load_predictor
+from ostraka.core.method import Card, Memory, Method, Report, Round
+from ostraka.core.net import Net, Params, params_of
+from ostraka.core.objective import Batch, Objective
+from ostraka.core.params import average
+from ostraka.core.party import Party, PartyRef
+from ostraka.core.predictor import Predictor, Scores
+from ostraka.core.settings import setting
+from ostraka.core.task import Task
+from ostraka.core.wire import wire
+from ostraka.errors import ConfigError, DataError
+from ostraka.registry import METHODS
+
+
+@wire
+@dataclass(frozen=True)
+class Positive:
+    """The network without its last layer, and one class vector (None: the party makes it from `seed`).
+
+    From a party: its trained network and vector, and its class.
+    """
+
+    body: Params
+    row: Tensor | None
+    label: int | None = None
+    seed: int = 0
+
+
+@wire
+@dataclass(frozen=True)
+class Spread:
+    """What the server keeps: the network without its last layer, all class vectors [K, D], and who has which class."""
+
+    body: Params
+    rows: Tensor
+    seed: int
+    classes: dict[str, int] = field(default_factory=dict)
+
+
+@final
+@METHODS.add("fedaws")
+@dataclass(frozen=True)
+class FedAwS(Method[Spread, Positive, Positive]):
+    """For parties of one class each: they pull their class together, the server pushes the classes apart."""
+
+    local: Budget = setting(Budget(epochs=1, lr=1e-3), "the parties' training")
+    margin: float = setting(0.9, "cosine between a sample and its class from which on nothing is gained")
+    spread: float = setting(10.0, "lambda: strength of the server's step, in local learning rates", server=True)
+    nearest: int = setting(10, "k: how many of the nearest classes a class is moved away from", server=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not -1 < self.margin <= 1 or self.spread < 0 or self.nearest < 1:
+            raise ConfigError(
+                f"margin is {self.margin}, spread {self.spread}, nearest {self.nearest}; margin is a cosine above -1, "
+                "spread 0 or more, nearest 1 or more"
+            )
+
+    def init(self, task: Task, seed: int) -> Spread:
+        """A random network and random class vectors."""
+        net = task.build(unknown=False, seed=seed)
+        head = last_layer(task, net)
+        body = {name: tensor for name, tensor in params_of(net).items() if name not in head}
+        return Spread(body, first_rows(task, seed), seed)
+
+    def message(self, state: Spread, party: PartyRef) -> Positive:
+        """The network, and the vector of the party's own class if the server knows which that is."""
+        label = party.classes[0] if party.classes else state.classes.get(str(party.id))
+        return Positive(state.body, None if label is None else state.rows[label].clone(), label, state.seed)
+
+    def local_update(self, rnd: Round[Positive], party: Party, memory: Memory) -> Report[Positive]:
+        """Bring the party's samples and its class vector together."""
+        held = party.samples.labels.unique().tolist()
+        if len(held) != 1:
+            raise DataError(
+                f"fedaws is for parties of one class each; {party.ref} has {len(held)} classes. "
+                "Divide with labels:1, or use another method"
+            )
+        label, given = int(held[0]), rnd.message
+        row = first_rows(rnd.task, given.seed)[label] if given.row is None else given.row
+        net = rnd.task.build(unknown=False)
+        head = last_layer(rnd.task, net)
+        start = params_of(net) | given.body
+        start |= {name: torch.zeros_like(start[name]) for name in head}
+        start[head[0]][label] = row
+        objective = _Cosine(head[0], self.margin)
+        fitted = fit(net, start, party.samples, objective, self.local, rnd.seed, party.progress)
+        body = {name: fitted.params[name] for name in given.body}
+        card = Card(party.id, len(party.samples), scores=fitted.figures())
+        return Report(Positive(body, fitted.params[head[0]][label].clone(), label), 1.0, card)
+
+    def aggregate(self, task: Task, state: Spread, reports: Sequence[Report[Positive]]) -> Spread:
+        """The mean network; class vectors from their parties, then moved apart."""
+        body = average((r.payload.body, 1.0) for r in reports)
+        rows, classes = state.rows.clone(), dict(state.classes)
+        for report in reports:
+            assert report.payload.label is not None
+            classes[str(report.card.party)] = report.payload.label
+        for label in sorted({r.payload.label for r in reports if r.payload.label is not None}):
+            mine = [r.payload.row for r in reports if r.payload.label == label and r.payload.row is not None]
+            rows[label] = F.normalize(torch.stack(mine), dim=1).mean(dim=0)
+        return Spread(body, spread_out(rows, self.nearest, self.spread * self.local.lr), state.seed, classes)
+
+    def predictor(self, task: Task, state: Spread) -> Predictor:
+        """The network and all class vectors."""
+        net = task.build(unknown=False)
+        head = last_layer(task, net)
+        params = {name: torch.zeros_like(tensor) for name, tensor in params_of(net).items() if name in head}
+        return load_predictor(task, _Cosine(head[0], self.margin), {**params, head[0]: state.rows, **state.body})
+
+
+@final
+@dataclass(frozen=True)
+class _Cosine(Objective):
+    """Squared hinge on the cosine between a sample's embedding and its class vector, a row of the tensor `rows`."""
+
+    rows: str
+    margin: float
+
+    def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
+        """Mean of max(0, margin - cosine)^2."""
+        vectors = F.normalize(net.get_parameter(self.rows)[batch.y], dim=1)
+        cosines = (F.normalize(net.embed(batch.x), dim=1) * vectors).sum(dim=1)
+        return (self.margin - cosines).clamp(min=0).square().mean()
+
+    def scores(self, net: Net, x: Tensor) -> Scores:
+        """Cosines to all classes; the farther from the nearest class, the more unknown."""
+        cosines = F.normalize(net.embed(x), dim=1) @ F.normalize(net.get_parameter(self.rows), dim=1).t()
+        return Scores(cosines, -cosines.max(dim=1).values, float("inf"))
+
+
+def spread_out(rows: Tensor, nearest: int, step: float) -> Tensor:
+    """Unit vectors after one step away from each one's `nearest` others."""
+    rows = F.normalize(rows, dim=1)
+    others = min(nearest, len(rows) - 1)
+    if others == 0:
+        return rows
+    moving = rows.clone().requires_grad_()
+    with torch.enable_grad():
+        unit = F.normalize(moving, dim=1)
+        squares = 2 - 2 * unit @ unit.t()
+        apart = squares + 8 * torch.eye(len(rows))  # no vector is its own neighbour: 4 is the largest real value
+        (gradient,) = torch.autograd.grad(-apart.topk(others, dim=1, largest=False).values.sum(), moving)
+    return F.normalize(rows - step * gradient, dim=1)
+
+
+def first_rows(task: Task, seed: int) -> Tensor:
+    """The class vectors before round 1: the directions of a fresh network's last layer."""
+    net = task.build(unknown=False, seed=seed)
+    return F.normalize(net.get_parameter(last_layer(task, net)[0]).detach(), dim=1)
+
+
+def last_layer(task: Task, net: Net) -> list[str]:
+    """The tensors that only logits depend on: the matrix whose rows are the classes, then the others (a bias)."""
+    names = [name for name, p in net.named_parameters() if p.requires_grad]
+    training = net.training
+    net.eval()
+    with torch.enable_grad():
+        embedding = net.embed(torch.zeros(1, *task.shape))
+        slopes = torch.autograd.grad(embedding.sum(), [net.get_parameter(n) for n in names], allow_unused=True)
+    net.train(training)
+    head = [name for name, slope in zip(names, slopes, strict=True) if slope is None]
+    matrix = [n for n in head if net.get_parameter(n).shape == (len(task.classes), embedding.shape[1])]
+    if len(matrix) != 1:
+        raise ConfigError(f"fedaws needs a network whose last layer is one linear layer; {type(net).__name__} has not")
+    return [*matrix, *(name for name in head if name not in matrix)]

@@ -1,0 +1,169 @@
+"""FedKT (Li, He & Song, "Practical One-Shot Federated Learning for Cross-Silo Setting", IJCAI 2021).
+
+Algorithm 1, without differential privacy. Every party divides its data `partitions` times into `teachers` disjoint
+subsets, trains a teacher on each, lets the teachers of a division vote on unlabelled public samples, and trains a
+student on the labels that won. The students go to the server, which lets them vote in turn and trains the final student
+on the result. With consistent voting a party's students count only where all of them agree. Deviations and readings: of
+classes with equally many votes the first wins; public samples on which no party agrees with itself are left out (if
+that leaves none, every student votes for itself); a party trains no more teachers than give each at least two samples
+(a party of three samples or fewer: one teacher); teachers and students all have the task's network and random first
+weights.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ostraka.core.fit import Budget, fit
+from ostraka.core.learner import build, load_predictor
+from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
+from ostraka.core.net import Params
+from ostraka.core.objective import Objective
+from ostraka.core.party import Party, PartyRef
+from ostraka.core.predictor import Predictor
+from ostraka.core.progress import NoProgress, Progress
+from ostraka.core.samples import Samples
+from ostraka.core.seeds import derive, torch_rng
+from ostraka.core.settings import setting
+from ostraka.core.task import Task
+from ostraka.core.wire import wire
+from ostraka.errors import ConfigError, DataError, OstrakaError
+from ostraka.objectives.cross_entropy import CrossEntropy
+from ostraka.registry import METHODS, OBJECTIVES
+
+ADAM = Budget(epochs=40, optimiser="adam", lr=1e-3, weight_decay=1e-5)
+
+
+@wire
+@dataclass(frozen=True)
+class Transfer:
+    """The final student (None before it is trained), where its chance comes from, and which samples are public."""
+
+    seed: int
+    public: str
+    student: Params | None = None
+
+
+@final
+@METHODS.add("fedkt")
+@dataclass(frozen=True)
+class FedKT(Method[Transfer, str, list[Params]]):
+    """One-shot: teachers, students and a final student that learn from votes on public samples."""
+
+    objective: Objective = setting(CrossEntropy(), "what the teachers minimise", registry=OBJECTIVES)
+    local: Budget = setting(ADAM, "the teachers' training")
+    student: Budget = setting(ADAM, "training of the parties' students and of the final one")
+    partitions: int = setting(2, "divisions of a party's data, each with a student of its own")
+    teachers: int = setting(5, "teachers of a division, each on its own part of the data")
+    consistent: bool = setting(True, "a party counts only where all its students agree", server=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rounds != 1:
+            raise ConfigError(f"fedkt has one exchange; rounds is {self.rounds}. Leave it at 1, or use fedavg")
+        if self.partitions < 1 or self.teachers < 1:
+            raise ConfigError(
+                f"partitions is {self.partitions} and teachers is {self.teachers}; both must be at least 1"
+            )
+
+    @property
+    def needs(self) -> Needs:
+        """Public samples to vote on."""
+        return Needs(public=True)
+
+    def init(self, task: Task, seed: int) -> Transfer:
+        """No student yet."""
+        return Transfer(seed, _digest(_public(task)))
+
+    def message(self, state: Transfer, party: PartyRef) -> str:
+        """Which public samples are meant: students of other ones must never be taken for these."""
+        return state.public
+
+    def local_update(self, rnd: Round[str], party: Party, memory: Memory) -> Report[list[Params]]:
+        """One student for every division of the party's data."""
+        if rnd.message != _digest(_public(rnd.task)):
+            raise DataError(f"the public samples at {party.ref} are not those of the server; deliver the same to all")
+        students = [self._transfer(rnd, party, number) for number in range(self.partitions)]
+        return Report(students, float(len(party.samples)), Card(party.id, len(party.samples), name=party.ref.name))
+
+    def _transfer(self, rnd: Round[str], party: Party, number: int) -> Params:
+        """The teachers of one division, and the student of their vote."""
+        seed, task = derive(rnd.seed, "division", number), rnd.task
+        public = _public(task).to(party.samples.x.device)
+        order = torch.randperm(len(party.samples), generator=torch_rng(seed, "parts"))
+        answers = []
+        for i, rows in enumerate(order.tensor_split(teacher_count(len(order), self.teachers))):
+            net, own = build(task, self.objective, derive(seed, "init", i)), derive(seed, "teacher", i)
+            name = f"teacher {number}.{i}"
+            part = party.samples.take(rows)
+            params = fit(net, None, part, self.objective, self.local, own, party.progress, name).params
+            answers.append(_answers(task, self.objective, params, public))
+        labels = tally(answers, len(task.classes)).argmax(dim=1)
+        return self._learn(task, public, labels, derive(seed, "student"), party.progress, f"student {number}")
+
+    def _learn(
+        self, task: Task, public: Samples, labels: Tensor, seed: int, progress: Progress, name: str = "student"
+    ) -> Params:
+        """A student of these labels."""
+        x = public.x if public.rows is None else public.x[public.rows]
+        net, samples = task.build(unknown=False, seed=derive(seed, "init")), Samples(x, labels, view=public.view)
+        return fit(net, None, samples, CrossEntropy(), self.student, seed, progress, name).params
+
+    def aggregate(self, task: Task, state: Transfer, reports: Sequence[Report[list[Params]]]) -> Transfer:
+        """The final student of the students' vote."""
+        if not len(reports):
+            raise OstrakaError("no student arrived; a vote needs at least one")
+        public, classes = _public(task), len(task.classes)
+        groups = [[_answers(task, CrossEntropy(), student, public) for student in r.payload] for r in reports]
+        votes = sum(agreed(group, classes) if self.consistent else tally(group, classes) for group in groups)
+        assert isinstance(votes, Tensor)
+        if not votes.any():
+            votes = tally((answer for group in groups for answer in group), classes)
+        rows = votes.any(dim=1).nonzero().squeeze(1)
+        labels = votes[rows].argmax(dim=1)
+        seed = derive(state.seed, "final student")
+        return Transfer(state.seed, state.public, self._learn(task, public.take(rows), labels, seed, NoProgress()))
+
+    def predictor(self, task: Task, state: Transfer) -> Predictor:
+        """The final student."""
+        if state.student is None:
+            raise OstrakaError("fedkt has no student before its exchange is over")
+        return load_predictor(task, CrossEntropy(), state.student)
+
+
+def teacher_count(samples: int, wanted: int) -> int:
+    """As many teachers as wanted, but no more than get two samples each; at least one."""
+    return max(1, min(wanted, samples // 2))
+
+
+def tally(answers: Iterable[Tensor], classes: int) -> Tensor:
+    """Votes [N, K] of voters that answer [N] class numbers."""
+    return torch.stack([F.one_hot(answer, classes) for answer in answers]).sum(dim=0)
+
+
+def agreed(answers: Sequence[Tensor], classes: int) -> Tensor:
+    """As `tally`, with no vote at all on a sample where the voters differ."""
+    votes = tally(answers, classes)
+    return torch.where(votes == len(answers), votes, 0)
+
+
+def _answers(task: Task, objective: Objective, params: Params, samples: Samples) -> Tensor:
+    """The most likely known class of every sample."""
+    return load_predictor(task, objective, params).scores(samples.inputs()).closed
+
+
+def _public(task: Task) -> Samples:
+    """The public samples, whose presence `needs` has checked."""
+    assert task.commons.public is not None
+    return task.commons.public
+
+
+def _digest(samples: Samples) -> str:
+    values = samples.x if samples.rows is None else samples.x[samples.rows]
+    content = values.cpu().contiguous().numpy().tobytes() + repr(samples.view).encode()
+    return blake2b(content, digest_size=16).hexdigest()

@@ -1,0 +1,50 @@
+"""`ostraka compare` beside published figures, and `--shared`."""
+
+from pathlib import Path
+
+import pytest
+from calling import ONE_EPOCH, Ostraka
+
+from ostraka.report.published import Published
+
+GRID = ("--data", "digits", "--partition", "iid", "--parties", "3", "--train-per-class", "20", "--engine", "serial")
+
+
+@pytest.fixture
+def figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a paper had fedavg's accuracy on any data."""
+
+    def found(data: str, partition: str, net: str, method: str, *rest: object) -> Published | None:
+        return Published(50.0, 1.5, "paper-1") if method == "fedavg" and "accuracy" in rest else None
+
+    monkeypatch.setattr("ostraka.report.published.published", found)
+
+
+def test_published_figures_stand_beside_ours(ostraka: Ostraka, figure: None) -> None:
+    words = ("compare", "fedavg", "solo", *GRID, *ONE_EPOCH, "--out", "grid")
+    shown = ostraka(*words, "--format", "markdown").out
+    assert "**Beside the published figures (%)**" in shown
+    [line] = [line for line in shown.splitlines() if "paper-1" in line]
+    assert line.startswith("| fedavg | digits / iid | accuracy |")
+    assert "50.0 ± 1.5" in line
+    cells = {cell["method"]: cell for cell in ostraka(*words, "--json").json()["cells"]}
+    told = cells["fedavg"]["published"]["accuracy"]
+    assert told["difference"] == pytest.approx(cells["fedavg"]["accuracy"] - 50.0)
+    assert "published" not in cells["solo"]
+    assert Path("grid/published.csv").read_text().startswith("method,data / partition,figure,ours")
+    assert Path("grid/accuracy.csv").read_text().startswith("method,digits / iid")
+
+
+def test_without_published_figures_nothing_is_added(ostraka: Ostraka) -> None:
+    assert "published" not in ostraka("compare", "fedavg", *GRID, *ONE_EPOCH, "--out", "grid").out
+    assert not Path("grid/published.csv").exists()
+
+
+def test_shared_samples_from_the_command_line(ostraka: Ostraka) -> None:
+    words = ("run", "data-sharing-10", *GRID, *ONE_EPOCH, "--out", "run")
+    refused = ostraka(*words, "--json")
+    assert refused.code == 2
+    assert "needs shared" in refused.err
+    done = ostraka(*words, "--shared", "0.2", "--json")
+    assert done.code == 0
+    assert "shared = 0.2" in Path("run/config.toml").read_text()

@@ -1,0 +1,123 @@
+"""FedAwS: the spread-out step by hand, what a party gets to see, and its refusal of mixed parties."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from toy_line import final_state, plan_of, report
+
+from ostraka.core.method import Round
+from ostraka.core.net import Recipe
+from ostraka.core.party import PartyRef
+from ostraka.core.task import Task
+from ostraka.errors import ConfigError, DataError, PartyFailed
+from ostraka.methods.fedaws import FedAwS, Positive, first_rows, last_layer, spread_out
+
+ROWS = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+
+
+def test_one_step_apart_by_hand() -> None:
+    """Two unit vectors at a right angle. -sum ||w - w'||^2 counts the pair twice: 4 w.w' + a constant, so the gradient
+    in w_0 is 4 w_1 (w_0 has no part of it to lose). A step of 1/40 leads to (1, -1/10), then back to length 1."""
+    expected = F.normalize(torch.tensor([[1.0, -0.1], [-0.1, 1.0]]), dim=1)
+    assert torch.allclose(spread_out(ROWS, nearest=10, step=0.025), expected, atol=1e-6)
+
+
+def test_only_the_nearest_are_pushed_away() -> None:
+    """Of three vectors in a plane, 0 and 1 are close and 2 is opposite; with one neighbour each, 0 and 1 part from each
+    other, and 2 pushes itself from its own nearest, 1, which moves on its account too."""
+    rows = F.normalize(torch.tensor([[1.0, 0.1], [1.0, -0.2], [-1.0, -0.3]]), dim=1)
+    moved = spread_out(rows, nearest=1, step=0.01)
+    assert (moved[0] @ moved[1]) < (rows[0] @ rows[1])
+    assert (moved[2] @ moved[1]) < (rows[2] @ rows[1])
+    assert torch.allclose(moved.norm(dim=1), torch.ones(3))
+
+
+def test_a_single_class_stays_in_place_and_no_step_changes_nothing() -> None:
+    assert torch.equal(spread_out(ROWS[:1], 10, 0.5), ROWS[:1])
+    assert torch.allclose(spread_out(ROWS, 10, 0.0), ROWS)
+
+
+def test_one_aggregation_by_hand() -> None:
+    """Two parties of class 0 with vectors (1, 0) and (0, 1), none of class 1; no spreading. Class 0 gets the direction
+    of their mean, class 1 keeps its own; bodies are averaged with equal weights, whatever the sizes."""
+    method = FedAwS(spread=0.0)
+    task = Task(("a", "b"), (2,), Recipe("mlp", {"hidden": [2]}))
+    state = method.init(task, seed=0)
+    reports = [
+        report(i, Positive({n: t + 2 * i for n, t in state.body.items()}, ROWS[i], 0), size=1.0 + i) for i in (0, 1)
+    ]
+    after = method.aggregate(task, state, reports)
+    assert torch.allclose(after.rows[0], torch.full((2,), 0.5**0.5))
+    assert torch.allclose(after.rows[1], state.rows[1])
+    assert all(torch.allclose(after.body[n], state.body[n] + 1) for n in state.body)
+    assert after.classes == {"0": 0, "1": 0}
+
+
+def test_a_party_sees_the_network_and_its_own_class_only() -> None:
+    setup = plan_of("fedaws", partition="labels:1", parties=10)
+    method, state = setup.method, setup.method.init(setup.task, 0)
+    assert not {"last.weight", "last.bias"} & state.body.keys()
+    first = method.message(state, PartyRef(3, 5))
+    assert first.row is None  # the server does not know the party's class yet
+    after = method.aggregate(
+        setup.task, state, [method.local_update(Round(setup.task, 1, first, 1), setup.parties[3], {})]
+    )
+    assert torch.equal(method.message(after, PartyRef(3, 5)).row, after.rows[3])
+    assert method.message(after, PartyRef(4, 5)).row is None
+    told = method.message(after, PartyRef(4, 5, classes=(7,)))
+    assert torch.equal(told.row, after.rows[7])
+
+
+def test_training_brings_a_class_and_its_vector_together() -> None:
+    """The mean cosine between a party's samples and its class vector grows; the first vector is the server's own. (No
+    spreading here: with such a learning rate one step of it would turn the vector away from its class.)"""
+    setup = plan_of("fedaws", partition="labels:1", parties=10, set={"spread": 0.0, "local": {"lr": 0.05}})
+    method, party = setup.method, setup.parties[2]
+    state = method.init(setup.task, 0)
+    assert torch.equal(first_rows(setup.task, 0), state.rows)
+    sent = method.local_update(Round(setup.task, 1, method.message(state, party.ref), 1), party, {})
+    alone = method.aggregate(setup.task, state, [sent])
+    x = party.samples.inputs()
+    before, after = (method.predictor(setup.task, s).scores(x).known[:, 2].mean() for s in (state, alone))
+    assert after > before + 0.3
+
+
+def test_the_farther_from_all_classes_the_more_unknown() -> None:
+    """Unknown is minus the largest cosine: an embedding opposite to every class scores above one on a class."""
+    method = FedAwS()
+    task = Task(("a", "b"), (2,), Recipe("mlp", {"hidden": [2]}))
+    state = method.init(task, seed=0)
+    body = {"first.weight": torch.eye(2), "first.bias": torch.zeros(2)}
+    predictor = method.predictor(task, type(state)(body, torch.tensor([[1.0, 0.0], [0.8, 0.6]]), 0))
+    scores = predictor.scores(torch.tensor([[3.0, 0.0], [0.0, 3.0]]))
+    assert scores.closed.tolist() == [0, 1]
+    assert scores.unknown[1] > scores.unknown[0]
+    assert scores.unknown.tolist() == pytest.approx([-1.0, -0.6])
+
+
+def test_a_run_with_one_class_each(tmp_path: Path) -> None:
+    state = final_state(plan_of("fedaws", partition="labels:1", parties=10, set={"rounds": 2}), tmp_path / "run")
+    assert state.classes == {str(i): i for i in range(10)}
+
+
+def test_mixed_parties_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PartyFailed, match=r"has 2 classes\. Divide with labels:1"):
+        final_state(plan_of("fedaws", partition="labels:2", parties=10), tmp_path / "run")
+    setup = plan_of("fedaws", partition="labels:2", parties=10)
+    with pytest.raises(DataError, match="one class each"):
+        setup.method.local_update(Round(setup.task, 1, Positive({}, None), 1), setup.parties[0], {})
+
+
+@pytest.mark.parametrize(("net", "shape"), [("mlp", (4,)), ("simple-cnn", (1, 28, 28)), ("lenet5", (1, 28, 28))])
+def test_the_last_layer_is_found(net: str, shape: tuple[int, ...]) -> None:
+    task = Task(("a", "b", "c"), shape, Recipe(net))
+    model = task.build(unknown=False)
+    names = last_layer(task, model)
+    assert [tuple(model.get_parameter(n).shape) for n in names] == [(3, model.get_parameter(names[0]).shape[1]), (3,)]
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(ConfigError, match="nearest 0"):
+        FedAwS(nearest=0)

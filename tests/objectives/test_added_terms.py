@@ -1,0 +1,94 @@
+"""Terms around an objective, by hand: the anchor, the drift correction, and class weights."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+import torch
+from torch import Tensor
+
+from ostraka.core.net import Net, Recipe
+from ostraka.core.objective import Batch, Objective
+from ostraka.objectives.anchor import Anchored
+from ostraka.objectives.cross_entropy import CrossEntropy
+from ostraka.objectives.drift import Corrected
+from ostraka.objectives.open_voting import OpenVoting
+from ostraka.objectives.weights import ClassWeighted, importance
+
+RNG = torch.Generator()
+
+
+@dataclass(frozen=True)
+class Nothing(Objective):
+    """A loss of 3 that no weight changes."""
+
+    chunk: ClassVar[int] = 7
+
+    def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
+        return torch.tensor(3.0)
+
+
+def small_net() -> Net:
+    return Recipe("mlp", {"hidden": [2]}).build((2,), 2, False, seed=1)
+
+
+def gradients(net: Net, objective: Objective) -> tuple[float, dict[str, Tensor]]:
+    batch = Batch(torch.ones(2, 2), torch.tensor([0, 1]))
+    loss = objective.loss(net, batch, RNG)
+    loss.backward()
+    return loss.item(), {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
+
+
+def test_the_anchor_pulls_back() -> None:
+    """Every weight is 2 above the anchor and mu = 0.5: the term is 0.25 * 4 * count, each gradient 0.5 * 2 = 1."""
+    net = small_net()
+    anchor = {name: p.detach() - 2 for name, p in net.named_parameters()}
+    count = sum(p.numel() for p in net.parameters())
+    loss, slopes = gradients(net, Anchored(Nothing(), anchor, mu=0.5))
+    assert loss == pytest.approx(3 + 0.25 * 4 * count)
+    assert len(slopes) == len(anchor)
+    assert all(torch.allclose(slope, torch.ones_like(slope)) for slope in slopes.values())
+
+
+def test_the_correction_is_added_to_the_gradient() -> None:
+    """<c, w> has the gradient c, to the bit; a tensor without a correction gets none."""
+    net = small_net()
+    correction = {"last.bias": torch.tensor([0.25, -3.0])}
+    loss, slopes = gradients(net, Corrected(Nothing(), correction))
+    assert loss == pytest.approx(3 + float((net.get_parameter("last.bias").detach() * correction["last.bias"]).sum()))
+    assert slopes.keys() == {"last.bias"}
+    assert torch.equal(slopes["last.bias"], correction["last.bias"])
+
+
+@pytest.mark.parametrize("wrap", [lambda o: Anchored(o, {}, 0.1), lambda o: Corrected(o, {})])
+def test_all_else_is_the_inner_objectives(wrap: type) -> None:
+    inner = OpenVoting(outliers="none")
+    outer = wrap(inner)
+    assert (outer.unknown, outer.chunk) == (inner.unknown, inner.chunk) == (True, 1024)
+    assert wrap(Nothing()).chunk == 7
+    net = Recipe("mlp", {"hidden": [2]}).build((2,), 2, True, seed=1)
+    x = torch.randn(3, 2)
+    assert torch.equal(outer.scores(net, x).unknown, inner.scores(net, x).unknown)
+
+
+def test_importance_by_hand() -> None:
+    """p = (1/2, 1/4, 1/4), q = (1/4, 3/4, 0): weights 2, 1/3, and 0 for the class that the party lacks."""
+    weights = importance(torch.tensor([0.5, 0.25, 0.25]), torch.tensor([1, 3, 0]))
+    assert weights.tolist() == pytest.approx([2.0, 1 / 3, 0.0])
+
+
+def test_weights_are_normalised_within_a_batch() -> None:
+    """Samples of classes 0, 1, 1 with weights 2, 1, 1: (2 l_0 + l_1 + l_2) / 4. Twice the weights change nothing."""
+    net, batch = small_net(), Batch(torch.randn(3, 2), torch.tensor([0, 1, 1]))
+    single = [CrossEntropy().loss(net, batch.cut(i, i + 1), RNG).item() for i in range(3)]
+    expected = (2 * single[0] + single[1] + single[2]) / 4
+    for scale in (1.0, 2.0):
+        objective = ClassWeighted(scale * torch.tensor([2.0, 1.0]))
+        assert objective.loss(net, batch, RNG).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_equal_weights_are_cross_entropy_and_no_weight_is_no_loss() -> None:
+    net, batch = small_net(), Batch(torch.randn(3, 2), torch.tensor([0, 1, 1]))
+    plain = CrossEntropy(smoothing=0.1).loss(net, batch, RNG).item()
+    assert ClassWeighted(torch.full((2,), 0.3), 0.1).loss(net, batch, RNG).item() == pytest.approx(plain, rel=1e-5)
+    assert ClassWeighted(torch.zeros(2)).loss(net, batch, RNG).item() == 0.0
