@@ -28,8 +28,9 @@ test: $(READY)  ## the test suite (a few minutes on two cores)
 test-slow: $(READY)  ## the tests that take minutes each
 	@$(BIN)/pytest -m slow
 
-bench: $(READY)  ## how fast training and voting are, beside plain torch (about ten minutes)
+bench: $(READY)  ## how fast training and voting are, beside plain torch (about half an hour)
 	@$(BIN)/python benchmarks/speed.py
+	@$(BIN)/python benchmarks/destruction_bench.py
 
 sanitize:  ## the native kernel under the address and undefined-behaviour sanitizers
 	@bash tests/nets/native_sanitize/run.sh
