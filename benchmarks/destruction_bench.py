@@ -22,9 +22,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ostraka.core.fit import CHUNK
+from ostraka.core.fit import Budget, fit
 from ostraka.core.net import Recipe
-from ostraka.core.objective import Batch
+from ostraka.core.samples import Samples
 from ostraka.nets import native
 from ostraka.objectives.destruction import MIXES, OPERATIONS, destroy
 from ostraka.objectives.open_voting import OpenVoting
@@ -49,17 +49,19 @@ def timed(jobs: dict[str, Callable[[], object]], repeats: int) -> dict[str, floa
 
 def operations(shape: tuple[int, ...], repeats: int) -> dict[str, float]:
     """Microseconds per image of every mix and operation on images."""
-    x, rng = torch.rand(CHUNK, *shape), torch.Generator().manual_seed(0)
+    x, rng = torch.rand(OpenVoting.chunk, *shape), torch.Generator().manual_seed(0)
     names = [n for n in [*MIXES, *OPERATIONS] if all(OPERATIONS[o].dims == 3 for o in MIXES.get(n, {n: 1.0}))]
     jobs: dict[str, Callable[[], object]] = {name: partial(destroy, x, rng, name) for name in names}
     jobs["image by image"] = lambda: naive_destroy(x[:64])
     seconds = timed(jobs, repeats)
-    return {name: value * 1e6 / (64 if name == "image by image" else CHUNK) for name, value in seconds.items()}
+    return {
+        name: value * 1e6 / (64 if name == "image by image" else OpenVoting.chunk) for name, value in seconds.items()
+    }
 
 
 def steps(shape: tuple[int, ...], batch: int, repeats: int) -> dict[str, float]:
     """Samples per CPU-second of FedOV's local step: this package's and the naive one."""
-    samples = batch * max(1, CHUNK // batch)
+    samples = batch * max(1, OpenVoting.chunk // batch)
     x, y = torch.rand(samples, *shape), torch.randint(0, CLASSES, (samples,))
     jobs: dict[str, Callable[[], object]] = {
         "ostraka": ours(x, y, batch),
@@ -71,19 +73,11 @@ def steps(shape: tuple[int, ...], batch: int, repeats: int) -> dict[str, float]:
 
 
 def ours(x: Tensor, y: Tensor, batch: int) -> Callable[[], object]:
-    """One chunk as `fit` does it: prepare all, then step by step."""
+    """One pass of `fit` over one chunk, with the paper's five adversarial steps."""
     net = Recipe("simple-cnn").build(tuple(x.shape[1:]), CLASSES, unknown=True, seed=0)
-    objective, rng = OpenVoting(), torch.Generator().manual_seed(0)
-    optimiser = torch.optim.Adam(net.parameters(), lr=1e-3, weight_decay=1e-5)
-
-    def run() -> None:
-        chunk = objective.prepare(Batch(x, y), rng)
-        for start in range(0, len(x), batch):
-            optimiser.zero_grad(set_to_none=True)
-            objective.loss(net, chunk.cut(start, start + batch), rng).backward()
-            optimiser.step()
-
-    return run
+    budget = Budget(epochs=1, batch=batch, optimiser="adam", lr=1e-3, weight_decay=1e-5)
+    samples = Samples(x, y)
+    return lambda: fit(net, None, samples, OpenVoting(), budget, seed=0)
 
 
 def without_native(job: Callable[[], object]) -> Callable[[], object]:
