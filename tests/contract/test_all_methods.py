@@ -28,13 +28,13 @@ def brief(method: AnyMethod) -> AnyMethod:
 @pytest.mark.parametrize("name", METHODS.names())
 def test_every_method_keeps_the_contract(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name in ONE_CLASS_EACH:
-        monkeypatch.setattr(testing, "_stage", one_class_each)
+        monkeypatch.setattr(testing, "make_stage", one_class_each)
     testing.check_method(brief(METHODS.get(name)()))
 
 
 ONE_CLASS_EACH = {"fedaws"}
 """Methods that refuse a party of two classes, as the usual federation of the check has them."""
-usual_stage = testing._stage
+usual_stage = testing.make_stage
 
 
 def one_class_each(*args: Any, **options: Any) -> Any:
@@ -129,7 +129,7 @@ def test_another_task_can_be_given() -> None:
 
 def test_needs_are_met_or_named() -> None:
     """Public and shared samples and a prior are made up; a generator must be given."""
-    task = testing._stage(_Needy(), None).task
+    task = testing.make_stage(_Needy(), None).task
     assert task.commons.public is not None
     assert task.commons.public.y is None
     assert task.commons.shared is not None
@@ -137,7 +137,7 @@ def test_needs_are_met_or_named() -> None:
     assert float(task.commons.prior.sum()) == pytest.approx(1.0)
     with pytest.raises(NeedError, match="generator"):
         testing.check_codec(_NeedsGenerator(), None)
-    given = replace(testing._stage(toys.Sound(), None).task, commons=Commons(nets={"generator": {}}))
+    given = replace(testing.make_stage(toys.Sound(), None).task, commons=Commons(nets={"generator": {}}))
     testing.check_codec(_NeedsGenerator(), given)
 
 

@@ -1,0 +1,53 @@
+"""Faults on purpose: a kill inside training, and a count of what was not saved."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, final
+
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from ostraka.core.progress import Progress
+from ostraka.store import codec
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing in a method may catch it."""
+
+
+@final
+class Killer(Progress):
+    """Keeps what is saved, as bytes; kills at save number `limit`, and counts optimiser steps that were not saved."""
+
+    every_seconds = 0.0
+
+    def __init__(self, saved: dict[str, bytes], limit: int) -> None:
+        self.saved, self.limit = saved, limit
+        self.saves = self.steps = self.unsaved = 0
+
+    def load(self, name: str) -> Mapping[str, Any] | None:
+        """What was last saved."""
+        return codec.decode(self.saved[name]) if name in self.saved else None
+
+    def save(self, name: str, values: Mapping[str, Any]) -> None:
+        """Keep it, and kill if it is time."""
+        self.saved[name] = codec.encode(dict(values))
+        self.saves, self.unsaved = self.saves + 1, 0
+        if self.saves >= self.limit:
+            raise Killed
+
+    def tell(self, done: float, loss: float | None) -> None:
+        """Nobody watches."""
+
+    def step(self, *_: Any) -> None:
+        """An optimiser made a step."""
+        self.steps, self.unsaved = self.steps + 1, self.unsaved + 1
+
+
+@contextmanager
+def hooked(step: Callable[..., None]) -> Iterator[None]:
+    """Call `step` after every step of any optimiser."""
+    handle = register_optimizer_step_post_hook(step)
+    try:
+        yield
+    finally:
+        handle.remove()

@@ -1,0 +1,231 @@
+"""The small federation that a method is checked on, and short runs of it."""
+
+import math
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+
+from ostraka.core.fit import Budget
+from ostraka.core.method import Memory, Report, Round
+from ostraka.core.net import Recipe
+from ostraka.core.party import Parties, Party
+from ostraka.core.progress import Progress
+from ostraka.core.samples import Samples
+from ostraka.core.seeds import derive, torch_rng
+from ostraka.core.task import Commons, Task
+from ostraka.data.partition import Partition
+from ostraka.engines.threads import one_thread
+from ostraka.errors import Interrupted, OstrakaError, PartyFailed
+from ostraka.runs.config import Config
+from ostraka.runs.loop import execute
+from ostraka.runs.plan import Plan
+from ostraka.runs.record import RunDir
+from ostraka.runs.watch import Watch
+from ostraka.store import codec
+from ostraka.testing.verdict import AnyMethod, hoped
+
+SEED = 20230501
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A small federation on made-up data."""
+
+    task: Task
+    parties: Parties
+    test: Samples
+
+
+def make_stage(method: AnyMethod, task: Task | None, one_class: bool = False, extra: int = 0) -> Stage:
+    """Three parties of two classes and one and a half batches or more; `extra` samples more at the first."""
+    task = task or Task(("ant", "bee", "cat"), (1, 16, 16), Recipe("mlp", {"hidden": [16]}))
+    classes, batch = len(task.classes), _batch(method) or 32
+    size = batch * math.ceil(24 / batch)
+    common = max(2, batch // 2)  # samples of the last batch: never a single one, unless asked for
+    sizes = [size + (extra or common), size + common, size + batch + common]
+    labels = [torch.arange(n) % (1 if one_class and i == 0 else 2) + i for i, n in enumerate(sizes)]
+    spare = torch.arange(20)
+    y = torch.cat([*labels, spare]) % classes
+    rng = torch_rng(SEED, "samples")
+    centres = torch.randn(classes, *task.shape, generator=rng)
+    x = centres[y] + 0.5 * torch.randn(len(y), *task.shape, generator=rng)
+    rows = torch.arange(sum(sizes)).split(sizes)
+    parties = Parties.of(Samples(x, y), rows)
+    test = Samples(x[-20:].clone(), y[-20:].clone())
+    task = replace(task, commons=_commons(method, task, test))
+    method.needs.check(type(method).__name__, task, has_validation=True)
+    return Stage(task, parties.pooled() if method.pooled else parties, test)
+
+
+def _commons(method: AnyMethod, task: Task, samples: Samples) -> Commons:
+    """The task's commons, and what the method needs of samples and prior besides."""
+    needs, commons, classes = method.needs, task.commons, len(task.classes)
+    return replace(
+        commons,
+        public=samples.unlabelled() if needs.public and commons.public is None else commons.public,
+        shared=samples if needs.shared and commons.shared is None else commons.shared,
+        prior=torch.full((classes,), 1 / classes) if needs.prior and commons.prior is None else commons.prior,
+    )
+
+
+def _batch(value: Any) -> int | None:
+    """The batch size of the first budget among the settings."""
+    if isinstance(value, Budget):
+        return value.batch
+    inner = [_batch(getattr(value, f.name)) for f in fields(value)] if is_dataclass(value) else []
+    return next((size for size in inner if size), None)
+
+
+def few_rounds(method: AnyMethod) -> AnyMethod:
+    """The method with two rounds, if it takes them: enough for a memory to matter."""
+    try:
+        return replace(method, rounds=2)
+    except OstrakaError:
+        return method
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One party's exchange, and what it was given: (name, before, after)."""
+
+    state: Any
+    message: Any
+    report: Report[Any]
+    given: list[tuple[str, Any, Any]]
+    state_after: Any
+
+
+def turns_of(method: AnyMethod, stage: Stage) -> list[Turn]:
+    """All exchanges of a short run, by hand: no file, no copy between server and party."""
+    method = few_rounds(method)
+    with known_chance(0):
+        state, memories, turns = method.init(stage.task, SEED), dict[int, Memory](), list[Turn]()
+        for index in range(1, method.exchanges + 1):
+            seen = []
+            for party in stage.parties:
+                message, memory = method.message(state, party.ref), memories.get(party.id, {})
+                now = {"message": message, "memory": memory, "samples": party.samples, "commons": stage.task.commons}
+                before = deepcopy(now)
+                report = method.local_update(Round(stage.task, index, message, _seed(index, party.id)), party, memory)
+                seen.append((message, report, [(name, before[name], now[name]) for name in now]))
+                memories[party.id] = report.memory
+            old = state
+            state = method.aggregate(stage.task, old, [replace(report, memory={}) for _, report, _ in seen])
+            turns += [Turn(old, message, report, given, state) for message, report, given in seen]
+    return turns
+
+
+def update(
+    method: AnyMethod,
+    stage: Stage,
+    party: int,
+    index: int,
+    state: Any,
+    memory: Memory,
+    progress: Progress | None = None,
+) -> Report[Any]:
+    """One party's update, on copies: nothing that it changes reaches the next one."""
+    who: Party = deepcopy(stage.parties[party])
+    message = codec.decode(codec.encode(method.message(state, who.ref)))
+    kept = codec.decode(codec.encode(memory))
+    who = who if progress is None else who.at_work(progress)
+    return method.local_update(Round(stage.task, index, message, _seed(index, party)), who, kept)
+
+
+def _seed(index: int, party: int) -> int:
+    return derive(SEED, "round", index, "party", party)
+
+
+@dataclass
+class StopAt(Watch):
+    """Ctrl-C in a round, once that many of its parties have ended."""
+
+    round: int
+    ended: int
+    now: int = 0
+    seen: int = 0
+
+    def __str__(self) -> str:
+        return f"in round {self.round} after {self.ended} of its parties"
+
+    def round_begins(self, index: int, rounds: int, parties: int, ready: int) -> None:
+        """Stop here if none of the round's parties should end."""
+        self.now, self.seen = index, 0
+        self._stop()
+
+    def party_ends(self, party: int, failed: bool) -> None:
+        """Count, and stop if that was the last one that should end."""
+        self.seen += 1
+        self._stop()
+
+    def _stop(self) -> None:
+        if self.now == self.round and self.seen == self.ended:
+            raise KeyboardInterrupt
+
+
+def run_short(
+    method: AnyMethod,
+    stage: Stage,
+    engine: str = "serial",
+    chance: int = 0,
+    stop: Watch | None = None,
+    what: str = "a short run succeeds",
+    advice: str = "mend the error above",
+) -> dict[str, Any]:
+    """State and memories at the end of a run by the real loop; with `stop`, interrupted there and resumed."""
+    # a disk that is slow to confirm would take most of the time, and these files need not outlast a power cut
+    with TemporaryDirectory() as folder, patch("os.fsync"), hoped(method, what, advice):
+        home = RunDir(Path(folder) / "run")
+        try:
+            if stop is not None:
+                with known_chance(chance), suppress(Interrupted):
+                    execute(_plan(method, stage, engine), home, watch=stop)
+            with known_chance(chance):
+                execute(_plan(method, stage, engine), home, resume=stop is not None)
+        except PartyFailed:
+            raise RuntimeError((home.root / "failures.log").read_text()) from None  # the folder is about to vanish
+        kept = sorted((home.desk().root / "memory").glob("p*/r*.safetensors"))  # the last round of a party comes last
+        memories = {path.parent.name: codec.load(path) for path in kept}
+        return {"state": codec.load(home.model)["state"], "memories": memories}
+
+
+def _plan(method: AnyMethod, stage: Stage, engine: str) -> Plan:
+    spans = zip((0, *stage.parties.ends), stage.parties.ends, strict=False)
+    rows = tuple(stage.parties.rows[start:stop].numpy() for start, stop in spans)
+    divided = Partition("check", rows, stage.parties.names, SEED)
+    return Plan(
+        config=Config(method="check", engine=engine, workers=2, seed=SEED, device="cpu"),
+        name=type(method).__name__,
+        method=deepcopy(method),
+        task=stage.task,
+        parties=deepcopy(stage.parties),
+        partition=divided,
+        counts=divided.table(stage.parties.samples.labels.numpy(), len(stage.task.classes)),
+        test=stage.test,
+        validation=stage.test if method.needs.validation else None,
+        fingerprint="check",
+    )
+
+
+@contextmanager
+def known_chance(seed: int) -> Iterator[None]:
+    """Put the global generators at a known place, on one thread as engines do, and back afterwards."""
+    python, array = random.getstate(), np.random.get_state()
+    with one_thread(), torch.random.fork_rng(devices=[]):
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(array)
