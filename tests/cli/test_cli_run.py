@@ -112,7 +112,7 @@ def test_a_failed_party_is_named_and_the_others_are_kept(ostraka: Ostraka, fragi
     assert "ostraka run --resume --out mine" in done.err
     assert "Traceback" not in done.err
     assert "Traceback" in Path("mine/failures.log").read_text()
-    assert len(list(Path("mine/work/reports").rglob("p*.safetensors"))) == 2
+    assert len(list(Path("mine", "work", "reports").rglob("p*.safetensors"))) == 2
 
 
 def test_a_failed_party_can_be_dropped(ostraka: Ostraka, fragile: str) -> None:

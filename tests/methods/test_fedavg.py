@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from toy_line import final_state
 
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build
@@ -21,7 +22,7 @@ from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.runs import config
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, make_plan, party_seed
-from ostraka.runs.record import RunDir, load_run
+from ostraka.runs.record import RunDir
 from ostraka.store import codec
 
 TASK = Task(("ant", "bee"), (2,), Recipe("mlp", {"hidden": [3]}))
@@ -35,11 +36,6 @@ SMALL = {
 
 def plan_of(method: str, **values: Any) -> Plan:
     return make_plan(config.make({"method": method, **SMALL, **values}))
-
-
-def final_state(plan: Plan, out: Path) -> Any:
-    execute(plan, RunDir(out))
-    return load_run(out)[1]
 
 
 def report(party: int, values: list[float], size: float) -> Report[Params]:
