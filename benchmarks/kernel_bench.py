@@ -22,6 +22,14 @@ from torch import Tensor, nn
 from ostraka.nets import native
 
 
+def conv_block(x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, relu: bool, pool: bool) -> Tensor:
+    return native.conv_blocks(x, [native.Conv(weight, bias, padding, relu, pool)])
+
+
+def torch_block(x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, relu: bool, pool: bool) -> Tensor:
+    return native.torch_block(x, native.Conv(weight, bias, padding, relu, pool))
+
+
 @dataclass(frozen=True)
 class Layer:
     """One convolution block; square images."""
@@ -114,7 +122,7 @@ def passes(run: Block, layer: Layer, x: Tensor, parameters: list[Tensor]) -> Ite
 
     y = forward()
     grad = torch.randn(y.shape[1:] + y.shape[:1]).permute(3, 0, 1, 2).clone(memory_format=torch.preserve_format)
-    if run is not native.conv_block:
+    if run is not conv_block:
         grad = grad.contiguous(memory_format=memory_format(x))
     yield "forward", inference
     yield "input", lambda: torch.autograd.grad(y, x, grad, retain_graph=True)
@@ -134,7 +142,7 @@ def measure(layer: Layer, batch: int, repeats: int) -> dict[str, float]:
     innermost = x.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2)
     last = [t.contiguous(memory_format=torch.channels_last) for t in (x, weight)]
     ways: dict[str, tuple[Block, Tensor, Tensor]] = {
-        "native": (native.conv_block, innermost, weight),
+        "native": (conv_block, innermost, weight),
         "nchw": (plain_block, x, weight),
         "last": (plain_block, last[0], last[1]),
     }
@@ -176,8 +184,8 @@ def training_step(batch: int, repeats: int) -> dict[str, float]:
     """Samples per CPU second of whole training steps: forward, cross-entropy, backward, optimiser."""
     x, labels = torch.randn(batch, 3, 32, 32), torch.randint(0, 11, (batch,))
     ways = {
-        "native": (native.conv_block, torch.contiguous_format),
-        "fallback": (native.torch_block, torch.contiguous_format),
+        "native": (conv_block, torch.contiguous_format),
+        "fallback": (torch_block, torch.contiguous_format),
         "torch nchw": (plain_block, torch.contiguous_format),
         "torch channels_last": (plain_block, torch.channels_last),
     }

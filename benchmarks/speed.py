@@ -2,10 +2,12 @@
 
     make bench                      # or: python benchmarks/speed.py [--rounds 9] [--json FILE] [--quick]
 
-One run, all variants in turn (a busy moment then hits all of them), medians of CPU-seconds; wall time for information.
+One run, all variants in turn (a busy moment then hits all of them), each in a process of its own (none inherits what
+another did to the C library's memory), medians of CPU-seconds; wall time for information.
 
     a    plain torch: eager NCHW module fed by batches cut from memory; the opponent of every ratio
-    a+   the same fed by a DataLoader that loads sample by sample, as research code does
+    a*   the same with the C library told to keep freed memory (plain torch otherwise gets fresh pages at every step)
+    a+   a fed by a DataLoader that loads sample by sample, as research code does
     b    ostraka's `fit` with torch's convolution
     c    ostraka's `fit` with the native convolution
     d    the core's matmul rate: the limit
@@ -19,6 +21,7 @@ import time
 from collections.abc import Callable
 from datetime import date
 from itertools import pairwise
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 
@@ -137,24 +140,72 @@ def cpu(job: Callable[[], object]) -> tuple[float, float]:
     return time.process_time() - began, time.perf_counter() - wall
 
 
-def interleave(jobs: dict[str, Callable[[], object]], rounds: int, warm: int = 1) -> dict[str, tuple[float, float]]:
-    """Median CPU and wall seconds of each job; the first `warm` rounds are not counted."""
+def interleave(
+    jobs: dict[str, Callable[[], tuple[float, float]]], rounds: int, warm: int = 1
+) -> dict[str, tuple[float, float]]:
+    """Median CPU and wall seconds that each job tells; the first `warm` rounds are not counted."""
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
     for number in range(warm + rounds):
         for name, job in jobs.items():
-            figures = cpu(job)
+            figures = job()
             if number >= warm:
                 seen[name].append(figures)
     return {name: (median(f[0] for f in all_), median(f[1] for f in all_)) for name, all_ in seen.items()}
 
 
+def keep_memory() -> None:
+    """Freeing one large block makes glibc keep all smaller ones from then on."""
+    torch.empty(7_900_000)
+
+
+VARIANTS: dict[str, tuple[Callable[[Samples], None], Callable[[], None]]] = {
+    "a plain torch": (train_plain, lambda: None),
+    "a* memory kept": (train_plain, keep_memory),
+    "a+ with a DataLoader": (train_loader, lambda: None),
+    "b ours, torch": (train_ours_torch, lambda: None),
+    "c ours, native": (train_ours, lambda: None),
+}
+
+
+def _variant(name: str, shape: tuple[int, ...], count: int, pipe: Connection) -> None:
+    """One variant in its own process: trains once for every message and answers with the seconds."""
+    torch.set_num_threads(1)
+    samples, (train, before) = images(shape, count), VARIANTS[name]
+    before()
+    while pipe.recv():
+        pipe.send(cpu(lambda: train(samples)))
+
+
+class Remote:
+    """A variant in another process."""
+
+    def __init__(self, name: str, shape: tuple[int, ...], count: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, there = context.Pipe()
+        self.process = context.Process(target=_variant, args=(name, shape, count, there), daemon=True)
+        self.process.start()
+
+    def train(self) -> tuple[float, float]:
+        """CPU and wall seconds of one training."""
+        self.pipe.send(True)
+        if not self.pipe.poll(600):
+            raise SystemExit("a variant has not answered for ten minutes")
+        seconds: tuple[float, float] = self.pipe.recv()
+        return seconds
+
+    def end(self) -> None:
+        """Let the process go."""
+        self.pipe.send(False)
+        self.process.join()
+
+
 def bench_training(shape: tuple[int, ...], count: int, rounds: int, limit: float) -> list[dict[str, object]]:
-    samples = images(shape, count)
-    jobs = {"a plain torch": lambda: train_plain(samples), "a+ with a DataLoader": lambda: train_loader(samples)}
-    jobs |= {"b ours, torch": lambda: train_ours_torch(samples), "c ours, native": lambda: train_ours(samples)}
     if not native.available():
         raise SystemExit(f"the native convolution is not active ({native.describe()}): there is nothing to compare")
-    seconds = interleave(jobs, rounds)
+    crew = {name: Remote(name, shape, count) for name in VARIANTS}
+    seconds = interleave({name: remote.train for name, remote in crew.items()}, rounds)
+    for remote in crew.values():
+        remote.end()
     base = seconds["a plain torch"][0]
     rows: list[dict[str, object]] = []
     for name, (used, wall) in seconds.items():
@@ -223,9 +274,9 @@ def bench_voting(members: int, count: int, rounds: int) -> dict[str, object]:
         return torch.cat(parts)
 
     results: dict[str, Tensor] = {}
-    jobs: dict[str, Callable[[], object]] = {
-        "plain loop": lambda: results.update(plain=loop()),
-        "ours": lambda: results.update(ours=voted()),
+    jobs = {
+        "plain loop": lambda: cpu(lambda: results.update(plain=loop())),
+        "ours": lambda: cpu(lambda: results.update(ours=voted())),
     }
     # many members take minutes: one round, no warm-up
     seconds = interleave(jobs, rounds, warm=0 if members >= 100 else 1)

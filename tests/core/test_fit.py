@@ -90,6 +90,22 @@ def test_epochs_keep_the_last_smaller_batch() -> None:
     assert fitted.steps == 6
 
 
+@pytest.mark.parametrize(
+    ("budget", "steps"),
+    [
+        ({"epochs": 4}, 12),
+        ({"epochs": 4, "most_steps": 7}, 7),
+        ({"epochs": 2, "most_steps": 7}, 6),
+        ({"steps": 9}, 9),
+        ({"steps": 9, "most_steps": 7}, 7),
+    ],
+)
+def test_most_steps_is_an_upper_bound(budget: dict[str, int], steps: int) -> None:
+    """Ten samples in batches of four: three steps an epoch."""
+    fitted = fit(Line(), None, random_samples(10, 1), Squares(), replace(PLAIN, batch=4, **budget), seed=0)
+    assert fitted.steps == steps
+
+
 def test_steps_replace_epochs() -> None:
     """5 steps in batches of 4 of 10: an epoch of three, then two. w falls by 0.1 a step from 0, and loss = w + 2.
 
@@ -164,7 +180,13 @@ def test_no_samples_is_an_error() -> None:
 
 @pytest.mark.parametrize(
     ("values", "words"),
-    [({"lr": 0.0}, "lr is 0"), ({"batch": 0}, "batch is 0"), ({"epochs": -1}, "epochs is -1"), ({"steps": -2}, "-2")],
+    [
+        ({"lr": 0.0}, "lr is 0"),
+        ({"batch": 0}, "batch is 0"),
+        ({"epochs": -1}, "epochs is -1"),
+        ({"steps": -2}, "steps is -2"),
+        ({"most_steps": -3}, "most_steps is -3"),
+    ],
 )
 def test_impossible_budgets(values: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):

@@ -35,6 +35,18 @@ def level(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
+def conv_block(x: Tensor, weight: Tensor, bias: Tensor | None, **flags: Any) -> Tensor:
+    return native.conv_blocks(x, [native.Conv(weight, bias, **flags)])
+
+
+def torch_block(x: Tensor, weight: Tensor, bias: Tensor | None, **flags: Any) -> Tensor:
+    return native.torch_block(x, native.Conv(weight, bias, **flags))
+
+
+def block(x: Tensor, weight: Tensor, bias: Tensor | None, **flags: Any) -> Tensor:
+    return native.through(x, [native.Conv(weight, bias, **flags)])
+
+
 def whole(*shape: int, seed: int, span: int = 3) -> Tensor:
     """Whole numbers -span..span."""
     return torch.randint(-span, span + 1, shape, generator=torch.Generator().manual_seed(seed)).float()
@@ -55,9 +67,9 @@ def check_exact(batch: int, inputs: int, outputs: int, kernel: int, size: tuple[
         whole(outputs, seed=3),
     ]
     with torch.no_grad():
-        grad = whole(*native.torch_block(*tensors, **flags).shape, seed=4)
-    expected = gradients(native.torch_block, [t.double() for t in tensors], grad, **flags)
-    for name, ours, theirs in zip("yxwb", gradients(native.conv_block, tensors, grad, **flags), expected, strict=True):
+        grad = whole(*torch_block(*tensors, **flags).shape, seed=4)
+    expected = gradients(torch_block, [t.double() for t in tensors], grad, **flags)
+    for name, ours, theirs in zip("yxwb", gradients(conv_block, tensors, grad, **flags), expected, strict=True):
         assert torch.equal(ours.double(), theirs), f"{name} differs: {(ours - theirs).abs().max()}"
 
 
@@ -117,8 +129,8 @@ def test_close_to_double_precision(level: str, pool: bool) -> None:
         z = F.conv2d(x.double(), w.double(), b.double())
         windows = z.unfold(2, 2, 2).unfold(3, 2, 2).flatten(4).topk(2).values
         grad = grad * (windows[..., 0] - windows[..., 1] > 1e-4)
-    expected = gradients(native.torch_block, [x.double(), w.double(), b.double()], grad, **flags)
-    for ours, theirs in zip(gradients(native.conv_block, [x, w, b], grad, **flags), expected, strict=True):
+    expected = gradients(torch_block, [x.double(), w.double(), b.double()], grad, **flags)
+    for ours, theirs in zip(gradients(conv_block, [x, w, b], grad, **flags), expected, strict=True):
         assert torch.allclose(ours.double(), theirs, rtol=1e-5, atol=float(theirs.abs().max()) * 1e-5)
 
 
@@ -136,14 +148,14 @@ def test_any_strides(level: str) -> None:
     ]
     w, b = whole(9, 5, 3, 3, seed=6).permute(0, 1, 3, 2), whole(18, seed=7)[::2]
     for x in views:
-        y = native.conv_block(x, w, b, padding=1, relu=True, pool=True)
-        assert torch.equal(y, native.torch_block(x, w, b, padding=1, relu=True, pool=True))
+        y = conv_block(x, w, b, padding=1, relu=True, pool=True)
+        assert torch.equal(y, torch_block(x, w, b, padding=1, relu=True, pool=True))
 
 
 @needs_native
 def test_result_is_batch_innermost_and_chains_without_copies() -> None:
     x = whole(17, 3, 14, 14, seed=8)
-    y = native.conv_block(x, whole(4, 3, 3, 3, seed=9), None, padding=0, relu=True, pool=True)
+    y = conv_block(x, whole(4, 3, 3, 3, seed=9), None, padding=0, relu=True, pool=True)
     assert y.permute(1, 2, 3, 0).is_contiguous()
     flat = y.flatten(1)
     assert flat.data_ptr() == y.data_ptr()
@@ -159,8 +171,8 @@ def test_nan_and_infinity_pass_through_as_in_torch(level: str, bad: float, pool:
         x_bad = x.clone()
         x_bad[at] = bad
         flags: dict[str, Any] = {"padding": 0, "relu": relu, "pool": pool}
-        ours = gradients(native.conv_block, [x_bad, w, b], None, **flags)
-        theirs = gradients(native.torch_block, [x_bad, w, b], None, **flags)
+        ours = gradients(conv_block, [x_bad, w, b], None, **flags)
+        theirs = gradients(torch_block, [x_bad, w, b], None, **flags)
         for one, other in zip(ours, theirs, strict=True):
             assert torch.equal(one.isnan(), other.isnan())
             assert torch.equal(one.nan_to_num(), other.nan_to_num())
@@ -171,8 +183,8 @@ def test_nan_in_the_gradient_spreads_as_in_torch(level: str) -> None:
     tensors = [whole(3, 2, 9, 9, seed=12), whole(3, 2, 3, 3, seed=13), whole(3, seed=14)]
     grad = torch.ones(3, 3, 7, 7)
     grad[1, 2, 3, 3] = float("nan")
-    ours = gradients(native.conv_block, tensors, grad, padding=0, relu=False, pool=False)
-    theirs = gradients(native.torch_block, tensors, grad, padding=0, relu=False, pool=False)
+    ours = gradients(conv_block, tensors, grad, padding=0, relu=False, pool=False)
+    theirs = gradients(torch_block, tensors, grad, padding=0, relu=False, pool=False)
     for one, other in zip(ours[2:], theirs[2:], strict=True):
         assert torch.equal(one.isnan(), other.isnan())
     assert ours[1][1].isnan().sum() == theirs[1][1].isnan().sum() == 2 * 9
@@ -184,11 +196,11 @@ def test_ties_take_the_first_pixel_and_zero_blocks_the_gradient(level: str) -> N
     x = torch.ones(1, 1, 4, 4, requires_grad=True)
     w = torch.zeros(1, 1, 3, 3)
     w[0, 0, 1, 1] = 1.0
-    native.conv_block(x, w, torch.zeros(1), padding=0, relu=True, pool=True).sum().backward()
+    conv_block(x, w, torch.zeros(1), padding=0, relu=True, pool=True).sum().backward()
     assert x.grad is not None
     assert x.grad.nonzero().tolist() == [[0, 0, 1, 1]]
     x.grad = None
-    native.conv_block(x, w, torch.full((1,), -1.0), padding=0, relu=True, pool=True).sum().backward()
+    conv_block(x, w, torch.full((1,), -1.0), padding=0, relu=True, pool=True).sum().backward()
     assert x.grad is not None
     assert not x.grad.any()
 
@@ -212,7 +224,7 @@ def test_only_requested_gradients_are_computed(monkeypatch: pytest.MonkeyPatch) 
     x, w, b = (t.requires_grad_() for t in (whole(3, 2, 6, 6, seed=1), whole(2, 2, 3, 3, seed=2), whole(2, seed=3)))
 
     def loss(image: Tensor = x) -> Tensor:
-        return native.conv_block(image, w, b, padding=0, relu=True, pool=True).sum()
+        return conv_block(image, w, b, padding=0, relu=True, pool=True).sum()
 
     torch.autograd.grad(loss(), x)
     torch.autograd.grad(loss(), [w, b])
@@ -224,14 +236,66 @@ def test_only_requested_gradients_are_computed(monkeypatch: pytest.MonkeyPatch) 
     assert spy.asked == ["x", "wb", "w", "wb", "xwb", "x"]
 
 
+SEVERAL = (
+    {"padding": 0, "relu": True, "pool": True},
+    {"padding": 1, "relu": True, "pool": False},
+    {"padding": 0, "relu": False, "pool": True},
+)
+
+
+def three_blocks(run: Any, x: Tensor, tensors: list[Tensor | None]) -> Tensor:
+    """Three blocks; `run` takes them all at once."""
+    pairs = zip(tensors[::2], tensors[1::2], SEVERAL, strict=True)
+    return run(x, [native.Conv(w, b, **flags) for w, b, flags in pairs])  # type: ignore[arg-type]
+
+
+def one_after_the_other(x: Tensor, blocks: list[native.Conv]) -> Tensor:
+    for each in blocks:
+        x = native.torch_block(x, each)
+    return x
+
+
+@needs_native
+@pytest.mark.parametrize("asked", ["x", "0", "4", "x5", "02", "x01245"])
+def test_several_blocks_in_one_go(level: str, asked: str) -> None:
+    """Weights 0, 2, 4 and biases 1, 5 (the second block has none), and any of their gradients alone."""
+    shapes = [(4, 2, 5, 5), (4,), (3, 4, 3, 3), None, (5, 3, 3, 3), (5,)]
+    given = [None if s is None else whole(*s, seed=i, span=1) for i, s in enumerate(shapes)]
+    x = whole(17, 2, 16, 16, seed=9, span=1)
+
+    def found(run: Any, kind: torch.dtype) -> list[Tensor]:
+        leaves = [None if t is None else t.to(kind, copy=True).requires_grad_() for t in given]
+        image = x.to(kind, copy=True).requires_grad_()
+        y = three_blocks(run, image, leaves)
+        wanted = [image if a == "x" else leaves[int(a)] for a in asked]
+        return [y, *torch.autograd.grad(y, wanted, whole(*y.shape, seed=7, span=1).to(kind))]  # type: ignore[arg-type]
+
+    for ours, theirs in zip(
+        found(native.conv_blocks, torch.float32), found(one_after_the_other, torch.float64), strict=True
+    ):
+        assert torch.equal(ours.double(), theirs)
+
+
+@needs_native
+def test_frozen_first_blocks_are_not_gone_back_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With only the last block's weight to learn, one backward call is made, and for that weight alone."""
+    spy = Spy(library.current())
+    monkeypatch.setattr("ostraka.nets.native.op.current", lambda: spy)
+    tensors = [whole(4, 2, 5, 5, seed=0), None, whole(3, 4, 3, 3, seed=1), None, whole(5, 3, 3, 3, seed=2), None]
+    assert tensors[4] is not None
+    tensors[4].requires_grad_()
+    three_blocks(native.conv_blocks, whole(2, 2, 16, 16, seed=3), tensors).sum().backward()
+    assert spy.asked == ["w"]
+
+
 class Small(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.first, self.second, self.head = nn.Conv2d(1, 6, 5), nn.Conv2d(6, 8, 3, padding=1), nn.Linear(72, 4)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = native.block(x, self.first.weight, self.first.bias, padding=0, relu=True, pool=True)
-        x = native.block(x, self.second.weight, self.second.bias, padding=1, relu=True, pool=True)
+        first = native.Conv(self.first.weight, self.first.bias, padding=0)
+        x = native.through(x, [first, native.Conv(self.second.weight, self.second.bias, padding=1)])
         return F.linear(x.flatten(1), self.head.weight, self.head.bias)
 
 
@@ -262,11 +326,11 @@ def test_same_bits_on_repeat_and_from_two_threads() -> None:
     generator = torch.Generator().manual_seed(1)
     tensors = [torch.randn(s, generator=generator) for s in [(37, 3, 20, 20), (6, 3, 5, 5), (6,)]]
     flags: dict[str, Any] = {"padding": 0, "relu": True, "pool": True}
-    expected = gradients(native.conv_block, tensors, None, **flags)
+    expected = gradients(conv_block, tensors, None, **flags)
     results: list[tuple[Tensor, ...]] = []
 
     def work() -> None:
-        results.extend(gradients(native.conv_block, tensors, None, **flags) for _ in range(20))
+        results.extend(gradients(conv_block, tensors, None, **flags) for _ in range(20))
 
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
@@ -282,9 +346,9 @@ def test_batch_size_does_not_change_an_image() -> None:
     """Each image has its own lane, so its result does not depend on who shares the batch."""
     x, w, b = torch.randn(33, 3, 12, 12), torch.randn(6, 3, 5, 5), torch.randn(6)
     flags: dict[str, Any] = {"padding": 2, "relu": True, "pool": True}
-    together = native.conv_block(x, w, b, **flags)
+    together = conv_block(x, w, b, **flags)
     for i in (0, 16, 32):
-        assert torch.equal(together[i : i + 1], native.conv_block(x[i : i + 1], w, b, **flags))
+        assert torch.equal(together[i : i + 1], conv_block(x[i : i + 1], w, b, **flags))
 
 
 def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,7 +361,7 @@ def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not native.available()
         assert not native.usable(x, w)
         with pytest.raises(RuntimeError, match="switched off"):
-            native.conv_block(x, w, None, padding=0, relu=True, pool=True)
+            conv_block(x, w, None, padding=0, relu=True, pool=True)
     assert native.available() == bool(LEVELS)
     assert native.usable(x, w) == bool(LEVELS)
     with library.choose("v9"), pytest.raises(ConfigError, match=r"OSTRAKA_NATIVE=v9 .* allowed: 0, 1"):
@@ -334,7 +398,7 @@ def test_worth_it_chooses_the_measured_winner() -> None:
 @needs_native
 def test_second_derivatives_are_refused_aloud() -> None:
     x = whole(2, 1, 8, 8, seed=1).requires_grad_()
-    y = native.conv_block(x * x, whole(1, 1, 3, 3, seed=2), None, padding=0, relu=True, pool=True)
+    y = conv_block(x * x, whole(1, 1, 3, 3, seed=2), None, padding=0, relu=True, pool=True)
     with pytest.raises(RuntimeError, match="no second derivative"):
         torch.autograd.grad(y.sum(), x, create_graph=True)
 
@@ -342,7 +406,7 @@ def test_second_derivatives_are_refused_aloud() -> None:
 @needs_native
 def test_a_graph_outlives_the_switch() -> None:
     x = whole(2, 1, 8, 8, seed=1).requires_grad_()
-    y = native.conv_block(x, whole(1, 1, 3, 3, seed=2), None, padding=0, relu=True, pool=True)
+    y = conv_block(x, whole(1, 1, 3, 3, seed=2), None, padding=0, relu=True, pool=True)
     with native.disabled():
         y.sum().backward()
     assert x.grad is not None
@@ -379,7 +443,7 @@ def test_block_runs_everywhere() -> None:
     flags: dict[str, Any] = {"padding": 1, "relu": True, "pool": True}
     for device, dtype in (("cpu", torch.float64), ("meta", torch.float32), ("cpu", torch.float32)):
         x, w = torch.zeros(2, 3, 8, 8, device=device, dtype=dtype), torch.zeros(4, 3, 3, 3, device=device, dtype=dtype)
-        assert native.block(x, w, None, **flags).shape == (2, 4, 4, 4)
+        assert block(x, w, None, **flags).shape == (2, 4, 4, 4)
 
 
 @needs_native
@@ -397,13 +461,13 @@ def test_mistakes_are_named(
     x: tuple[int, ...], w: tuple[int, ...], b: tuple[int, ...], padding: int, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        native.conv_block(torch.zeros(x), torch.zeros(w), torch.zeros(b), padding=padding, relu=True, pool=True)
+        conv_block(torch.zeros(x), torch.zeros(w), torch.zeros(b), padding=padding, relu=True, pool=True)
 
 
 @needs_native
 def test_an_empty_batch_gives_empty_results_and_zero_gradients() -> None:
     tensors = [torch.zeros(0, 3, 8, 8), torch.ones(4, 3, 3, 3), torch.ones(4)]
-    y, x, w, b = gradients(native.conv_block, tensors, None, padding=0, relu=True, pool=True)
+    y, x, w, b = gradients(conv_block, tensors, None, padding=0, relu=True, pool=True)
     assert y.shape == (0, 4, 3, 3)
     assert x.shape == (0, 3, 8, 8)
     assert not w.any()

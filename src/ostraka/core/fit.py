@@ -12,11 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from ostraka.core.net import Net, Params, params_of
-from ostraka.core.objective import Batch, Objective
+from ostraka.core.objective import Batch, Helper, Objective
 from ostraka.core.progress import NoProgress, Progress
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import seeded, torch_rng
 from ostraka.core.settings import setting
+from ostraka.core.update import Update
 from ostraka.errors import ConfigError, DataError, OstrakaError
 
 
@@ -26,6 +27,7 @@ class Budget:
 
     epochs: int = setting(10, "passes over the party's data")
     steps: int | None = setting(None, "optimiser steps instead of epochs")
+    most_steps: int = setting(0, "end after so many optimiser steps, if the epochs have more; 0: no such end")
     batch: int = setting(64, "samples per step; the last, smaller batch of an epoch is kept")
     optimiser: Literal["sgd", "adam"] = setting("sgd", "sgd or adam")
     lr: float = setting(0.01, "learning rate")
@@ -37,18 +39,18 @@ class Budget:
         for name in ("batch", "lr"):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
-        if self.epochs < 0 or (self.steps is not None and self.steps < 0):
-            raise ConfigError(f"epochs is {self.epochs} and steps is {self.steps}; neither may be negative")
+        for name in ("epochs", "steps", "most_steps"):
+            if (getattr(self, name) or 0) < 0:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it may not be negative")
 
-    def make(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
-        """The optimiser over `parameters`."""
-        # One kernel for all tensors: a quarter of the time that the tensor-by-tensor step takes on small networks.
-        fused = all(p.device.type in ("cpu", "cuda") for p in parameters)
-        if self.optimiser == "adam":
-            return torch.optim.Adam(parameters, lr=self.lr, weight_decay=self.weight_decay, fused=fused)
-        return torch.optim.SGD(
-            parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay, fused=fused
-        )
+    def total(self, batches: int) -> int:
+        """Optimiser steps in all, where an epoch has so many batches."""
+        steps = self.epochs * batches if self.steps is None else self.steps
+        return min(steps, self.most_steps) if self.most_steps else steps
+
+    def update(self, parameters: list[nn.Parameter]) -> Update:
+        """The optimiser of `parameters`."""
+        return Update(parameters, self.optimiser, self.momentum, self.weight_decay)
 
     def rate(self, done: float) -> float:
         """The learning rate when the share `done` of all steps is behind."""
@@ -123,11 +125,12 @@ class _Training:
         self.net, self.samples, self.objective, self.budget = net, samples, objective, budget
         self.progress, self.name = progress, name
         self.bounds = _bounds(len(samples), budget.batch, joins=_has_batch_norm(net))
-        self.total = budget.epochs * len(self.bounds) if budget.steps is None else budget.steps
+        self.total = budget.total(len(self.bounds))
         self.trained = _joined([p for p in net.parameters() if p.requires_grad])
-        self.optimiser = budget.make(self.trained)
+        self.update = budget.update(self.trained)
         self.order_rng = torch_rng(seed, "fit", "order")
         self.draw_rng = torch_rng(seed, "fit", "draw")
+        self.helper: Helper | None = None
         self.device, self.labels = samples.x.device, samples.labels
         self.steps = 0
         self.losses: list[float] = []
@@ -136,6 +139,7 @@ class _Training:
 
     def run(self) -> None:
         """All remaining steps."""
+        self.helper = self.objective.helper(self.net)
         self._restore()
         self.net.train()
         while self.steps < self.total:
@@ -181,30 +185,30 @@ class _Training:
         self.epoch_loss += loss
 
     def _step(self, batch: Batch) -> Tensor:
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.budget.rate(self.steps / self.total)
+        if self.helper is not None:
+            batch = self.helper.step(self.net, batch, self.draw_rng)
         for parameter in self.trained:
             if parameter.grad is not None:
                 parameter.grad.zero_()
         loss = self.objective.loss(self.net, batch, self.draw_rng)
         loss.backward()
-        self.optimiser.step()
+        self.update.step(self.budget.rate(self.steps / self.total))
         self.steps += 1
         return loss.detach()
 
     def _save(self, order_state: Tensor) -> None:
-        state = self.optimiser.state_dict()["state"]
         self.progress.save(
             self.name,
             {
                 "net": params_of(self.net),
-                "optimiser": {str(k): dict(v) for k, v in state.items()},
+                "optimiser": self.update.state(),
                 "order_rng": order_state.clone(),
                 "draw_rng": self.draw_rng.get_state(),
                 "global_rng": torch.get_rng_state(),
                 "steps": self.steps,
                 "losses": list(self.losses),
                 "epoch_loss": self.epoch_loss,
+                "helper": {} if self.helper is None else self.helper.state(),
             },
         )
         self.saved_at = time.monotonic()
@@ -214,13 +218,14 @@ class _Training:
         if saved is None:
             return
         self.net.load_state_dict(saved["net"])
-        state = {int(k): dict(v) for k, v in saved["optimiser"].items()}
-        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state})
+        self.update.load(saved["optimiser"])
         self.order_rng.set_state(saved["order_rng"])
         self.draw_rng.set_state(saved["draw_rng"])
         torch.set_rng_state(saved["global_rng"])
         self.steps, self.losses = saved["steps"], list(saved["losses"])
         self.epoch_loss = saved["epoch_loss"]
+        if self.helper is not None:
+            self.helper.load(saved["helper"])
 
 
 def _has_batch_norm(net: nn.Module) -> bool:

@@ -9,6 +9,7 @@ from torch import Tensor
 from ostraka.core.net import Net, Params
 from ostraka.core.objective import Objective
 from ostraka.core.predictor import Predictor, Scores, join
+from ostraka.core.seeds import seeded
 from ostraka.core.task import Task
 
 CHUNK = 1000
@@ -17,7 +18,8 @@ CHUNK = 1000
 def build(task: Task, objective: Objective, seed: int = 0) -> Net:
     """A fresh network for `task` with the outputs and tensors that `objective` needs."""
     net = task.build(objective.unknown, seed)
-    objective.attach(net)
+    with seeded(seed, "objective"):
+        objective.attach(net)
     return net
 
 

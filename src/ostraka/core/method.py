@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 
+from ostraka.core.net import Params
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor
 from ostraka.core.seeds import torch_rng
@@ -105,6 +106,12 @@ class Method(ABC, Generic[State, Message, Payload]):
     talks: ClassVar[bool] = True
     """Whether anything is exchanged; otherwise no bytes are counted."""
 
+    one_shot: ClassVar[bool] = False
+    """Whether there is one exchange and never more."""
+
+    takes_start: ClassVar[bool] = False
+    """Whether the first model is the commons' "start" where there is one."""
+
     def __post_init__(self) -> None:
         if self.rounds < 1:
             raise ConfigError(f"rounds is {self.rounds}; it must be at least 1")
@@ -148,3 +155,7 @@ class Method(ABC, Generic[State, Message, Payload]):
     @abstractmethod
     def predictor(self, task: Task, state: State) -> Predictor:
         """How the result answers."""
+
+    def single_model(self, state: State) -> Params | None:
+        """The result as the tensors of one network of the task, from which another run may start; None: it is not."""
+        return None

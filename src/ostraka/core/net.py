@@ -1,7 +1,7 @@
 """Networks: ordinary modules with K known outputs, an optional unknown output, and a cut for mixing."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
@@ -16,11 +16,50 @@ Params = dict[str, Tensor]
 """A network's named tensors: parameters, buffers and, under `objective.`, what its objective owns."""
 
 
+INPUT, OUTPUT = "input", "output"
+"""The two groups of units that have an order of their own: what a sample is made of, and the classes."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One weight layer of a network, as methods see it that match the hidden units of several networks.
+
+    Units that must keep the same order form a group with a name: a layer reads the units of the group `inputs` and
+    writes those of the group `outputs`; layers joined by a skip connection write the same group. A row of the tensor
+    `weight` belongs to an output unit; its columns fall into equal runs, one for each input unit, as they do in a
+    convolution and in a linear layer behind `flatten(1)`. The tensors `vectors` (bias, batch norm and its running
+    statistics) have one value for each output unit.
+    """
+
+    weight: str
+    inputs: str
+    outputs: str
+    vectors: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, inputs: str, outputs: str, bias: bool = True, norms: Sequence[str] = ()) -> "Layer":
+        """The layer of the submodule `name`; `norms` are batch norms of its output units."""
+        normed = [f"{norm}.{part}" for norm in norms for part in ("weight", "bias", "running_mean", "running_var")]
+        return cls(f"{name}.weight", inputs, outputs, ((f"{name}.bias",) if bias else ()) + tuple(normed))
+
+
+def chain(*names: str, norms: Mapping[str, Sequence[str]] | None = None, bias: bool = True) -> tuple[Layer, ...]:
+    """Layers one behind the other, each group of units named after the layer that writes it; the last has a bias."""
+    groups, last = (INPUT, *names[:-1], OUTPUT), names[-1]
+    return tuple(
+        Layer.of(name, groups[i], groups[i + 1], bias or name == last, (norms or {}).get(name, ()))
+        for i, name in enumerate(names)
+    )
+
+
 class Net(nn.Module, ABC):
     """A classifier of `classes` known classes; with `unknown`, the last output means *unknown*.
 
     `late(early(x))` is the forward pass: mixing happens between the two. `embed` gives the input of the last layer.
     """
+
+    shape: tuple[int, ...] = ()
+    """The shape of one sample; set by the recipe that built the network."""
 
     def __init__(self, classes: int, unknown: bool) -> None:
         super().__init__()
@@ -56,6 +95,13 @@ class Net(nn.Module, ABC):
         """Inputs to logits."""
         return self.late(self.early(x))
 
+    def anatomy(self) -> tuple[Layer, ...]:
+        """The weight layers from input to output, for methods that match hidden units; not every net tells them."""
+        raise ConfigError(
+            f"the net {type(self).__name__} does not describe its layers (Net.anatomy), so its hidden units cannot be "
+            "matched; choose another net, such as mlp, simple-cnn, digits or wideresnet, or a method that averages"
+        )
+
     def mixes_batch(self) -> bool:
         """Whether the answer for one sample depends on the others of its batch, or on chance, while training."""
         layers = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd)
@@ -84,6 +130,7 @@ class Recipe:
                 net: Net = make(shape=tuple(shape), classes=classes, unknown=unknown, **self.options)
             except TypeError as error:
                 raise ConfigError(f"the net {self.name!r} refused the options {dict(self.options)}: {error}") from None
+        net.shape = tuple(shape)
         return net
 
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -29,6 +29,27 @@ class Batch:
         return Batch(self.x[start:stop], self.y[start:stop], {k: v[start:stop] for k, v in self.extra.items()})
 
 
+class Helper(ABC):
+    """Networks that an objective trains beside the main one while `fit` runs: a generator, a copycat.
+
+    They have optimisers of their own. `step` comes before the loss of every batch; `state` is saved with half-finished
+    training. What is to travel and average with the main network is part of `net.objective`, with `requires_grad` off
+    outside `step`, so that neither the main optimiser nor a method takes it for a weight of the classifier.
+    """
+
+    @abstractmethod
+    def step(self, net: Net, batch: Batch, rng: torch.Generator) -> Batch:
+        """Train the helpers once; the batch with what they made of it in `extra`. No trace may stay on `net`."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Everything that the next step depends on and that is not among the network's tensors."""
+
+    @abstractmethod
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state."""
+
+
 @dataclass(frozen=True)
 class Objective(ABC):
     """Frozen settings of a training loss. Any objective works under any averaging method and as a voting member.
@@ -49,6 +70,10 @@ class Objective(ABC):
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         """The random part that treats every sample by itself (destruction). Called on many batches at once."""
         return batch
+
+    def helper(self, net: Net) -> Helper | None:
+        """What is trained beside the network, made anew for every training; most objectives need nothing."""
+        return None
 
     @abstractmethod
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:

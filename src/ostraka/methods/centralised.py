@@ -32,9 +32,11 @@ class Centralised(ModelMethod[Params, Params, Params]):
 
     def budget(self) -> Budget:
         """The passes of all the federation's rounds."""
-        if self.local.steps is not None:
-            return replace(self.local, steps=round(self.local.steps * self.rounds * self.fraction))
-        return replace(self.local, epochs=max(1, round(self.local.epochs * self.rounds * self.fraction)))
+        passes = self.rounds * self.fraction
+        local = replace(self.local, most_steps=round(self.local.most_steps * passes))
+        if local.steps is not None:
+            return replace(local, steps=round(local.steps * passes))
+        return replace(local, epochs=max(1, round(local.epochs * passes)))
 
     def init(self, task: Task, seed: int) -> Params:
         """A random model: the same as FedAvg's for the same seed."""

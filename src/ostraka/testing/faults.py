@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, final
+from unittest.mock import patch
 
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from ostraka.core.progress import Progress
+from ostraka.core.update import Update
 from ostraka.store import codec
 
 
@@ -45,9 +47,16 @@ class Killer(Progress):
 
 @contextmanager
 def hooked(step: Callable[..., None]) -> Iterator[None]:
-    """Call `step` after every step of any optimiser."""
+    """Call `step` after every step of any optimiser, torch's or `fit`'s."""
+    usual = Update.step
+
+    def counted(update: Update, lr: float) -> None:
+        usual(update, lr)
+        step()
+
     handle = register_optimizer_step_post_hook(step)
     try:
-        yield
+        with patch.object(Update, "step", counted):
+            yield
     finally:
         handle.remove()

@@ -1,15 +1,16 @@
 """A fast convolution block for small networks on CPU; see `kernel.cpp` for how, `blocks.py` for what to call."""
 
-from ostraka.nets.native.blocks import block, torch_block, usable, worth_it
+from ostraka.nets.native.blocks import through, torch_block, usable, worth_it
 from ostraka.nets.native.library import available, describe, disabled
-from ostraka.nets.native.op import conv_block
+from ostraka.nets.native.op import Conv, conv_blocks
 
 __all__ = [
+    "Conv",
     "available",
-    "block",
-    "conv_block",
+    "conv_blocks",
     "describe",
     "disabled",
+    "through",
     "torch_block",
     "usable",
     "worth_it",

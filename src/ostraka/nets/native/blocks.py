@@ -9,22 +9,26 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ostraka.nets.native.library import available
-from ostraka.nets.native.op import KERNELS, conv_block
+from ostraka.nets.native.op import KERNELS, Conv, conv_blocks
 
 
-def block(x: Tensor, weight: Tensor, bias: Tensor | None, *, padding: int, relu: bool, pool: bool) -> Tensor:
-    """Convolution + bias + optional ReLU + optional 2x2 max-pool: native if `usable` and `worth_it`, else torch."""
-    run = conv_block if usable(x, weight) and worth_it(weight.shape, x.shape[2:]) else torch_block
-    return run(x, weight, bias, padding=padding, relu=relu, pool=pool)
+def through(x: Tensor, blocks: Sequence[Conv]) -> Tensor:
+    """Blocks one behind the other: native where `usable` and `worth_it`, else torch."""
+    ways = [usable(x, block.weight) and worth_it(block.weight.shape, x.shape[2:]) for block in blocks]
+    if all(ways):
+        return conv_blocks(x, blocks)
+    for way, block in zip(ways, blocks, strict=True):
+        x = conv_blocks(x, [block]) if way else torch_block(x, block)
+    return x
 
 
-def torch_block(x: Tensor, weight: Tensor, bias: Tensor | None, *, padding: int, relu: bool, pool: bool) -> Tensor:
+def torch_block(x: Tensor, block: Conv) -> Tensor:
     """The same in plain torch, on any device and floating type."""
     if x.device.type == "cpu" and _ordinary(x):
         x = x.contiguous(memory_format=torch.channels_last)  # somewhat faster, the copy included
-    y = F.conv2d(x, weight, bias, padding=padding)
-    y = F.relu(y) if relu else y
-    return F.max_pool2d(y, 2) if pool else y
+    y = F.conv2d(x, block.weight, block.bias, padding=block.padding)
+    y = F.relu(y) if block.relu else y
+    return F.max_pool2d(y, 2) if block.pool else y
 
 
 def usable(x: Tensor, weight: Tensor) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,103 +18,143 @@ KERNELS = (3, 5)
 _memory = threading.local()
 
 
-def conv_block(x: Tensor, weight: Tensor, bias: Tensor | None, *, padding: int, relu: bool, pool: bool) -> Tensor:
-    """Convolution (stride 1) + bias + optional ReLU + optional 2x2 max-pool, computed by the native kernel.
+class Conv(NamedTuple):
+    """One block: convolution (stride 1) + bias + optional ReLU + optional 2x2 max-pool."""
+
+    weight: Tensor
+    bias: Tensor | None
+    padding: int = 0
+    relu: bool = True
+    pool: bool = True
+
+
+def conv_blocks(x: Tensor, blocks: Sequence[Conv]) -> Tensor:
+    """Blocks one behind the other, computed by the native kernel.
 
     `x` is [B, C, H, W] with any strides. The result is [B, C', H', W'] whose memory is [C', H', W', B]: a following
     block reads it without a copy, and `flatten(1)` is a view that `F.linear` takes as it is. Gradients cannot be
     differentiated again (`create_graph=True` is an error); run within `disabled()` for that. Check `usable` first;
-    `block` does so.
+    `through` does so.
     """
-    check(x, weight, bias, padding, pool)
+    for name, tensor in (("input", x), *((n, t) for c in blocks for n, t in (("weight", c.weight), ("bias", c.bias)))):
+        if tensor is not None and (tensor.dtype != torch.float32 or tensor.device.type != "cpu"):
+            raise ValueError(f"{name} is {tensor.dtype} on {tensor.device}; the native kernel takes float32 on cpu")
+    sizes, shape = [], tuple(x.shape)
+    for weight, bias, padding, relu, pool in blocks:
+        sizes.append(geometry(shape, weight.shape, None if bias is None else bias.shape, padding, relu, pool))
+        shape = sizes[-1].result
     # Views, so that each gradient leaves through a node that the backward pass can be asked about (see `_wanted`).
-    views = x.permute(1, 2, 3, 0), weight.view_as(weight), None if bias is None else bias.view_as(bias)
-    y: Tensor = _Block.apply(*views, padding, relu, pool)  # type: ignore[no-untyped-call]
+    views = [None if t is None else t.view_as(t) for c in blocks for t in (c.weight, c.bias)]
+    y: Tensor = _Blocks.apply(x.permute(1, 2, 3, 0), sizes, *views)  # type: ignore[no-untyped-call]
     return y.permute(3, 0, 1, 2)
 
 
-def check(x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, pool: bool) -> None:
-    """Refuse what the kernel would misread: it sees only addresses."""
-    if x.dim() != 4 or weight.dim() != 4 or x.shape[1] != weight.shape[1]:
-        raise ValueError(
-            f"input {tuple(x.shape)} does not fit weight {tuple(weight.shape)}: need [B, C, H, W], [C', C, k, k]"
-        )
-    kernel = weight.shape[2]
-    if kernel not in KERNELS or weight.shape[3] != kernel:
-        raise ValueError(f"kernel {tuple(weight.shape[2:])} is not supported natively; allowed: square {KERNELS}")
-    if bias is not None and bias.shape != weight.shape[:1]:
-        raise ValueError(f"bias {tuple(bias.shape)} does not fit weight {tuple(weight.shape)}: need [C']")
+class Geometry(NamedTuple):
+    """The sizes of one block, checked once: the kernel sees only addresses and would misread what does not fit."""
+
+    innermost: Shape
+    """For an input whose memory has the batch innermost."""
+    outermost: Shape
+    """For an input of ordinary images."""
+    result: tuple[int, int, int, int]
+    """The shape of the result."""
+    memory: tuple[int, int, int, int]
+    """The same as it lies in memory, batch innermost."""
+
+
+@lru_cache(maxsize=1024)
+def geometry(
+    x: Sequence[int], weight: Sequence[int], bias: Sequence[int] | None, padding: int, relu: bool, pool: bool
+) -> Geometry:
+    """The sizes of a block from the shapes of its tensors; an error where they do not fit."""
+    if len(x) != 4 or len(weight) != 4 or x[1] != weight[1]:
+        raise ValueError(f"input {tuple(x)} does not fit weight {tuple(weight)}: need [B, C, H, W], [C', C, k, k]")
+    batch, inputs, height, width = x
+    outputs, _, kernel, _ = weight
+    if kernel not in KERNELS or weight[3] != kernel:
+        raise ValueError(f"kernel {tuple(weight[2:])} is not supported natively; allowed: square {KERNELS}")
+    if bias is not None and tuple(bias) != (outputs,):
+        raise ValueError(f"bias {tuple(bias)} does not fit weight {tuple(weight)}: need [C']")
     if not 0 <= padding < kernel:
         raise ValueError(f"padding {padding} is not supported with kernel {kernel}; allowed: 0 to {kernel - 1}")
-    smallest = kernel - 2 * padding + (1 if pool else 0)
-    if min(x.shape[2:]) < max(smallest, 1):
-        raise ValueError(f"image {tuple(x.shape[2:])} is too small for kernel {kernel}, padding {padding}, pool={pool}")
-    for name, tensor in (("input", x), ("weight", weight), ("bias", bias)):
-        if tensor is not None and (tensor.dtype != torch.float32 or tensor.device.type != "cpu"):
-            raise ValueError(f"{name} is {tensor.dtype} on {tensor.device}; the native kernel takes float32 on cpu")
+    rows, cols = height + 2 * padding - kernel + 1, width + 2 * padding - kernel + 1
+    if min(height, width) < 1 or min(rows, cols) < (2 if pool else 1):
+        raise ValueError(f"image {(height, width)} is too small for kernel {kernel}, padding {padding}, pool={pool}")
+    given = batch, inputs, outputs, height, width, kernel, padding, int(relu), int(pool)
+    rows, cols = (rows // 2, cols // 2) if pool else (rows, cols)
+    return Geometry(Shape(*given, 0), Shape(*given, 1), (batch, outputs, rows, cols), (outputs, rows, cols, batch))
 
 
-class _Block(torch.autograd.Function):
-    """x is [C, H, W, B], and so is its memory (or else [B, C, H, W]: ordinary images need no copy either)."""
+class _Blocks(torch.autograd.Function):
+    """x is [C, H, W, B], and so is its memory (or else [B, C, H, W]: ordinary images need no copy either).
+
+    All blocks in one function: what torch and Python do around a function takes as long as a third of the kernel's
+    work on a small batch.
+    """
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, relu: bool, pool: bool
-    ) -> Tensor:
+    def forward(ctx: Any, x: Tensor, sizes: Sequence[Geometry], *tensors: Tensor | None) -> Tensor:
         library = current()
         if library is None:
-            raise RuntimeError(f"the native kernel is not available: {describe()}; call `block` to fall back to torch")
+            raise RuntimeError(f"the native kernel is not available: {describe()}; `through` falls back to torch")
         outermost = not x.is_contiguous() and x.permute(3, 0, 1, 2).is_contiguous()
-        x, weight = x if outermost else x.contiguous(), weight.contiguous()
-        bias = None if bias is None else bias.contiguous()
-        inputs, height, width, batch = x.shape
-        outputs, _, kernel, _ = weight.shape
-        rows, cols = height + 2 * padding - kernel + 1, width + 2 * padding - kernel + 1
-        size = (outputs, rows // 2, cols // 2, batch) if pool else (outputs, rows, cols, batch)
-        y = torch.empty(size)
-        picks = torch.empty(size, dtype=torch.int8) if pool and any(ctx.needs_input_grad[:3]) else None
-        shape = _shape(batch, inputs, outputs, height, width, kernel, padding, relu, pool, outermost)
-        _call(library, "ostraka_forward", shape, x, weight, bias, y, picks)
-        ctx.library, ctx.shape = library, shape
-        # Kept only as far as the gradients asked for need it.
-        for_weight, for_x = x if ctx.needs_input_grad[1] else None, weight if ctx.needs_input_grad[0] else None
-        ctx.save_for_backward(for_weight, for_x, y if relu and not pool else None, picks)
-        return y
+        x = x if outermost else x.contiguous()
+        ctx.library, ctx.shapes = library, []
+        ctx.places = [0, *(2 + i for i, t in enumerate(tensors) if t is not None)]
+        saved: list[Tensor | None] = []
+        leads_back = ctx.needs_input_grad[0]
+        for i, size in enumerate(sizes):
+            shape = size.outermost if outermost and i == 0 else size.innermost
+            weight, bias = (None if t is None else t.contiguous() for t in tensors[2 * i : 2 * i + 2])
+            for_weight, for_bias = ctx.needs_input_grad[2 + 2 * i : 4 + 2 * i]
+            # Kept only as far as the gradients asked for need it.
+            saved += x if for_weight else None, weight if leads_back else None
+            leads_back = leads_back or for_weight or for_bias
+            y = torch.empty(size.memory)
+            picks = torch.empty(size.memory, dtype=torch.int8) if shape.pool and leads_back else None
+            _call(library, library.ostraka_forward, shape, x, weight, bias, y, picks)
+            saved += y if shape.relu and not shape.pool else None, picks
+            ctx.shapes.append(shape)
+            x = y
+        ctx.save_for_backward(*saved)
+        return x
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         # Torch's once_differentiable would treat the gradient as a constant where only x or weight leads back to it.
         if torch.is_grad_enabled():
             raise RuntimeError("the native convolution has no second derivative; run within native.disabled() for that")
-        x, weight, y, picks = ctx.saved_tensors
-        s = ctx.shape
-        wants_x, wants_weight, wants_bias = _wanted(ctx)
-        grad_x = torch.empty((s.inputs, s.height, s.width, s.batch)) if wants_x else None
-        grad_weight = torch.empty((s.outputs, s.inputs, s.kernel, s.kernel)) if wants_weight else None
-        grad_bias = torch.empty(s.outputs) if wants_bias else None
-        grads = grad_x, grad_weight, grad_bias
-        _call(ctx.library, "ostraka_backward", s, x, weight, y, picks, grad.contiguous(), *grads)
-        return *grads, None, None, None
+        saved, (wants_x, _, *wanted) = ctx.saved_tensors, _wanted(ctx)
+        grads: list[Tensor | None] = [None] * len(wanted)
+        following: Tensor | None = grad.contiguous()
+        for i, s in reversed(list(enumerate(ctx.shapes))):
+            if following is None:
+                break
+            x, weight, y, picks = saved[4 * i : 4 * i + 4]
+            before = torch.empty((s.inputs, s.height, s.width, s.batch)) if wants_x or any(wanted[: 2 * i]) else None
+            if wanted[2 * i]:
+                grads[2 * i] = torch.empty((s.outputs, s.inputs, s.kernel, s.kernel))
+            if wanted[2 * i + 1]:
+                grads[2 * i + 1] = torch.empty(s.outputs)
+            mine = before, *grads[2 * i : 2 * i + 2]
+            _call(ctx.library, ctx.library.ostraka_backward, s, x, weight, y, picks, following, *mine)
+            following = before
+        return following, None, *grads
 
 
 def _wanted(ctx: Any) -> list[bool]:
     """Which gradients this backward pass uses. `needs_input_grad` knows only what requires a gradient;
     `torch.autograd.grad(loss, x)` leaves the parameters out, and then their gradient must not be paid for."""
-    wanted = list(ctx.needs_input_grad[:3])
-    for i, (node, _) in enumerate(ctx.next_functions):
-        wanted[i] = wanted[i] and torch._C._will_engine_execute_node(node)
+    wanted = list(ctx.needs_input_grad)
+    for place, (node, _) in zip(ctx.places, ctx.next_functions, strict=True):
+        wanted[place] = wanted[place] and torch._C._will_engine_execute_node(node)
     return wanted
 
 
-@lru_cache(maxsize=1024)
-def _shape(*sizes: int) -> Shape:
-    return Shape(*(int(size) for size in sizes))
-
-
-def _call(library: Any, function: str, shape: Shape, *tensors: Tensor | None) -> None:
+def _call(library: Any, function: Any, shape: Shape, *tensors: Tensor | None) -> None:
     """Calls with addresses (None becomes a null pointer); ctypes releases the interpreter lock meanwhile."""
     scratch = _scratch(library.ostraka_scratch(shape))
-    if getattr(library, function)(shape, *(None if t is None else t.data_ptr() for t in (*tensors, scratch))):
+    if function(shape, *[None if t is None else t.data_ptr() for t in (*tensors, scratch)]):
         raise RuntimeError(f"kernel size {shape.kernel} was not compiled")
 
 
