@@ -1,5 +1,5 @@
 """Training objectives. Importing this package registers the built-in ones."""
 
-from ostraka.objectives import cross_entropy, open_voting, proser
+from ostraka.objectives import arpl, cross_entropy, dias, open_voting, openmax, proser, rpl, ssb
 
-__all__ = ["cross_entropy", "open_voting", "proser"]
+__all__ = ["arpl", "cross_entropy", "dias", "open_voting", "openmax", "proser", "rpl", "ssb"]

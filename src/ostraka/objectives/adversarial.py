@@ -28,7 +28,7 @@ def enhance(
         x = _step(x, slope, size, clamp)
         steps -= 1
     if steps > 0:
-        with _bystander(net):
+        with bystander(net):
             for _ in range(steps):
                 x = _step(x, _slope(net, x), size, clamp)
     return x
@@ -58,7 +58,7 @@ def _step(x: Tensor, slope: Tensor, size: float, clamp: tuple[float, float] | No
 
 
 @contextmanager
-def _bystander(net: Net) -> Iterator[None]:
+def bystander(net: Net) -> Iterator[None]:
     """The network in eval mode and without parameter gradients, then exactly as before.
 
     Asking autograd for the gradient of x alone already spares torch's own layers the parameter gradients, but not a

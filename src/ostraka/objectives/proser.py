@@ -37,11 +37,16 @@ class Proser(Objective):
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """Equation 1 of one batch."""
+        logits, mixed = self.outputs(net, batch, rng)
+        return proser_loss(logits, batch.y, mixed, self.w_second, self.w_mix)
+
+    def outputs(self, net: Net, batch: Batch, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Logits of the samples and of the mixed hidden values (none: [0, outputs])."""
         hidden = net.early(batch.x)
         mixed = mix(hidden, batch.y, rng) if self.w_mix else None
         # One pass through the late layers, so that batch norm sees known and mixed samples together.
         logits = net.late(hidden if mixed is None else torch.cat([hidden, mixed]))
-        return proser_loss(logits[: len(batch)], batch.y, logits[len(batch) :], self.w_second, self.w_mix)
+        return logits[: len(batch)], logits[len(batch) :]
 
 
 def mix(hidden: Tensor, y: Tensor, rng: torch.Generator) -> Tensor | None:
@@ -60,11 +65,15 @@ def mix(hidden: Tensor, y: Tensor, rng: torch.Generator) -> Tensor | None:
 def proser_loss(logits: Tensor, y: Tensor, mixed: Tensor, w_second: float, w_mix: float) -> Tensor:
     """Equation 1 from the logits of the samples and of the mixed hidden values (none: [0, outputs])."""
     loss = F.cross_entropy(logits, y)
-    if w_second:
-        loss = loss + w_second * unknown_loss(logits.scatter(1, y[:, None], HIDDEN_LOGIT))
-    if w_mix and len(mixed):
-        loss = loss + w_mix * unknown_loss(mixed)
+    for term in open_terms(logits, y, mixed, w_second, w_mix):
+        loss = loss + term
     return loss
+
+
+def open_terms(logits: Tensor, y: Tensor, mixed: Tensor, w_second: float, w_mix: float) -> list[Tensor]:
+    """What equation 1 adds to cross-entropy, term by term; terms of weight 0 are left out."""
+    terms = [w_second * unknown_loss(logits.scatter(1, y[:, None], HIDDEN_LOGIT))] if w_second else []
+    return [*terms, w_mix * unknown_loss(mixed)] if w_mix and len(mixed) else terms
 
 
 def unknown_loss(logits: Tensor, reduction: str = "mean") -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ostraka.core.net import Net, Params
-from ostraka.core.objective import Batch, Objective
+from ostraka.core.objective import Batch, Helper, Objective
 from ostraka.core.predictor import Scores
 from ostraka.core.samples import Samples
 
@@ -39,6 +39,10 @@ class AddedTerm(Objective):
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         """The inner objective's random part."""
         return self.inner.prepare(batch, rng)
+
+    def helper(self, net: Net) -> Helper | None:
+        """What the inner objective trains beside the network."""
+        return self.inner.helper(net)
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """The inner loss and the term."""
