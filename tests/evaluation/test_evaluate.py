@@ -11,7 +11,7 @@ from torch import Tensor
 from ostraka.core.predictor import Predictor, Scores, Solo
 from ostraka.core.samples import Samples
 from ostraka.errors import DataError
-from ostraka.evaluation.evaluate import evaluate, evaluate_domains, per_party, seen_by_parties
+from ostraka.evaluation.evaluate import evaluate, per_party, seen_by_parties
 
 CLASSES = ("ant", "bee", "cat")
 
@@ -132,18 +132,68 @@ def test_counts_that_do_not_fit_are_refused() -> None:
         seen_by_parties(evaluate(GOOD, numbered(LABELS), CLASSES), {"p": torch.ones(2)})
 
 
-def test_domains_count_the_same_whatever_their_size() -> None:
-    """First domain: 75 over four known samples, second: 0 over one; mean 37.5, where pooling would give 60."""
-    second = numbered(LABELS).take(torch.tensor([3]))
-    result = evaluate_domains(GOOD, {"photo": numbered(LABELS), "sketch": second}, CLASSES)
-    assert result.per_domain["photo"].accuracy == 75.0
-    assert result.per_domain["sketch"].accuracy == 0.0
-    assert result.average.accuracy == 37.5
-    assert result.average.per_class == {"ant": 100.0, "bee": 25.0, "cat": None}
-    assert result.average.samples == 7
-    assert result.average.open is not None
-    assert result.average.open.auroc == 87.5  # the one domain that defines it
-    assert json.loads(json.dumps(result.as_dict()))["average"]["accuracy"] == 37.5
+PHOTO, SKETCH = torch.tensor([0, 1, 2, 4]), torch.tensor([5, 3])
+
+
+def test_domains_are_judged_alone_and_count_the_same() -> None:
+    """Photo: known -4, 1, -3, all right, unknown 2: accuracy 100, AUROC 100, FPR95 0, open answers right 3 of 4.
+
+    Sketch: known -2, wrong, unknown -1 called bee: accuracy 0, AUROC 100, OSCR 0, FPR95 0, none right. Together they
+    would have 75 and, as -1 would be ranked against the photos' 1 as well, an AUROC of 87.5.
+    """
+    result = evaluate(GOOD, numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH})
+    photo, sketch = result.per_domain["photo"], result.per_domain["sketch"]
+    assert (photo.samples, photo.unknown_samples, sketch.samples, sketch.unknown_samples) == (4, 1, 2, 1)
+    assert (photo.accuracy, sketch.accuracy, result.accuracy) == (100.0, 0.0, 50.0)
+    assert photo.open is not None
+    assert sketch.open is not None
+    assert result.open is not None
+    assert photo.open.as_dict() == {"auroc": 100.0, "fpr95": 0.0, "oscr": 100.0, "open_accuracy": 75.0}
+    assert sketch.open.as_dict() == {"auroc": 100.0, "fpr95": 0.0, "oscr": 0.0, "open_accuracy": 0.0}
+    assert result.open.as_dict() == {"auroc": 100.0, "fpr95": 0.0, "oscr": 50.0, "open_accuracy": 37.5}
+    assert result.per_class == {"ant": 100.0, "bee": 50.0, "cat": None}
+    assert (result.samples, result.unknown_samples) == (6, 2)
+    assert json.loads(json.dumps(result.as_dict()))["per_domain"]["sketch"]["open"]["oscr"] == 0.0
+
+
+def test_a_predictor_that_ranks_backwards_keeps_its_low_auroc() -> None:
+    """Scores with the sign turned: 0, not 100."""
+    backwards = Written(GOOD.answers, [-score for score in GOOD.unknown])
+    result = evaluate(backwards, numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH})
+    assert result.open is not None
+    assert result.open.auroc == 0.0
+
+
+def test_domains_of_models_that_stand_alone() -> None:
+    """The dull model answers ant: right on photos in 2 of 3, on sketches in none."""
+    models = {"good": GOOD, "dull": Written((0,) * 6, (0.0,) * 6)}
+    result = evaluate(Solo(models), numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH})
+    assert result.per_part["dull"].per_domain["photo"].accuracy == pytest.approx(200 / 3)
+    assert result.per_domain["photo"].accuracy == pytest.approx((100 + 200 / 3) / 2)
+    assert result.per_domain["photo"].samples == 4
+    assert result.accuracy == pytest.approx((100 + 200 / 3) / 4)
+    assert result.samples == 6
+
+
+def test_a_party_sees_the_classes_of_its_own_domain() -> None:
+    """Bees: 100 on photos, 0 on sketches; ants 100 on photos, none among the sketches."""
+    result = evaluate(GOOD, numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH})
+    mixes = {"p": [[1, 1, 0], [0, 0, 0]], "q": [[0, 0, 0], [5, 1, 0]], "r": [[0, 3, 0], [0, 1, 0]]}
+    seen = seen_by_parties(result, {name: torch.tensor(counts) for name, counts in mixes.items()})
+    assert seen == {"p": 100.0, "q": 0.0, "r": 75.0}
+
+
+@pytest.mark.parametrize(
+    ("domains", "message"),
+    [
+        ({"photo": PHOTO}, "list 4 samples; every one of the 6"),
+        ({"photo": PHOTO, "sketch": torch.tensor([5, 4])}, "exactly one domain"),
+        ({"photo": torch.arange(6), "sketch": torch.arange(0)}, "the domain sketch has no samples"),
+    ],
+)
+def test_domains_that_do_not_divide_the_samples_are_refused(domains: dict[str, torch.Tensor], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        evaluate(GOOD, numbered(LABELS), CLASSES, domains=domains)
 
 
 def test_nan_scores_name_the_model() -> None:
@@ -166,5 +216,3 @@ def test_inputs_that_make_no_sense_are_refused() -> None:
         evaluate(GOOD, samples, ("ant", "ant", "cat"))
     with pytest.raises(DataError, match="no party finished"):
         evaluate(Solo({}), samples, CLASSES)
-    with pytest.raises(DataError, match="no domains"):
-        evaluate_domains(GOOD, {}, CLASSES)

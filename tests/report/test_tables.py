@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from ostraka.errors import DataError
-from ostraka.report.tables import MISSING, Mean, Number, Table, comparison, human_bytes, human_seconds
+from ostraka.report.tables import MISSING, Mean, Number, Table, comparison, human_bytes, human_seconds, per_domain
 
 
 def cell(method: str, seed: int, accuracy: float | None, **more: Any) -> dict[str, Any]:
@@ -201,3 +201,35 @@ def test_human_bytes(count: float, text: str) -> None:
 )
 def test_human_seconds(seconds: float, text: str) -> None:
     assert human_seconds(seconds) == text
+
+
+def of_domains(method: str, seed: int, photo: float, sketch: float, **more: Any) -> dict[str, Any]:
+    """A cell of data with two domains and no unknown classes."""
+    domains = {"photo": {"accuracy": photo}, "sketch": {"accuracy": sketch}}
+    return cell(method, seed, (photo + sketch) / 2, per_domain=domains, notes=["a stand-in"], **more)
+
+
+def test_a_table_per_domain() -> None:
+    """One of seeds 0 and 1; the method that failed has no figures, and its note stands once."""
+    cells = [of_domains("a", 0, 90.0, 40.0), of_domains("a", 1, 92.0, 42.0), of_domains("b", 0, 80.0, 60.0)]
+    [table] = per_domain([*cells, failed("c", 0, "no"), cell("a", 0, 1.0, data="plain")])
+    assert table.title == "Accuracy (%) per domain: fashion / classes:2"
+    assert table.columns == ("method", "photo", "sketch", "average")
+    assert table.rows[0] == (
+        "a", Mean(91.0, 2**0.5, 2, best=True), Mean(41.0, 2**0.5, 2), Mean(66.0, 2**0.5, 2)
+    )  # fmt: skip
+    assert table.rows[1] == ("b", Mean(80.0, None, 1), Mean(60.0, None, 1, best=True), Mean(70.0, None, 1, best=True))
+    assert table.rows[2] == ("c", MISSING, MISSING, "failed [1]")
+    assert table.notes == (
+        "[1] c on fashion / classes:2 failed: seed 0: no", "fashion: plain average over 2 domains", "a stand-in"
+    )  # fmt: skip
+    assert "a stand-in" in comparison(cells)[0].notes
+    assert per_domain([cell("a", 0, 1.0)]) == []
+
+
+def test_auroc_per_domain_where_there_is_one() -> None:
+    opened = of_domains("a", 0, 90.0, 40.0, auroc=55.0)
+    opened["per_domain"] = {"photo": {"accuracy": 90.0, "auroc": 70.0}, "sketch": {"accuracy": 40.0, "auroc": None}}
+    tables = per_domain([opened])
+    assert [table.title.split(" per")[0] for table in tables] == ["Accuracy (%)", "AUROC (%)"]
+    assert tables[1].rows == (("a", Mean(70.0, None, 1, best=True), MISSING, Mean(55.0, None, 1, best=True)),)

@@ -7,9 +7,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
 
 from ostraka.report.heatmap import party_class_table
-from ostraka.report.tables import Number, Table, human_bytes, human_seconds
+from ostraka.report.tables import Cell, Number, Table, human_bytes, human_seconds
 from ostraka.runs.plan import Division
 from ostraka.runs.watch import Watch
 
@@ -83,6 +84,10 @@ def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
         rows = [(name, Number(value or 0.0, _number(value))) for name, value in summary[key].items()]
         if rows:
             console.print(Table((column, "accuracy (%)"), rows, title=title).head(SHOWN).rich())
+    if summary.get("per_domain"):
+        console.print(_domains(summary["per_domain"], summary))
+    for note in summary.get("notes", ()):
+        console.print(f"Note: {note}", soft_wrap=True, highlight=False)
     console.print(f"Results: {summary['out']}", soft_wrap=True, highlight=False)
 
 
@@ -109,6 +114,8 @@ def show_division(console: Console, division: Division, rows: int = 40) -> None:
     if not short:
         legend = ", ".join(f"{number} {name}" for number, name in enumerate(classes))
         console.print(f"classes: {legend}\n", highlight=False)
+    for note in division.notes:
+        console.print(f"Note: {note}", soft_wrap=True, highlight=False)
 
 
 def _width(console: Console, table: Table) -> int:
@@ -117,8 +124,20 @@ def _width(console: Console, table: Table) -> int:
     return console.measure(replace(table, notes=()).rich(), options=unbounded).maximum
 
 
+def _domains(per_domain: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any]) -> RichTable:
+    """The figures on each domain, and their plain average."""
+    average = {"accuracy": summary["accuracy"], **(summary["open"] or {})}
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(Number(part[key] or 0.0, _number(part[key])) for key in average))
+        for name, part in [*per_domain.items(), ("average", average)]
+    ]
+    columns = ("domain", *(DOMAIN_COLUMNS[key] for key in average))
+    return Table(columns, rows, title="per domain (%)", notes=("the average counts every domain the same",)).rich()
+
+
 def _figures(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    rows = [("accuracy", f"{_number(summary['accuracy'])} %")]
+    domains = len(summary.get("per_domain", ()))
+    rows = [(f"accuracy, average of {domains} domains" if domains else "accuracy", f"{_number(summary['accuracy'])} %")]
     if summary["rounds"] > 1:
         rows.append(("best", f"{_number(summary['best']['accuracy'])} % (round {summary['best']['round']})"))
         rows.append(("mean of the last 20 rounds", f"{_number(summary['mean_last_20'])} %"))
@@ -143,6 +162,15 @@ OPEN_NAMES = {
     "fpr95": "FPR95 (lower is better)",
     "oscr": "OSCR",
     "open_accuracy": "accuracy, unknown as a class",
+}
+
+
+DOMAIN_COLUMNS = {
+    "accuracy": "accuracy",
+    "auroc": "AUROC",
+    "fpr95": "FPR95",
+    "oscr": "OSCR",
+    "open_accuracy": "unknown as a class",
 }
 
 

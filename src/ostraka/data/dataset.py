@@ -23,16 +23,29 @@ CIFAR100_STD = (0.26733, 0.25644, 0.27615)
 """Channel statistics of CIFAR-100's 50,000 training images."""
 
 
+DOMAIN = "domain"
+"""The column that says which domain a sample is from."""
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """`columns`: one value for each row of the training storage (such as "speaker"); `info`: where it is from."""
+    """`columns`: one value for each row of the training storage (such as "speaker"); `info`: where it is from.
+
+    `test_columns` are those of the test storage. Data whose two sides have the column "domain" is judged by domain.
+    """
 
     name: str
     classes: tuple[str, ...]
     train: Samples
     test: Samples
     columns: Mapping[str, Array] = field(default_factory=dict)
+    test_columns: Mapping[str, Array] = field(default_factory=dict)
     info: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def test_domains(self) -> Array | None:
+        """The domain of every row of the test storage, where training samples have one too."""
+        return self.test_columns.get(DOMAIN) if DOMAIN in self.columns else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +58,7 @@ class Arrays:
     y_test: Array
     classes: tuple[str, ...] = ()
     columns: Mapping[str, Array] = field(default_factory=dict)
+    test_columns: Mapping[str, Array] = field(default_factory=dict)
     info: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -52,12 +66,16 @@ def assemble(name: str, arrays: Arrays, view: View | None = None) -> Dataset:
     """A checked dataset. Bytes are kept as bytes and scaled to [0, 1] by the view; floats are kept as float32."""
     classes = arrays.classes or _numbered(arrays.y_train, arrays.y_test)
     check(name, classes, arrays.x_train, arrays.y_train, arrays.x_test, arrays.y_test)
-    for column, values in arrays.columns.items():
-        if len(values) != len(arrays.y_train):
-            raise DataError(
-                f"{name}: column {column!r} has {len(values)} values for {len(arrays.y_train)} training samples; "
-                "give one value for each sample"
-            )
+    for part, columns, y in (
+        ("training", arrays.columns, arrays.y_train),
+        ("test", arrays.test_columns, arrays.y_test),
+    ):
+        for column, values in columns.items():
+            if len(values) != len(y):
+                raise DataError(
+                    f"{name}: column {column!r} has {len(values)} values for {len(y)} {part} samples; "
+                    "give one value for each sample"
+                )
     x_train, x_test = channels_first(name, arrays.x_train), channels_first(name, arrays.x_test)
     if view is None:
         view = default_view(name, x_train)
@@ -67,6 +85,7 @@ def assemble(name: str, arrays: Arrays, view: View | None = None) -> Dataset:
         train=Samples(_tensor(x_train), _tensor(arrays.y_train.astype(np.int64)), view=view),
         test=Samples(_tensor(x_test), _tensor(arrays.y_test.astype(np.int64)), view=replace(view, augment="none")),
         columns=dict(arrays.columns),
+        test_columns=dict(arrays.test_columns),
         info=dict(arrays.info),
     )
 

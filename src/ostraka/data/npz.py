@@ -2,7 +2,8 @@
 
 Further arrays:
 
-* `NAME_train`, one value for each training sample, becomes the column NAME (`speaker_train` -> "speaker");
+* `NAME_train`, one value for each training sample, becomes the column NAME (`speaker_train` -> "speaker"), `NAME_test`
+  likewise that of the test samples; with `domain_train` and `domain_test` the data has domains;
 * `feature_scale` and `feature_offset` say that x holds quantised features: value = x * scale + offset, per coefficient.
   Such features are given to networks standardised: each coefficient has mean 0 and standard deviation 1 over all frames
   of the training set. Cepstral coefficients differ in size by two orders of magnitude, and the first would drown the
@@ -56,7 +57,8 @@ def read(path: Path, name: str) -> Dataset:
         x_test=x_test,
         y_test=stored["y_test"],
         classes=_class_names(path, beside),
-        columns={key.removesuffix("_train"): v for key, v in stored.items() if _is_column(key, v)},
+        columns=_columns(stored, "_train"),
+        test_columns=_columns(stored, "_test"),
         info={**info, **{key: beside[key] for key in ("source", "origin", "licence", "subset") if key in beside}},
     )
     return assemble(name, arrays, view)
@@ -138,9 +140,10 @@ def _class_names(path: Path, beside: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _is_column(key: str, values: Array) -> bool:
+def _columns(stored: Mapping[str, Array], side: str) -> dict[str, Array]:
     # idx_train only records where a subset's samples stood in the original set.
-    return key.endswith("_train") and key not in (*NEEDED, "idx_train") and values.ndim == 1
+    others = [key for key in stored if key.endswith(side) and key not in (*NEEDED, f"idx{side}")]
+    return {key.removesuffix(side): stored[key] for key in others if stored[key].ndim == 1}
 
 
 def _find_plain(path: Path) -> list[str]:

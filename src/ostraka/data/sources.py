@@ -1,7 +1,8 @@
 """Find and load datasets by name.
 
 A name is looked for among the built-in sets, then in every data folder in turn (`--data-dir`, then `OSTRAKA_DATA`), in
-the folder itself and two levels of folders below it. A path to a file or folder may be given instead of a name.
+the folder itself and two levels of folders below it. A path to a file or folder may be given instead of a name, and
+`domains:A+B` joins several sets.
 """
 
 import os
@@ -9,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ostraka.data import bundled, cifar, digits, idx, npz, svhn
+from ostraka.data import bundled, cifar, digits, domains, idx, npz, svhn
 from ostraka.data.dataset import Dataset
 from ostraka.data.source import Source
 from ostraka.errors import DataError, choices, did_you_mean
 from ostraka.registry import SOURCES
 
-__all__ = ["Found", "available", "bundled", "cifar", "data_dirs", "digits", "idx", "load", "npz", "svhn"]
+__all__ = ["Found", "available", "bundled", "cifar", "data_dirs", "digits", "domains", "idx", "load", "npz", "svhn"]
 
 VARIABLE = "OSTRAKA_DATA"
 DEPTH = 2
@@ -34,6 +35,7 @@ ALIASES = {
 WANTED = {
     "cifar10": "the folder cifar-10-batches-bin (CIFAR-10, binary version), or cifar10.npz",
     "cifar100": "the folder cifar-100-binary (CIFAR-100, binary version), or cifar100.npz",
+    "synthdigits": "synthdigits.npz (or its look-alike, synthdigits-like.npz or synthdigits-like.packed.npz)",
     "svhn": "a folder with train_32x32.mat and test_32x32.mat, or svhn.npz",
     "emnist-letters": "emnist-letters.npz, or a folder with emnist-letters-train-images-idx3-ubyte.gz and the rest",
 }
@@ -41,11 +43,12 @@ WANTED = {
 
 @dataclass(frozen=True)
 class Found:
-    """A dataset that can be loaded; `path` is None for built-in ones."""
+    """A dataset that can be loaded; `path` is None for built-in ones and for those joined of several `parts`."""
 
     name: str
     kind: str
     path: Path | None
+    parts: tuple[str, ...] = ()
 
 
 def data_dirs(option: str | None = None) -> list[Path]:
@@ -60,19 +63,44 @@ def available(dirs: Sequence[Path] | None = None) -> list[Found]:
     for place, source in _places(data_dirs() if dirs is None else dirs):
         if source.listed:
             found.setdefault(place.name, place)
+    for name in domains.NAMED:
+        parts, _ = domains.choose(name, found)
+        if len(parts) > 1:
+            found.setdefault(name, Found(name, "domains", None, parts))
     return list(found.values())
 
 
 def load(name: str, dirs: Sequence[Path] | None = None) -> Dataset:
     """The dataset called `name`, or at the path `name`; `dirs` defaults to the folders of OSTRAKA_DATA."""
+    folders = data_dirs() if dirs is None else list(dirs)
+    if name.startswith(domains.PREFIX):
+        parts, size = domains.parse(name)
+        return domains.join(name, [load(part, folders) for part in parts], size)
     if _is_path(name):
         return _load_path(Path(name).expanduser())
-    wanted, folders = canonical(name), data_dirs() if dirs is None else list(dirs)
+    wanted = canonical(name)
     places = [(place, source) for place, source in _places(folders) if place.name == wanted]
     # A refused copy (pickles) must not hide a readable one in a later folder.
     for place, source in sorted(places, key=lambda pair: not pair[1].listed):
         return source.read(place.path or Path(), wanted)
+    if wanted in domains.NAMED:
+        return _load_named(wanted, folders)
     raise _missing(name, wanted, folders)
+
+
+def _load_named(name: str, folders: Sequence[Path]) -> Dataset:
+    """A named list of domains, with those of its sets that are there."""
+    parts, missing = domains.choose(name, (found.name for found in available(folders)))
+    if len(parts) < 2:
+        needed = "; ".join(f"{part}: {_content(part)}" for part in missing)
+        raise DataError(
+            f"{name} needs at least two of its data sets {choices(domains.NAMED[name])}; found: {choices(parts)}. "
+            f"Looked in: {_looked(folders)}. Put there, or in folders named with --data-dir or {VARIABLE}: {needed}"
+        )
+    all_of = len(domains.NAMED[name])
+    left_out = f"{name} here is {len(parts)} of its {all_of} domains ({', '.join(parts)}); not found: "
+    notes = [left_out + ", ".join(missing)] if missing else []
+    return domains.join(name, [load(part, folders) for part in parts], domains.SIZE, notes)
 
 
 def canonical(name: str) -> str:
@@ -135,11 +163,19 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _missing(name: str, wanted: str, dirs: Sequence[Path]) -> DataError:
-    looked = ", ".join(f"{d}{'' if d.is_dir() else ' (does not exist)'}" for d in dirs)
     known = [found.name for found in available(dirs)]
-    content = WANTED.get(wanted, f"{wanted}.npz, {wanted}.packed.npz or a folder {wanted}/ with MNIST-style IDX files")
     return DataError(
         f"no dataset {name!r} was found.{did_you_mean(wanted, [*known, *ALIASES])} Looked in: "
-        f"{looked or 'no folder (none was given)'}. Put there {content}, or name other folders with --data-dir or "
+        f"{_looked(dirs)}. Put there {_content(wanted)}, or name other folders with --data-dir or "
         f"{VARIABLE}. Found now: {choices(known)}"
     )
+
+
+def _looked(dirs: Sequence[Path]) -> str:
+    looked = ", ".join(f"{d}{'' if d.is_dir() else ' (does not exist)'}" for d in dirs)
+    return looked or "no folder (none was given)"
+
+
+def _content(wanted: str) -> str:
+    """What a data folder must hold for a data set to be found."""
+    return WANTED.get(wanted, f"{wanted}.npz, {wanted}.packed.npz or a folder {wanted}/ with MNIST-style IDX files")

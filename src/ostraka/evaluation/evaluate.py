@@ -32,7 +32,8 @@ class OpenFigures:
 class Evaluation:
     """Figures of one predictor. `open` is None when no sample is of an unknown class.
 
-    `per_part` holds the figures of each model that stands alone (`Solo`); the other figures are then means of theirs.
+    `per_part` holds the figures of each model that stands alone (`Solo`), `per_domain` those on the samples of each
+    domain; the other figures are then means of theirs. Every domain counts the same, however many samples it has.
     """
 
     samples: int
@@ -41,6 +42,7 @@ class Evaluation:
     per_class: dict[str, float | None]
     open: OpenFigures | None = None
     per_part: "dict[str, Evaluation]" = field(default_factory=dict)
+    per_domain: "dict[str, Evaluation]" = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON: no NaN, None where undefined."""
@@ -51,37 +53,59 @@ class Evaluation:
             "per_class": dict(self.per_class),
             "open": self.open.as_dict() if self.open else None,
             "per_part": {name: part.as_dict() for name, part in self.per_part.items()},
+            "per_domain": {name: part.as_dict() for name, part in self.per_domain.items()},
         }
 
 
-@dataclass(frozen=True)
-class DomainEvaluation:
-    """Figures on each domain, and their plain mean: every domain counts the same, however many samples it has."""
-
-    per_domain: dict[str, Evaluation]
-    average: Evaluation
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        per_domain = {name: one.as_dict() for name, one in self.per_domain.items()}
-        return {"per_domain": per_domain, "average": self.average.as_dict()}
+Domains = Mapping[str, Tensor]
+"""Where the samples of each domain lie: positions within the samples to evaluate on."""
 
 
-def evaluate(predictor: Predictor, samples: Samples, classes: Sequence[str], chunk: int = 1000) -> Evaluation:
+def evaluate(
+    predictor: Predictor,
+    samples: Samples,
+    classes: Sequence[str],
+    chunk: int = 1000,
+    domains: Domains | None = None,
+) -> Evaluation:
     """Figures of `predictor` on `samples`; a label of UNKNOWN marks a sample of no known class.
 
     Closed-set figures use the samples of known classes only. At most `chunk` samples are turned into inputs at a time,
-    and only the answers and unknown scores of one model are kept.
+    and only the answers and unknown scores of one model are kept. With `domains`, the samples of each are judged alone,
+    unknown against known ones of the same domain, and the figures are the plain means over the domains.
     """
     if not len(samples):
         raise DataError("there are no samples to evaluate on; give at least one")
     if len(set(classes)) != len(classes):
         raise DataError(f"class names must differ from each other, but they are {', '.join(classes)}")
     metrics.check_labels(samples.labels, len(classes))
+    _check_domains(domains or {}, len(samples))
     if isinstance(predictor, Solo):
-        return _alone(predictor, samples, classes, chunk)
-    labels = samples.labels.cpu()
-    closed, opened, unknown_scores = _answers(predictor, samples, len(classes), chunk)
+        return _alone(predictor, samples, classes, chunk, domains)
+    answers = [*_answers(predictor, samples, len(classes), chunk), samples.labels.cpu()]
+    if not domains:
+        return _judge(answers, classes)
+    parts = {name: _judge([values[index] for values in answers], classes) for name, index in domains.items()}
+    return replace(_mean(list(parts.values())), per_domain=parts)
+
+
+def _check_domains(domains: Domains, samples: int) -> None:
+    """Refuse positions that leave a sample out, count it twice, or make an empty domain."""
+    empty = [name for name, index in domains.items() if not len(index)]
+    if empty:
+        raise DataError(f"the domain {empty[0]} has no samples to evaluate on; leave it out or give it some")
+    if domains:
+        met = torch.cat(list(domains.values())).sort().values
+        if not torch.equal(met, torch.arange(samples)):
+            raise DataError(
+                f"the domains {', '.join(domains)} list {len(met)} samples; every one of the {samples} to evaluate on "
+                "must be in exactly one domain"
+            )
+
+
+def _judge(answers: Sequence[Tensor], classes: Sequence[str]) -> Evaluation:
+    """The figures of closed answers, open answers and unknown scores, given with the labels."""
+    closed, opened, unknown_scores, labels = answers
     per_class = metrics.per_class_accuracy(closed, labels, len(classes))
     unknown = int((labels == UNKNOWN).sum())
     return Evaluation(
@@ -91,16 +115,6 @@ def evaluate(predictor: Predictor, samples: Samples, classes: Sequence[str], chu
         per_class={name: _percent(share) for name, share in zip(classes, per_class, strict=True)},
         open=_open_figures(closed, opened, unknown_scores, labels) if unknown else None,
     )
-
-
-def evaluate_domains(
-    predictor: Predictor, domains: Mapping[str, Samples], classes: Sequence[str], chunk: int = 1000
-) -> DomainEvaluation:
-    """`evaluate` on the samples of each domain, and the mean over domains (its `per_part` stays empty)."""
-    if not domains:
-        raise DataError("there are no domains to evaluate on; give at least one")
-    per_domain = {name: evaluate(predictor, samples, classes, chunk) for name, samples in domains.items()}
-    return DomainEvaluation(per_domain, _mean(list(per_domain.values())))
 
 
 def per_party(
@@ -121,6 +135,7 @@ def per_party(
 def seen_by_parties(evaluation: Evaluation, party_class_counts: Mapping[str, Tensor]) -> dict[str, float | None]:
     """As `per_party`, from an evaluation already made.
 
+    With domains, the counts are [domains, classes] and a class is judged on the samples of the domain it is counted in.
     Classes without test samples carry no weight. None for a party that has no samples of the tested classes, or, when
     models stand alone, no model of its own (it dropped out).
     """
@@ -130,8 +145,14 @@ def seen_by_parties(evaluation: Evaluation, party_class_counts: Mapping[str, Ten
     seen: dict[str, float | None] = {}
     for party, counts in party_class_counts.items():
         mine = parts.get(party) if parts else evaluation
-        seen[party] = _weighted(list(mine.per_class.values()), counts.tolist()) if mine else None
+        seen[party] = _weighted(_class_figures(mine), counts.flatten().tolist()) if mine else None
     return seen
+
+
+def _class_figures(evaluation: Evaluation) -> list[float | None]:
+    """The accuracy of every class; with domains, of every class of the first one, then of the second, and so on."""
+    places = evaluation.per_domain.values() or [evaluation]
+    return [figure for place in places for figure in place.per_class.values()]
 
 
 def _weighted(figures: Sequence[float | None], weights: Sequence[float]) -> float | None:
@@ -142,20 +163,27 @@ def _weighted(figures: Sequence[float | None], weights: Sequence[float]) -> floa
     return sum(f * w for f, w in tested) / total if total else None
 
 
-def _alone(predictor: Solo, samples: Samples, classes: Sequence[str], chunk: int) -> Evaluation:
+def _alone(
+    predictor: Solo, samples: Samples, classes: Sequence[str], chunk: int, domains: Domains | None
+) -> Evaluation:
     if not predictor.alone:
         raise DataError("there is no model to evaluate: no party finished its training")
     parts = {}
     # model by model, not chunk by chunk: a thousand models' answers at once would not be bounded memory
     for name, part in predictor.alone.items():
         try:
-            parts[name] = evaluate(part, samples, classes, chunk)
+            parts[name] = evaluate(part, samples, classes, chunk, domains)
         except DataError as error:
             raise DataError(f"the model of {name} cannot be evaluated: {error}") from error
-    first = next(iter(parts.values()))
-    # every model met the same samples: they are counted once
-    mean = _mean(list(parts.values()))
-    return replace(mean, samples=first.samples, unknown_samples=first.unknown_samples, per_part=parts)
+    return replace(_over_models(list(parts.values())), per_part=parts)
+
+
+def _over_models(evaluations: Sequence[Evaluation]) -> Evaluation:
+    """The mean over models that met the same samples: these are counted once."""
+    first = evaluations[0]
+    per_domain = {name: _over_models([e.per_domain[name] for e in evaluations]) for name in first.per_domain}
+    mean = _mean(evaluations)
+    return replace(mean, samples=first.samples, unknown_samples=first.unknown_samples, per_domain=per_domain)
 
 
 def _mean(evaluations: Sequence[Evaluation]) -> Evaluation:

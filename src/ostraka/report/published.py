@@ -15,17 +15,19 @@ An empty field of a row says that the paper leaves it open (rounds, net) or that
 """
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from statistics import fmean
 from typing import Any, NamedTuple
 
+from ostraka.data.domains import LOOK_ALIKES, NAMED
 from ostraka.data.partition import format_spec, parse
 from ostraka.data.sources import canonical
 from ostraka.errors import ConfigError, PartitionError
-from ostraka.registry import NETS
-from ostraka.report.tables import Cell, Mean, Number, Table
-from ostraka.runs.config import Config, canonical_method
+from ostraka.registry import NETS, OBJECTIVES, PRESETS
+from ostraka.report.tables import FIGURES, Cell, Number, Table, mean_over
+from ostraka.runs.config import Config, build_method, canonical_method
 
 FILE = "published_results.csv"
 
@@ -39,12 +41,27 @@ PAPERS_NAME = {
     "dd-crop": "dd-resized-crop",
     "dd-cutpaste": "open-proser-cutpaste",
     "dd-mixture": "open-proser-mixture",
+    "fedavg-proser": "proser",
+    "fedpd-matched": "fedma",
+    "fedpd-gradient": "fedpd-split-gradient",
 }
 """Our methods and presets that go by another name in the file. `fedov` itself is shown beside the paper's, whose ballot
 is that of `fedov-sum`."""
 
-METRICS = ("accuracy", "auroc")
+METRICS = tuple(figure for figure, _ in FIGURES)
 """What a comparison has tables of, in their order."""
+
+HDR_FL, HDR_FL_KNOWN = "hdr-fl", 6
+"""FedPD's benchmark; the file leaves its number of known classes, the same in all rows, out."""
+
+POOLED = "centralised"
+"""The partition of rows on pooled data."""
+
+SOFTMAX = "softmax"
+"""FedPD's name for averaged networks trained with cross-entropy."""
+
+UNKNOWN_COUNTS = ("fedov-20",)
+"""Tables whose accuracy counts unknown as one more class."""
 
 
 class Published(NamedTuple):
@@ -95,51 +112,126 @@ def rows() -> tuple[dict[str, str], ...]:
 def with_published(configs: Sequence[Config], records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The records of a grid's cells; where the papers have a cell, with its figures under `published`.
 
-    They are keyed by metric: value, std, table and the difference (ours minus theirs). A cell with an objective, or
-    known classes, of the user's own choice has no counterpart.
+    They are keyed by figure: value, std, table, ours and the difference (ours minus theirs). A choice of known classes
+    that no paper has made has no counterpart, nor has an objective of the user's own choice, except under FedAvg and
+    centralised training, which papers compare by objective. HDR-FL with fewer than its five domains stands beside the
+    paper's figures on the same domains.
     """
     return [_annotated(config, dict(record)) for config, record in zip(configs, records, strict=True)]
 
 
-def beside(tables: Sequence[Table], records: Sequence[Mapping[str, Any]]) -> Table | None:
-    """Our means and the published figures, a row for each cell that has one; None if no cell has."""
-    found: dict[tuple[str, str, str], Published] = {}
+def beside(records: Sequence[Mapping[str, Any]]) -> Table | None:
+    """Our means over the seeds and the published figures, a row for each cell that has one; None if no cell has."""
+    found: dict[str, dict[tuple[str, str], list[Mapping[str, Any]]]] = {}
     for record in records:
-        for metric, told in record.get("published", {}).items():
-            place = f"{record['data']} / {record['partition']}"
-            found[str(record["method"]), place, metric] = Published(told["value"], told["std"], told["table"])
-    lines = []
-    for table, metric in zip(tables, METRICS, strict=False):
-        for row in table.rows:
-            for column, cell in zip(table.columns, row, strict=True):
-                theirs = found.get((str(row[0]), column, metric))
-                if theirs is not None and isinstance(cell, Mean):
-                    lines.append(_line(str(row[0]), column, metric, cell, theirs))
+        for figure, told in record.get("published", {}).items():
+            place = str(record["method"]), f"{record['data']} / {record['partition']}"
+            found.setdefault(figure, {}).setdefault(place, []).append(told)
+    lines = [_line(*place, figure, told) for figure, cells in found.items() for place, told in cells.items()]
+    notes = dict.fromkeys(note for record in records if "published" in record for note in record.get("notes", ()))
     columns = ("method", "data / partition", "figure", "ours", "published", "difference", "table")
-    return Table(columns, lines, title="Beside the published figures (%)") if lines else None
+    return Table(columns, lines, title="Beside the published figures (%)", notes=tuple(notes)) if lines else None
 
 
-def _line(method: str, place: str, metric: str, ours: Mean, theirs: Published) -> tuple[Cell, ...]:
-    spread = "" if theirs.std is None else f" ± {theirs.std:.1f}"
-    shown = Number(theirs.value, f"{theirs.value:.1f}{spread}")
-    gap = ours.mean - theirs.value
-    plain = Mean(ours.mean, ours.std, ours.n)
-    return method, place, metric, plain, shown, Number(gap, f"{gap:+.1f}"), theirs.table
+def _line(method: str, place: str, figure: str, told: Sequence[Mapping[str, Any]]) -> tuple[Cell, ...]:
+    theirs, ours = told[0], mean_over([one["ours"] for one in told])
+    spread = "" if theirs["std"] is None else f" ± {theirs['std']:.1f}"
+    shown = Number(theirs["value"], f"{theirs['value']:.1f}{spread}")
+    gap = ours.mean - theirs["value"]
+    return method, place, figure, ours, shown, Number(gap, f"{gap:+.1f}"), theirs["table"]
 
 
 def _annotated(config: Config, record: dict[str, Any]) -> dict[str, Any]:
-    if record.get("status") != "ok" or config.known_classes or "objective" in config.set:
+    if record.get("status") != "ok" or (config.known_classes and _known(config) is None):
         return record
-    told = {}
-    for metric in METRICS:
-        ours = record.get(metric)
-        theirs = published(
-            config.data, config.partition, config.net.name, config.method, record["parties"], record["rounds"], metric,
-            config.known,
-        )  # fmt: skip
-        if theirs is not None and ours is not None:
-            told[metric] = {**theirs._asdict(), "difference": ours - theirs.value}
+    told = {
+        figure: {**theirs._asdict(), "ours": ours, "difference": ours - theirs.value}
+        for figure, ours, theirs in _pairs(config, record)
+        if ours is not None
+    }
     return record | ({"published": told} if told else {})
+
+
+def _pairs(config: Config, record: Mapping[str, Any]) -> Iterator[tuple[str, float | None, Published]]:
+    """(figure, ours, theirs) of everything that the papers print of this cell."""
+    if canonical(config.data) == HDR_FL:
+        yield from _hdr_fl(config, record)
+        return
+    for metric in METRICS:
+        theirs = _lookup(config, record, config.data, metric, _known(config), record["parties"])
+        if theirs is not None and theirs.table in UNKNOWN_COUNTS:
+            yield "accuracy, unknown as a class", (record.get("open") or {}).get("open_accuracy"), theirs
+        elif theirs is not None:
+            yield metric, record.get(metric), theirs
+
+
+def _hdr_fl(config: Config, record: Mapping[str, Any]) -> Iterator[tuple[str, float | None, Published]]:
+    """Figures on each domain, and the average: of domains that are not the paper's five, over the paper's same ones."""
+    if _known(config) != HDR_FL_KNOWN:
+        return
+    originals = {alike: original for original, alike in LOOK_ALIKES.items()}
+    per_domain: Mapping[str, Mapping[str, Any]] = record.get("per_domain", {})
+    for metric in METRICS:
+        parts = {}
+        for name, ours in per_domain.items():
+            part = f"{HDR_FL}/{originals.get(name, name)}"
+            theirs = _lookup(config, record, part, metric, None, len(NAMED[HDR_FL]))
+            if theirs is not None:
+                parts[name] = theirs
+                yield f"{metric}, {name}", ours.get(metric), theirs
+        whole = _lookup(config, record, f"{HDR_FL}/average", metric, None, len(NAMED[HDR_FL]))
+        if set(per_domain) != set(NAMED[HDR_FL]):
+            whole = _average(list(parts.values())) if parts and len(parts) == len(per_domain) else None
+        if whole is not None:
+            yield metric, record.get(metric), whole
+
+
+def _average(parts: Sequence[Published]) -> Published:
+    return Published(fmean(p.value for p in parts), None, f"{parts[0].table}, mean of {len(parts)} domains")
+
+
+def _lookup(
+    config: Config, record: Mapping[str, Any], data: str, metric: str, known: int | str | None, parties: int
+) -> Published | None:
+    method = build_method(config)
+    places = [(config.partition, parties, record["rounds"])]
+    if method.pooled:  # pooled data has no division, and rounds only multiply its epochs
+        places.append((POOLED, 1, 1))
+    for name in _names(config, method):
+        for partition, count, rounds in places:
+            theirs = published(data, partition, config.net.name, name, count, rounds, metric, known)
+            if theirs is not None:
+                return theirs
+    return None
+
+
+def _names(config: Config, method: Any) -> list[str]:
+    """What the papers may call the method: its own name, or the objective averaged or trained on pooled data."""
+    own = canonical_method(config.method)
+    chosen = "objective" in config.set
+    base = PRESETS.get(own).method if own in PRESETS.names() else own
+    if base not in ("fedavg", "centralised"):
+        return [] if chosen else [own]
+    names = [name for name in OBJECTIVES.names() if method.objective == OBJECTIVES.get(name)()]
+    if method.pooled:
+        names += [name for name in PRESETS.names() if method.objective == _ablated(name)]
+    return [*([] if chosen else [own]), *(SOFTMAX if name == "cross-entropy" else name for name in names)]
+
+
+def _ablated(preset: str) -> Any:
+    """The objective of one of FedOV's ablations as a plain objective, without its method's recipe; None for others."""
+    changes = PRESETS.get(preset).settings.get("objective", {})
+    if PRESETS.get(preset).method != "fedov" or not isinstance(changes, Mapping):
+        return None
+    return build_method(Config(method="centralised", set={"objective": {"name": "fedov", **changes}})).objective
+
+
+def _known(config: Config) -> int | str | None:
+    """The known classes as the file writes them; None where all are known, or for a choice that no paper has made."""
+    listed = config.known_classes or range(config.known or 0)
+    if len(listed) == 1:  # a plain 1 in the file is a mean over runs with each class alone
+        return f"class {listed[0]}"
+    return len(listed) or None if tuple(listed) == tuple(range(len(listed))) else None
 
 
 def _spec(partition: str) -> str:

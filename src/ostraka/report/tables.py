@@ -123,6 +123,10 @@ class Table:
         return any(not isinstance(row[column], str) for row in self.rows)
 
 
+FIGURES = (("accuracy", "Accuracy (%)"), ("auroc", "AUROC (%)"))
+"""What there are tables of; that of AUROC only if a cell has one."""
+
+
 def comparison(cells: Sequence[Mapping[str, Any]]) -> list[Table]:
     """A row for each method, a column for each data / partition: the accuracy table, and AUROC's if any cell has it.
 
@@ -131,10 +135,27 @@ def comparison(cells: Sequence[Mapping[str, Any]]) -> list[Table]:
     did not. Time and traffic are medians over the method's finished cells. Order: first come.
     """
     _refuse_repeats(cells)
-    tables = [_compared(cells, "accuracy", "Accuracy (%)")]
-    if any(cell.get("auroc") is not None for cell in cells):
-        tables.append(_compared(cells, "auroc", "AUROC (%)"))
+    return [_compared(cells, figure, title) for figure, title in FIGURES if _shown(cells, figure)]
+
+
+def per_domain(cells: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """For data with domains: a row for each method, a column for each domain and the plain average over them.
+
+    `per_domain` of a cell holds the figures of each domain by its name. A table for each data / partition, and AUROC's
+    if any cell has it.
+    """
+    tables = []
+    for place in dict.fromkeys(_place(cell) for cell in cells):
+        mine = [cell for cell in cells if _place(cell) == place]
+        domains = list(dict.fromkeys(name for cell in mine for name in cell.get("per_domain") or {}))
+        shown = [(figure, title) for figure, title in FIGURES if domains and _shown(mine, figure)]
+        tables += [_by_domain(mine, domains, figure, f"{title} per domain: {place}") for figure, title in shown]
     return tables
+
+
+def mean_over(values: Sequence[float], mark: str = "") -> Mean:
+    """The mean over seeds; fmean sums exactly, so equal sets of seeds tie whatever their order."""
+    return Mean(fmean(values), stdev(values) if len(values) > 1 else None, len(values), mark=mark)
 
 
 def human_bytes(count: float) -> str:
@@ -166,10 +187,43 @@ _COSTS = (
 )
 
 
+def _shown(cells: Sequence[Mapping[str, Any]], figure: str) -> bool:
+    return figure == "accuracy" or any(cell.get(figure) is not None for cell in cells)
+
+
+def _place(cell: Mapping[str, Any]) -> str:
+    return f"{cell['data']} / {cell['partition']}"
+
+
+def _by_domain(cells: Sequence[Mapping[str, Any]], domains: Sequence[str], figure: str, title: str) -> Table:
+    methods = list(dict.fromkeys(str(cell["method"]) for cell in cells))
+    groups = [[cell for cell in cells if str(cell["method"]) == method] for method in methods]
+    columns: list[list[Cell]] = []
+    for domain in domains:
+        parts = [[c["per_domain"][domain].get(figure) for c in mine if _has(c, domain)] for mine in groups]
+        defined = ([float(value) for value in values if value is not None] for values in parts)
+        columns.append(_mark_best([mean_over(values) if values else MISSING for values in defined]))
+    notes: list[str] = []
+    columns.append(_mark_best([_summary(mine, figure, notes) for mine in groups]))
+    notes += _said(cells)
+    return Table(("method", *domains, "average"), tuple(zip(methods, *columns, strict=True)), title, tuple(notes))
+
+
+def _has(cell: Mapping[str, Any], domain: str) -> bool:
+    return domain in (cell.get("per_domain") or {})
+
+
+def _said(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the data itself says must stand beside its figures, and which figures are averages over domains."""
+    several = {str(c["data"]): len(c["per_domain"]) for c in cells if c.get("per_domain")}
+    averages = [f"{data}: plain average over {count} domains" for data, count in several.items()]
+    return list(dict.fromkeys([*averages, *(note for cell in cells for note in cell.get("notes") or ())]))
+
+
 def _compared(cells: Sequence[Mapping[str, Any]], figure: str, title: str) -> Table:
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for c in cells:
-        groups.setdefault((str(c["method"]), f"{c['data']} / {c['partition']}"), []).append(c)
+        groups.setdefault((str(c["method"]), _place(c)), []).append(c)
     methods = list(dict.fromkeys(method for method, _ in groups))
     settings = list(dict.fromkeys(setting for _, setting in groups))
     notes: list[str] = []
@@ -178,6 +232,7 @@ def _compared(cells: Sequence[Mapping[str, Any]], figure: str, title: str) -> Ta
         done = ([c for c in cells if str(c["method"]) == m and _failure(c, figure) is None] for m in methods)
         settings.append(name)
         columns.append([_median(mine, key, show) for mine in done])
+    notes += _said(cells)
     notes.append("time, CPU time and bytes sent up and down: medians over the method's finished cells")
     if any(cell.get("reused") for cell in cells):
         notes.append("time leaves out members that another cell had trained already; CPU time counts them")
@@ -197,13 +252,11 @@ def _summary(cells: Sequence[Mapping[str, Any]], figure: str, notes: list[str]) 
     if reasons:
         first = cells[0]
         mark = f" [{len(notes) + 1}]"
-        where = f"{first['method']} on {first['data']} / {first['partition']}"
-        notes.append(f"{mark.strip()} {where} failed: {'; '.join(reasons)}")
+        notes.append(f"{mark.strip()} {first['method']} on {_place(first)} failed: {'; '.join(reasons)}")
     finished = [c for c in cells if _failure(c, figure) is None]
     values = [float(c[figure]) for c in finished if c.get(figure) is not None]
     if values:
-        # fmean sums exactly, so equal sets of seeds tie whatever their order
-        return Mean(fmean(values), stdev(values) if len(values) > 1 else None, len(values), mark=mark)
+        return mean_over(values, mark)
     return f"failed{mark}" if reasons else MISSING
 
 

@@ -1,0 +1,78 @@
+"""Data with domains from the command line: figures per domain and their average, in every output."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from calling import ONE_EPOCH, Ostraka
+
+from ostraka.data.sources import load
+
+RUN = ("--data", "hdr-fl", "--data-dir", ".", "--partition", "domain", "--known", "6", "--engine", "serial", *ONE_EPOCH)
+
+
+@pytest.fixture
+def data(ostraka: Ostraka) -> None:
+    """Scikit-learn's digits as USPS, and turned to their negative, in colour, as the look-alike of SynthDigits."""
+    digits = load("digits", [])
+    for name, turn in (("usps", lambda x: x), ("synthdigits-like", lambda x: np.repeat(255 - x, 3, axis=-1))):
+        arrays: dict[str, np.ndarray] = {}
+        for part, samples in (("train", digits.train), ("test", digits.test)):
+            images = (samples.x.numpy() * 15).transpose(0, 2, 3, 1)
+            arrays |= {f"x_{part}": turn(images[:150]), f"y_{part}": samples.labels.numpy()[:150]}
+        np.savez(f"{name}.npz", **arrays)
+
+
+def test_a_run_reports_every_domain_and_the_average(ostraka: Ostraka, data: None) -> None:
+    shown = ostraka("run", "fedavg", *RUN, "--rounds", "2", "--out", "run").out
+    assert "accuracy, average of 2 domains" in shown
+    assert "per domain (%)" in shown
+    assert "Note: hdr-fl here is 2 of its 5 domains (usps, synthdigits-like); not found: mnist, svhn" in shown
+    assert "Note: synthdigits-like is a look-alike of SynthDigits, not the original data" in shown
+    summary = json.loads(Path("run/summary.json").read_text())
+    parts = summary["per_domain"]
+    assert list(parts) == ["synthdigits-like", "usps"]
+    assert {part["samples"] for part in parts.values()} == {150}
+    for figure, average in {"accuracy": summary["accuracy"], **summary["open"]}.items():
+        assert average == pytest.approx((parts["usps"][figure] + parts["synthdigits-like"][figure]) / 2)
+    assert summary["per_party"].keys() == parts.keys()
+    # all parties hold the same classes: a party's own figure differs only through its domain
+    assert summary["per_party"]["usps"] == pytest.approx(parts["usps"]["accuracy"], abs=3)
+    brief = ostraka("run", "--resume", "--out", "run", "--json").json()
+    assert (brief["per_domain"], brief["notes"]) == (parts, summary["notes"])
+    rounds = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
+    assert rounds[-1]["test"]["per_domain"]["usps"]["accuracy"] == parts["usps"]["accuracy"]
+
+
+def test_a_comparison_has_tables_per_domain(ostraka: Ostraka, data: None) -> None:
+    words = ("compare", "fedavg", "solo", *RUN, "--out", "grid")
+    shown = ostraka(*words, "--format", "markdown").out
+    for title in ("Accuracy (%)", "AUROC (%)"):
+        assert f"**{title} per domain: hdr-fl / domain**" in shown
+    assert "| method | synthdigits-like | usps | average |" in shown
+    assert "- hdr-fl: plain average over 2 domains" in shown
+    assert "per domain: hdr-fl / domain" in Path("grid/results.md").read_text()
+    assert Path("grid/accuracy.csv").read_text().startswith("method,hdr-fl / domain")
+    assert Path("grid/auroc.csv").exists()
+    found = ostraka(*words, "--json").json()
+    assert found["cells"][0]["per_domain"].keys() == {"usps", "synthdigits-like"}
+    assert found["tables"][2][0]["average"]["mean"] == found["cells"][0]["accuracy"]
+
+
+def test_closed_comparisons_write_no_table_under_a_wrong_name(ostraka: Ostraka, data: None) -> None:
+    words = [word for word in RUN if word not in ("--known", "6")]
+    assert ostraka("compare", "fedavg", *words, "--out", "grid").code == 0
+    assert not Path("grid/auroc.csv").exists()
+
+
+def test_partition_and_list_name_the_domains(ostraka: Ostraka, data: None) -> None:
+    shown = ostraka("partition", "domain", "--data", "hdr-fl", "--data-dir", ".", "--train-per-class", "16").out
+    assert "synthdigits-like" in shown
+    assert "Note: usps has fewer than 16 training samples of some classes" in shown
+    listed = ostraka("list", "data", "--data-dir", ".").out
+    assert "usps+synthdigits-like" in listed
+    assert "domains:A+B" in listed
+    refused = ostraka("partition", "domain", "--data", "hdr-fl")
+    assert refused.code == 2
+    assert "hdr-fl needs at least two" in refused.err
