@@ -116,3 +116,36 @@ def test_mistakes_are_refused_before_anything_trains(ostraka: Ostraka, words: tu
     assert done.code == 2
     assert message in done.err
     assert not Path("runs").exists()
+
+
+def test_rounds_are_for_the_methods_that_can_have_several(ostraka: Ostraka) -> None:
+    """A number of the method's own goes first; the table says who has one exchange."""
+    words = ("solo", "fedavg", "fedprox", *GRID, "--partition", "iid", "--rounds", "3", "--set", "fedprox:rounds=2")
+    done = ostraka("compare", *words, "--json", "--out", "grid").json()
+    assert {cell["method"]: cell["rounds"] for cell in done["cells"]} == {"solo": 1, "fedavg": 3, "fedprox": 2}
+    assert "rounds: fedavg 3, fedprox 2; one exchange and no more: solo" in done["notes"]
+    assert "one exchange and no more: solo" in Path("grid/results.md").read_text()
+    refused = ostraka("compare", "solo", "closed-voting", *GRID, "--rounds", "3")
+    assert refused.code == 2
+    assert "solo, closed-voting have one exchange each; leave --rounds out" in refused.err
+
+
+def test_grids_with_rounds_are_drawn(ostraka: Ostraka) -> None:
+    words = ("compare", "solo", "closed-voting", "fedavg", *GRID, "--partition", "iid", "labels:5")
+    assert "rounds.svg" not in ostraka(*words, "--out", "grid").out
+    assert not Path("grid/rounds.svg").exists()
+    assert "results.json, rounds.svg, bytes.svg, cells/" in ostraka(*words, "--rounds", "2", "--out", "grid").out
+    for name, axis in (("rounds", "round"), ("bytes", "sent up and down so far")):
+        text = Path(f"grid/{name}.svg").read_text()
+        for expected in ("digits / iid", "digits / labels:5", "solo", "closed-voting", "fedavg", axis):
+            assert expected in text
+
+
+def test_a_grid_starts_from_another(ostraka: Ostraka) -> None:
+    plain = (*GRID, "--partition", "iid", "--seeds", "2", "--json")
+    made = ostraka("compare", "fedavg", *plain, "--out", "a").json()["cells"]
+    next_ = ostraka("compare", "fedprox", *plain, "--start-from", "a", "--out", "b").json()["cells"]
+    assert [cell["start"]["accuracy"] for cell in next_] == [cell["accuracy"] for cell in made]
+    refused = ostraka("compare", "fedprox", *plain, "--start-from", "nowhere", "--out", "c")
+    assert refused.code == 2
+    assert "there is no folder nowhere to start from" in refused.err

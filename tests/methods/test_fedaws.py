@@ -1,5 +1,6 @@
 """FedAwS: the spread-out step by hand, what a party gets to see, and its refusal of mixed parties."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,11 @@ from toy_line import final_state, plan_of, report
 
 from ostraka.core.method import Round
 from ostraka.core.net import Recipe
+from ostraka.core.objective import Batch
 from ostraka.core.party import PartyRef
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError, DataError, PartyFailed
+from ostraka.methods import fedaws
 from ostraka.methods.fedaws import FedAwS, Positive, first_rows, last_layer, spread_out
 
 ROWS = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
@@ -32,6 +35,32 @@ def test_only_the_nearest_are_pushed_away() -> None:
     assert (moved[0] @ moved[1]) < (rows[0] @ rows[1])
     assert (moved[2] @ moved[1]) < (rows[2] @ rows[1])
     assert torch.allclose(moved.norm(dim=1), torch.ones(3))
+
+
+def test_the_partys_loss_is_the_squared_hinge_of_the_cosine() -> None:
+    """Embeddings at cosines 0.6, 1 and 0 from the class vector (1, 0), margin 0.9: (0.3^2 + 0 + 0.9^2) / 3 = 0.3. The
+    lengths of embeddings and of the vector do not matter."""
+    task = Task(("a", "b"), (2,), Recipe("mlp", {"hidden": [2]}))
+    net = task.build(unknown=False)
+    rows = last_layer(task, net)[0]
+    identity = {
+        "first.weight": torch.eye(2),
+        "first.bias": torch.zeros(2),
+        rows: torch.tensor([[5.0, 0.0], [0.0, 1.0]]),
+    }
+    net.load_state_dict({**net.state_dict(), **identity})
+    batch = Batch(torch.tensor([[6.0, 8.0], [2.0, 0.0], [0.0, 3.0]]), torch.zeros(3, dtype=torch.long))
+    loss = fedaws._Cosine(rows, 0.9).loss(net, batch, torch.Generator())
+    assert loss.item() == pytest.approx(0.3, abs=1e-6)
+
+
+def test_the_servers_step_is_lambda_local_rates() -> None:
+    """Lambda 10 and a rate of 1e-3 are a step of 0.01 along 4 w' (see above): (1, 0) moves away from w' by 0.04."""
+    task = Task(("a", "b"), (2,), Recipe("mlp", {"hidden": [2]}))
+    state = replace(FedAwS().init(task, seed=0), rows=ROWS)
+    reports = [report(i, Positive(state.body, ROWS[i], i)) for i in (0, 1)]
+    expected = F.normalize(torch.tensor([[1.0, -0.04], [-0.04, 1.0]]), dim=1)
+    assert torch.allclose(FedAwS().aggregate(task, state, reports).rows, expected, atol=1e-6)
 
 
 def test_a_single_class_stays_in_place_and_no_step_changes_nothing() -> None:

@@ -62,12 +62,26 @@ def test_fedir_refuses_what_it_cannot_weigh() -> None:
         plan.method.local_update(Round(task, 1, {}, 0), plan.parties[0], {})
 
 
-@pytest.mark.parametrize(("size", "count", "most"), [(10, 4, 1), (10, 10, 1), (4, 10, 3), (1, 5, 5)])
-def test_a_virtual_client_uses_all_samples_alike(size: int, count: int, most: int) -> None:
-    """4 of 10: four once. 10 of 4: all twice, two of them a third time."""
-    times = torch.bincount(virtual(size, count, torch_rng(0, "test")), minlength=size)
-    assert (int(times.sum()), int(times.max())) == (count, most)
-    assert int(times.max() - times.min()) <= 1
+@pytest.mark.parametrize(("size", "count"), [(10, 4), (10, 10), (256, 256)])
+def test_a_large_party_gives_no_sample_twice(size: int, count: int) -> None:
+    rows = virtual(size, count, torch_rng(0, "test"))
+    assert len(rows.unique()) == len(rows) == count
+    assert rows.max() < size
+
+
+def test_a_small_party_draws_among_all_its_samples_every_time() -> None:
+    """300 draws of 8 among 4: each sample in a quarter of them (2400: +- 4 deviations), and its share of a single draw
+    varies as that of independent draws does: 8 * 1/4 * 3/4 = 1.5 (equal shares would never vary)."""
+    times = torch.stack([torch.bincount(virtual(4, 8, torch_rng(i, "test")), minlength=4).double() for i in range(300)])
+    assert times.sum(dim=1).eq(8).all()
+    assert times.mean(dim=0).tolist() == pytest.approx([2.0] * 4, abs=0.3)
+    assert times.var(dim=0).mean().item() == pytest.approx(1.5, abs=0.25)
+    assert virtual(1, 5, torch_rng(0, "test")).tolist() == [0] * 5
+
+
+def test_a_party_trains_on_other_samples_every_round() -> None:
+    first, second = (virtual(100, 10, torch_rng(seed, "virtual")).tolist() for seed in (1, 2))
+    assert sorted(first) != sorted(second)
 
 
 def test_fedvc_draws_in_proportion_to_size() -> None:

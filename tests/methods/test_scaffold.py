@@ -65,10 +65,9 @@ def test_a_changing_rate_counts_as_the_sum_of_the_rates() -> None:
 
 
 def test_the_first_round_is_fedavg_with_equal_weights(tmp_path: Path) -> None:
-    training = {"local": {"epochs": 2, "batch": 16, "momentum": 0.0}}
+    training = {"local": {"epochs": 2, "batch": 16, "momentum": 0.0, "lr": 0.2}}
     scaffold = final_state(plan_of("scaffold", set=training), tmp_path / "a")
-    lr = {"local": {**training["local"], "lr": 0.1}}
-    fedavg = final_state(plan_of("fedavg", set={**lr, "weights": "uniform"}), tmp_path / "b")
+    fedavg = final_state(plan_of("fedavg", set={**training, "weights": "uniform"}), tmp_path / "b")
     assert codec.encode(scaffold.sent.params) == codec.encode(fedavg)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ostraka.errors import ConfigError, DataError
-from ostraka.report.curves import Curve, accuracy_curve, mean_and_std
+from ostraka.report.curves import Curve, accuracy_curve, accuracy_curves, mean_and_std
 
 
 def test_mean_and_sample_deviation_by_hand() -> None:
@@ -36,7 +36,7 @@ def test_drawing_names_its_curves(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"curve 'a' has 2 rounds but seeds with \[1, 2\] values"):
+    with pytest.raises(DataError, match=r"curve 'a' has 2 points but seeds with \[1, 2\] values"):
         mean_and_std(Curve("a", [1, 2], [[10, 20], [10]]))
     with pytest.raises(DataError, match="seeds with no values"):
         mean_and_std(Curve("a", [1], []))
@@ -44,3 +44,28 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
         accuracy_curve([], tmp_path / "x.svg")
     with pytest.raises(ConfigError, match=r"'x\.jpg'"):
         accuracy_curve([Curve("a", [1], [[1]])], tmp_path / "x.jpg")
+
+
+def drawn(tmp_path: Path, **options: bool) -> str:
+    """Ten rounds, one exchange, and a reference, of two seeds each, in a panel; the last two in another."""
+    many = Curve("many", [10**6 * i for i in range(1, 11)], [range(10, 20), range(12, 22)])
+    once, pooled = Curve("once", [3e4], [[30.0], [32.0]]), Curve("pooled", [0], [[80.0], [82.0]], reference=True)
+    accuracy_curves({"left": [many, once, pooled], "right": [once, pooled]}, tmp_path / "p.svg", **options)
+    return (tmp_path / "p.svg").read_text()
+
+
+def test_panels_markers_and_references(tmp_path: Path) -> None:
+    """One band for what has several points; one exchange has a bar (LineCollection) in each panel and legend."""
+    text = drawn(tmp_path)
+    assert all(word in text for word in ("left", "right", "many", "once", "pooled"))
+    assert text.count('id="axes_') == 2
+    assert (text.count("PolyCollection"), text.count('id="LineCollection_')) == (1, 4)
+
+
+def test_bytes_are_read_as_such(tmp_path: Path) -> None:
+    """From 30 kB to 10 MB: powers of ten. From 30 to 31 kB: plain steps."""
+    text = drawn(tmp_path, in_bytes=True)
+    assert all(f">{tick}<" in text for tick in ("100 kB", "1 MB", "10 MB"))
+    narrow = tmp_path / "narrow.svg"
+    accuracy_curves({"": [Curve("a", [3e4, 3.1e4], [[1, 2]])]}, narrow, in_bytes=True)
+    assert ">30.2 kB<" in narrow.read_text()

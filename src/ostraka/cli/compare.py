@@ -2,6 +2,8 @@
 
 import argparse
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,10 @@ from ostraka.cli.options import add_run_options, values_from
 from ostraka.core import settings
 from ostraka.errors import ConfigError
 from ostraka.report.published import METRICS, beside, with_published
-from ostraka.report.tables import Table, comparison
-from ostraka.runs.config import Config, parse_assignments
-from ostraka.runs.grid import Grid, parse_seeds, run_grid
+from ostraka.report.rounds import draw_all
+from ostraka.report.tables import Table, comparison, per_domain
+from ostraka.runs.config import Config, build_method, canonical_method, make, parse_assignments
+from ostraka.runs.grid import Grid, cell_folder, parse_seeds, run_grid
 
 NAME = "compare"
 
@@ -23,6 +26,8 @@ examples:
   ostraka compare solo closed-voting fedavg --partition labels:2 iid --seeds 3
   ostraka compare fedavg centralised --rounds 10 --set local.epochs=1
   ostraka compare solo fedavg --set fedavg:rounds=5 --out runs/mine
+  ostraka compare fedprox --rounds 20 --start-from runs/mine
+--rounds is for the methods that can have several.
 --set METHOD:NAME=VALUE is for one method.
 A second call skips what is finished; a killed one goes on where it was.
 """
@@ -61,11 +66,15 @@ def add_to(verbs: Any) -> None:
 def act(options: argparse.Namespace) -> int:
     """Run the grid, print and store its tables."""
     grid = make_grid(options)
-    records = with_published(grid.cells(), run_grid(grid, options.out, Follow(options.json)))
+    cells = grid.cells()
+    records = with_published(cells, run_grid(grid, options.out, Follow(options.json)))
     tables = comparison(records)
-    known = beside(tables, records)
-    tables += [known] if known else []
-    store(options.out, tables, known)
+    tables[0] = replace(tables[0], notes=(*tables[0].notes, *exchanges(cells)))
+    known = beside(records)
+    more = [*per_domain(records), *([known] if known else [])]
+    store(options.out, tables, more, known)
+    tables += more
+    drawn = draw_all([cell_folder(cell, options.out) for cell in cells], options.out)
     if options.json:
         notes = [note for table in tables for note in table.notes]
         print(
@@ -74,7 +83,7 @@ def act(options: argparse.Namespace) -> int:
             )
         )
     else:
-        show(tables, options.format, options.out)
+        show(tables, options.format, options.out, drawn)
     return 3 if any(record["status"] == "failed" for record in records) else 0
 
 
@@ -91,6 +100,9 @@ def make_grid(options: argparse.Namespace) -> Grid:
         method, _, rest = pair.partition(":")
         per_method[method] = settings.merge(per_method.get(method, {}), parse_assignments([rest]))
     values.pop("methods", None)
+    rounds = values.get("set", {}).pop("rounds", None)
+    if rounds is not None:
+        per_method = with_rounds(methods, rounds, per_method)
     return Grid(
         methods=tuple(methods),
         data=_several(options.data or values.pop("data", "fashion-4k"), values, "data"),
@@ -99,6 +111,24 @@ def make_grid(options: argparse.Namespace) -> Grid:
         base=values,
         per_method=per_method,
     )
+
+
+def with_rounds(methods: Sequence[str], rounds: Any, per_method: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of single methods, with `rounds` for all that can have several and have no number of their own."""
+    several = [method for method in methods if not build_method(make({"method": method})).one_shot]
+    if not several and rounds != 1:
+        raise ConfigError(f"rounds is {rounds}, but {', '.join(methods)} have one exchange each; leave --rounds out")
+    return {**per_method, **{m: settings.merge({"rounds": rounds}, per_method.get(m, {})) for m in several}}
+
+
+def exchanges(cells: Sequence[Config]) -> list[str]:
+    """What to say where some methods of a grid have several rounds and others cannot."""
+    built = {canonical_method(cell.method): build_method(cell) for cell in cells}
+    several = [f"{name} {method.rounds}" for name, method in built.items() if not method.one_shot]
+    single = [name for name, method in built.items() if method.one_shot]
+    if not single or all(method.rounds == 1 for method in built.values()):
+        return []
+    return [f"rounds: {', '.join(several)}; one exchange and no more: {', '.join(single)}"]
 
 
 def _several(given: str | list[str], values: dict[str, Any], name: str) -> tuple[str, ...]:
@@ -132,17 +162,17 @@ class Follow:
         return self.current.__enter__()
 
 
-def store(out: Path, tables: list[Table], known: Table | None = None) -> None:
-    """Write the tables beside the cells; `known` is the last of them if there are published figures."""
-    (out / "results.md").write_text("\n\n".join(table.markdown() for table in tables) + "\n")
-    for table, name in zip([t for t in tables if t is not known], METRICS, strict=False):
+def store(out: Path, tables: list[Table], more: Sequence[Table] = (), known: Table | None = None) -> None:
+    """Write the tables beside the cells; `known` is that of `more` which holds published figures, if there are any."""
+    (out / "results.md").write_text("\n\n".join(table.markdown() for table in [*tables, *more]) + "\n")
+    for table, name in zip(tables, METRICS, strict=False):
         (out / f"{name}.csv").write_text(table.csv())
     if known is not None:
         (out / "published.csv").write_text(known.csv())
 
 
-def show(tables: list[Table], style: str, out: Path) -> None:
-    """Print the tables."""
+def show(tables: list[Table], style: str, out: Path, drawn: Sequence[str] = ()) -> None:
+    """Print the tables, and where everything lies."""
     console = Console()
     for table in tables:
         if style == "rich":
@@ -150,6 +180,5 @@ def show(tables: list[Table], style: str, out: Path) -> None:
         else:
             print(table.markdown() if style == "markdown" else table.csv())
     if style == "rich":
-        console.print(
-            f"Results: {out} (results.md, accuracy.csv, results.json, cells/)", soft_wrap=True, highlight=False
-        )
+        files = ", ".join(("results.md", "accuracy.csv", "results.json", *drawn, "cells/"))
+        console.print(f"Results: {out} ({files})", soft_wrap=True, highlight=False)

@@ -1,16 +1,21 @@
-"""`ostraka figure`: pictures of outliers, of what a member sees, and of the vote against the number of voters."""
+"""`ostraka figure`: pictures of outliers, of what a member sees, of accuracy against voters or rounds."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from textwrap import fill
+from typing import Any, NamedTuple
 
 from ostraka.core.learner import load_predictor
 from ostraka.engines.threads import one_thread
 from ostraka.errors import ConfigError
 from ostraka.evaluation.evaluate import evaluate
+from ostraka.methods.fedpd import Conquered
 from ostraka.report.curves import Curve, accuracy_curve
 from ostraka.report.features import draw_features
 from ostraka.report.gallery import draw_gallery
+from ostraka.report.masks import draw_masks
+from ostraka.report.rounds import AXES, draw_rounds, histories
 from ostraka.runs.config import make
 from ostraka.runs.plan import Plan, divide, make_plan
 from ostraka.runs.record import load_run
@@ -26,6 +31,9 @@ examples:
   ostraka figure outliers --run runs/mine --party 2 --out enhanced.png
   ostraka figure features --run runs/mine --party 2 --out features.svg
   ostraka figure top-k --run runs/mine --out top-k.svg
+  ostraka figure masks --run runs/fedpd --out masks.png
+  ostraka figure rounds --runs runs/compare --out rounds.svg
+  ostraka figure rounds --runs runs/a runs/b --x bytes --out bytes.svg
 """
 
 
@@ -33,17 +41,19 @@ def add_to(verbs: Any) -> None:
     """Register the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         NAME,
-        help="draw outliers, a member's features, accuracy against k",
-        description="outliers: samples and what destruction and enhancement make of them.\n"
-        "features: t-SNE of a member's embedding.\n"
-        "top-k: accuracy of the vote against the number of voters that count.",
+        help="draw outliers, a member's features, accuracy against k or rounds",
+        description="\n".join(fill(f"{name}: {kind.shows}.", 78) for name, kind in KINDS.items()),
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=("outliers", "features", "top-k"), help="what to draw")
+    parser.add_argument("what", choices=tuple(KINDS), help="what to draw")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to draw it (.svg or .png)")
     parser.add_argument("--run", type=Path, metavar="DIR", help="a finished run of a voting method")
     parser.add_argument("--party", type=int, default=0, metavar="N", help="whose member (default 0)")
+    parser.add_argument(
+        "--runs", type=Path, nargs="+", default=[], metavar="DIR", help="for rounds: finished runs or grids"
+    )
+    parser.add_argument("--x", choices=tuple(AXES), default="rounds", help="for rounds: against what (default rounds)")
     parser.add_argument(
         "--data", default="fashion-4k", metavar="D", help="without --run: which images (default fashion-4k)"
     )
@@ -54,28 +64,34 @@ def add_to(verbs: Any) -> None:
 
 def act(options: argparse.Namespace) -> int:
     """Draw one figure."""
-    if options.run is None:
-        if options.what != "outliers":
-            raise ConfigError(f"the figure {options.what!r} needs --run: the folder of a finished run")
-        division = divide(make({"data": options.data, "data_dir": options.data_dir, "partition": "iid", "parties": 1}))
-        draw_gallery(division.data.train, options.out, options.seed)
-    else:
-        with one_thread():
-            _from_run(options)
+    kind = KINDS[options.what]
+    for name in kind.needs:
+        if not getattr(options, name):
+            raise ConfigError(f"the figure {options.what!r} needs --{name}: {NEEDED[name]}")
+    with one_thread():
+        kind.draw(options)
     print(f"drawn: {options.out}")
     return 0
 
 
-def _from_run(options: argparse.Namespace) -> None:
+def _outliers(options: argparse.Namespace) -> None:
+    if options.run is None:
+        division = divide(make({"data": options.data, "data_dir": options.data_dir, "partition": "iid", "parties": 1}))
+        return draw_gallery(division.data.train, options.out, options.seed)
     plan, panel = _panel(options.run)
-    if options.what == "top-k":
-        return _top_k(plan, panel, options.out)
     net = _member(plan, panel, options.party)
-    if options.what == "features":
-        seen = [c for c, n in enumerate(plan.counts[options.party]) if n]
-        draw_features(net, plan.test, seen, plan.task.classes, options.out, options.seed)
-    else:
-        draw_gallery(plan.parties[options.party].samples, options.out, options.seed, net)
+    draw_gallery(plan.parties[options.party].samples, options.out, options.seed, net)
+
+
+def _features(options: argparse.Namespace) -> None:
+    plan, panel = _panel(options.run)
+    net = _member(plan, panel, options.party)
+    seen = [c for c, n in enumerate(plan.counts[options.party]) if n]
+    draw_features(net, plan.test, seen, plan.task.classes, options.out, options.seed)
+
+
+def _rounds(options: argparse.Namespace) -> None:
+    draw_rounds(histories(options.runs), options.x, options.out)
 
 
 def _panel(folder: Path) -> tuple[Plan, Panel]:
@@ -95,11 +111,39 @@ def _member(plan: Plan, panel: Panel, party: int) -> Any:
     return load_predictor(plan.task, plan.method.objective, chosen[0].params).net  # type: ignore[attr-defined]
 
 
-def _top_k(plan: Plan, panel: Panel, path: Path) -> None:
+def _top_k(options: argparse.Namespace) -> None:
+    plan, panel = _panel(options.run)
     ks = range(1, len(panel.members) + 1)
     values = []
     for k in ks:
         ensemble = Ensemble.of(plan.task, plan.method.objective, panel, TopK(k))  # type: ignore[attr-defined]
         values.append(evaluate(ensemble, plan.test, plan.task.classes).accuracy or 0.0)
     title = f"{plan.config.data}, {plan.config.partition}, seed {plan.config.seed}"
-    accuracy_curve([Curve("top-k vote", list(ks), [values])], path, title, xlabel="members that count for a sample (k)")
+    curve = Curve("top-k vote", list(ks), [values])
+    accuracy_curve([curve], options.out, title, xlabel="members that count for a sample (k)")
+
+
+def _masks(options: argparse.Namespace) -> None:
+    config, state = load_run(options.run)
+    if not isinstance(state, Conquered) or state.masks is None:
+        raise ConfigError(f"{options.run} is a run of {config.method}, whose parties send no masks; take one of fedpd")
+    draw_masks(state.masks, options.out, options.party)
+
+
+class Kind(NamedTuple):
+    """One figure: what it shows, how it is drawn, and the options without which it cannot be."""
+
+    shows: str
+    draw: Callable[[argparse.Namespace], None]
+    needs: tuple[str, ...] = ()
+
+
+KINDS = {
+    "outliers": Kind("samples and what destruction and enhancement make of them", _outliers),
+    "features": Kind("t-SNE of a member's embedding", _features, ("run",)),
+    "top-k": Kind("accuracy of the vote against the number of voters that count", _top_k, ("run",)),
+    "masks": Kind("which weights fedpd's parties found important for what, by layer and unit", _masks, ("run",)),
+    "rounds": Kind("accuracy of finished runs against rounds, or against bytes sent (--x bytes)", _rounds, ("runs",)),
+}
+
+NEEDED = {"run": "the folder of a finished run", "runs": "the folders of finished runs or grids"}

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from ostraka.data.domains import USAGE
 from ostraka.data.partition import describe as describe_partitions
 from ostraka.data.sources import available, data_dirs
 from ostraka.errors import ConfigError, choices, did_you_mean
@@ -67,9 +68,11 @@ def _presets(options: argparse.Namespace) -> Listing:
 
 
 def _data(options: argparse.Namespace) -> Listing:
-    return ("name", "kind", "where"), [
-        (f.name, f.kind, str(f.path or PLACES.get(f.kind, "built in"))) for f in available(data_dirs(options.data_dir))
+    rows = [
+        (f.name, f.kind, "+".join(f.parts) or str(f.path or PLACES.get(f.kind, "built in")))
+        for f in available(data_dirs(options.data_dir))
     ]
+    return ("name", "kind", "where"), [*rows, (USAGE, "domains", "any sets of images with the same classes")]
 
 
 def _partitions(options: argparse.Namespace) -> Listing:

@@ -12,6 +12,7 @@ RUN_OPTIONS = (
     "parties",
     "known",
     "public",
+    "start_from",
     "train_per_class",
     "shared",
     "validation",
@@ -31,6 +32,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("training")
     group.add_argument("--net", metavar="NAME", help="network (ostraka list nets); default: auto")
     group.add_argument("--objective", metavar="NAME", help="what the parties minimise; default: the method's own")
+    group.add_argument(
+        "--start-from", metavar="DIR", help="a finished run (or grid) whose model is the first; default: a random one"
+    )
     group.add_argument("--rounds", type=int, metavar="R", help="exchanges between server and parties")
     group.add_argument(
         "--set",
@@ -65,7 +69,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "--known-classes", type=class_list, metavar="A,B,...", help="open-set test: these classes are known"
     )
     group.add_argument(
-        "--train-per-class", type=int, metavar="N", help="use the first N training samples of each class"
+        "--train-per-class", type=int, metavar="N", help="the first N training samples of each class (and domain)"
     )
     group.add_argument(
         "--public",

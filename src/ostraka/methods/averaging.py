@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ostraka.core.fit import Budget, Fitted, fit
 from ostraka.core.learner import build, load_predictor
@@ -25,6 +25,8 @@ Weights = Literal["size", "uniform"]
 @dataclass(frozen=True)
 class ModelMethod(Method[State, Message, Payload]):
     """The server keeps one model, whatever else its state holds."""
+
+    takes_start: ClassVar[bool] = True
 
     objective: Objective = setting(CrossEntropy(), "what the parties minimise", registry=OBJECTIVES)
     local: Budget = setting(Budget(), "the parties' training")
@@ -54,6 +56,10 @@ class ModelMethod(Method[State, Message, Payload]):
         net = build(rnd.task, self.objective)
         samples = party.samples if samples is None else samples
         return fit(net, start, samples, objective or self.objective, self.local, rnd.seed, party.progress)
+
+    def single_model(self, state: State) -> Params:
+        """The server's model."""
+        return self.model(state)
 
     def predictor(self, task: Task, state: State) -> Predictor:
         """The server's model."""

@@ -13,7 +13,7 @@ weights.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import final
+from typing import ClassVar, final
 
 import torch
 import torch.nn.functional as F
@@ -54,6 +54,8 @@ class Transfer:
 @dataclass(frozen=True)
 class FedKT(Method[Transfer, str, list[Params]]):
     """One-shot: teachers, students and a final student that learn from votes on public samples."""
+
+    one_shot: ClassVar[bool] = True
 
     objective: Objective = setting(CrossEntropy(), "what the teachers minimise", registry=OBJECTIVES)
     local: Budget = setting(ADAM, "the teachers' training")
@@ -128,6 +130,10 @@ class FedKT(Method[Transfer, str, list[Params]]):
         labels = votes[rows].argmax(dim=1)
         seed = derive(state.seed, "final student")
         return Transfer(state.seed, state.public, self._learn(task, public.take(rows), labels, seed, NoProgress()))
+
+    def single_model(self, state: Transfer) -> Params | None:
+        """The final student."""
+        return state.student
 
     def predictor(self, task: Task, state: Transfer) -> Predictor:
         """The final student."""

@@ -7,8 +7,9 @@ gradients are corrected by c - c_i, and after K steps with learning rate lr
 
 All controls begin at 0, so the first round is FedAvg with equal weights. The formula of c_i needs plain SGD: momentum
 and Adam are refused. Weight decay is allowed: it is part of the local loss and so of the controls. The default learning
-rate is 0.1, what the others' 0.01 with a momentum of 0.9 amounts to. Deviations: with a changing learning rate, K lr is
-the sum of the rates; parties are numbered from 0, and the number N of all of them is taken from the largest number that
+rate is the largest tried that does not diverge under label skew (docs/results/baselines.md); equal class shares bear
+ten times as much. Deviations: with a changing learning rate, K lr is the
+sum of the rates; parties are numbered from 0, and the number N of all of them is taken from the largest number that
 ever reported, which with partial participation may fall short in the first rounds; what gradients do not move (batch
 norm's running means) is averaged.
 """
@@ -57,7 +58,7 @@ class Controls:
 class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
     """FedAvg with gradients corrected for how far each party's differ from the others'."""
 
-    local: Budget = setting(Budget(lr=0.1, momentum=0.0), "the parties' training: plain sgd, without momentum")
+    local: Budget = setting(Budget(lr=0.02, momentum=0.0), "the parties' training: plain sgd, without momentum")
 
     def __post_init__(self) -> None:
         super().__post_init__()

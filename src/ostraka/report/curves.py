@@ -1,63 +1,124 @@
-"""Accuracy against rounds."""
+"""Accuracy against rounds, bytes sent, or anything else that grows."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ostraka.errors import DataError
 from ostraka.report.canvas import check_suffix, new_figure, save
+from ostraka.report.tables import human_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Okabe and Ito's colours, distinct for colour-blind eyes; yellow is left out, too pale on white
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 DASHES = ("-", "--", ":", "-.")
+MARKERS = ("D", "s", "^", "v", "P", "X", "*")
+COLUMNS = 3
+"""Panels side by side."""
+WIDE = 30
+"""Largest byte count in smallest ones from which on the axis is logarithmic."""
 
 
 class Curve(NamedTuple):
-    """One method: `values[s][i]` is the accuracy in percent of seed s after `rounds[i]` rounds."""
+    """One method: `values[s][i]` is the accuracy in percent of seed s at `x[i]` (rounds, bytes).
+
+    A `reference` has no place on the axis (training on pooled data): it is a line across, at its last values.
+    """
 
     label: str
-    rounds: Sequence[int]
+    x: Sequence[float]
     values: Sequence[Sequence[float]]
+    reference: bool = False
 
 
 def accuracy_curve(
     curves: Sequence[Curve], path: Path, title: str = "", ylabel: str = "accuracy (%)", xlabel: str = "round"
 ) -> None:
     """Draw the mean over seeds as a line and one sample standard deviation to either side as a band (.svg or .png)."""
+    accuracy_curves({title: curves}, path, ylabel, xlabel)
+
+
+def accuracy_curves(
+    panels: Mapping[str, Sequence[Curve]],
+    path: Path,
+    ylabel: str = "accuracy (%)",
+    xlabel: str = "round",
+    in_bytes: bool = False,
+) -> None:
+    """Draw a panel for each title; what has one point only (a one-shot method) is a marker with its deviation."""
     check_suffix(path)
-    if not curves:
+    if not panels or not all(panels.values()):
         raise DataError("there is nothing to draw; give at least one curve")
-    figure = new_figure(7, 4.2)
-    axes = figure.add_subplot()
-    for i, curve in enumerate(curves):
-        mean, std = mean_and_std(curve)
-        colour = COLOURS[i % len(COLOURS)]
-        dash = DASHES[i // len(COLOURS) % len(DASHES)]
-        marker = "o" if len(curve.rounds) <= 15 else ""
-        axes.plot(curve.rounds, mean, color=colour, linestyle=dash, marker=marker, markersize=4, label=curve.label)
+    columns = min(COLUMNS, len(panels))
+    lines = math.ceil(len(panels) / columns)
+    figure = new_figure(7 if columns == 1 else 4.6 * columns, 4.2 if lines == 1 else 3.6 * lines)
+    labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves))
+    for i, (title, curves) in enumerate(panels.items()):
+        axes = figure.add_subplot(lines, columns, i + 1)
+        for curve in curves:
+            _draw(axes, curve, labels.index(curve.label))
+        _finish(axes, curves, in_bytes)
+        axes.set_xlabel(xlabel)
+        axes.set_ylabel(ylabel if i % columns == 0 else "")
+        if title:
+            axes.set_title(title, loc="left", fontsize=11)
+    save(figure, path)
+
+
+def _draw(axes: "Axes", curve: Curve, number: int) -> None:
+    """One curve; `number` decides its colour and strokes, the same in every panel."""
+    mean, std = mean_and_std(curve)
+    colour, dash = COLOURS[number % len(COLOURS)], DASHES[number // len(COLOURS) % len(DASHES)]
+    if curve.reference:
+        axes.axhline(mean[-1], color=colour, linestyle=(0, (5, 3)), linewidth=1.2, label=curve.label)
         if std is not None:
-            axes.fill_between(curve.rounds, mean - std, mean + std, color=colour, alpha=0.18, linewidth=0)
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
-    axes.locator_params(axis="x", integer=True)
+            axes.axhspan(mean[-1] - std[-1], mean[-1] + std[-1], color=colour, alpha=0.1, linewidth=0)
+    elif len(curve.x) == 1:
+        marker = MARKERS[number % len(MARKERS)]
+        axes.errorbar(curve.x, mean, yerr=std, color=colour, fmt=marker, markersize=7, capsize=3, label=curve.label)
+    else:
+        marker = "o" if len(curve.x) <= 15 else ""
+        axes.plot(curve.x, mean, color=colour, linestyle=dash, marker=marker, markersize=4, label=curve.label)
+        if std is not None:
+            axes.fill_between(curve.x, mean - std, mean + std, color=colour, alpha=0.18, linewidth=0)
+
+
+def _finish(axes: "Axes", curves: Sequence[Curve], in_bytes: bool) -> None:
+    """Axes, grid and legend."""
+    if in_bytes:
+        _bytes_axis(axes, [x for curve in curves if not curve.reference for x in curve.x])
+    else:
+        axes.locator_params(axis="x", integer=True)
     axes.grid(color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9)
-    if title:
-        axes.set_title(title, loc="left", fontsize=11)
-    save(figure, path)
+
+
+def _bytes_axis(axes: "Axes", values: Sequence[float]) -> None:
+    """Ticks in kB, MB, GB; logarithmic where the values spread widely."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    if values and min(values) > 0 and max(values) > WIDE * min(values):
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.locator_params(axis="x", nbins=6)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: human_bytes(value).replace(".0 ", " ")))
 
 
 def mean_and_std(curve: Curve) -> tuple[np.ndarray, np.ndarray | None]:
-    """Mean over seeds at each round, and the sample standard deviation (None for one seed)."""
+    """Mean over seeds at each point, and the sample standard deviation (None for one seed)."""
     lengths = sorted({len(seed) for seed in curve.values})
-    if lengths != [len(curve.rounds)]:
+    if lengths != [len(curve.x)]:
         raise DataError(
-            f"curve {curve.label!r} has {len(curve.rounds)} rounds but seeds with {lengths or 'no'} values; "
-            "give one value for each round and seed"
+            f"curve {curve.label!r} has {len(curve.x)} points but seeds with {lengths or 'no'} values; "
+            "give one value for each point and seed"
         )
     values = np.asarray(curve.values, dtype=float)
     return values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else None

@@ -1,7 +1,7 @@
 """The configuration of one run: what a TOML file or the command line may say, and nothing else."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,10 @@ class NetChoice:
 
 @dataclass(frozen=True)
 class Config:
-    """One run. `set` holds the method's own settings; the last four say how to run, and do not change the numbers."""
+    """One run. `set` holds the method's own settings; the last four say how to run, and do not change the numbers.
+
+    Nor does it matter where a start lies (`start_from`): what it holds (`start_digest`) does.
+    """
 
     method: str = setting("fedavg", "method or preset")
     data: str = setting("fashion-4k", "data set")
@@ -33,8 +36,10 @@ class Config:
     seed: int = setting(0, "seed of everything random")
     known: int | None = setting(None, "open-set test: the first N classes are known, the others unknown")
     known_classes: tuple[int, ...] = setting((), "open-set test: the listed classes are known")
-    train_per_class: int | None = setting(None, "use the first N training samples of each class")
+    train_per_class: int | None = setting(None, "use the first N training samples of each class (and domain)")
     public: str | None = setting(None, "unlabelled samples for all: half-test, or the name or path of a data set")
+    start_from: str | None = setting(None, "folder of a finished run, or of a grid of them, whose model is the first")
+    start_digest: str | None = setting(None, "hash of the first model; written by the run, another one is refused")
     shared: float = setting(0.0, "share of the training data that all parties may use, held back with its labels")
     validation: float = setting(0.0, "share of the training data that the server holds back")
     eval_every: int = setting(1, "evaluate every n-th round, and the last")
@@ -67,8 +72,8 @@ class Config:
             raise ConfigError(f"device is {self.device!r}; allowed: auto, cpu, cuda, mps")
 
 
-HOW = ("engine", "workers", "device", "data_dir")
-"""Fields that say how to run, not what: a run may be resumed with other values."""
+HOW = ("start_from", "engine", "workers", "device", "data_dir")
+"""Fields that say how or from where to run, not what: a run may be resumed with other values."""
 
 
 def make(values: Mapping[str, Any]) -> Config:
@@ -86,6 +91,15 @@ def chosen(config: Config) -> dict[str, Any]:
     """The part of the identity that differs from the defaults: it stays the same when a new setting comes with one."""
     usual = identity(Config())
     return {key: value for key, value in identity(config).items() if key == "method" or usual.get(key) != value}
+
+
+def flat(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested values as dotted names."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{path}{key}.")
+        else:
+            yield path + key, value
 
 
 def resolve(config: Config) -> Config:

@@ -1,7 +1,7 @@
 """Grids: many runs that differ in method, data, partition or seed, each in its own folder, each resumable."""
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import product
@@ -14,6 +14,7 @@ from ostraka.runs.config import Config, build_method, canonical_method, chosen, 
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import RunDir
+from ostraka.runs.start import find_start, pinned
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
 
@@ -53,21 +54,29 @@ class Grid:
             values = settings.merge(values, {"set": dict(self.per_method.get(method, {}))})
             config = make(values)
             build_method(config)
-            out.append(config)
+            out.append(pinned(config, find_start(config)))
         return out
 
 
 def run_grid(grid: Grid, out: Path, watch: Callable[[Config, int, int], Watch] | None = None) -> list[Record]:
     """Run every cell that is not finished yet; a failed one is recorded and does not stop the others.
 
-    One-shot cells share the members they train. Records are written to `results.json` after every cell.
+    One-shot cells share the members they train. Records are written to `results.json` after every cell, and with them
+    those of every other finished cell that lies in the folder.
     """
     cells = grid.cells()
+    others = _finished(out, {cell_folder(config, out) for config in cells})
     records: list[Record] = []
     for number, config in enumerate(cells):
         records.append(_run_cell(config, out, watch(config, number + 1, len(cells)) if watch else Watch()))
-        codec.write_json(out / "results.json", records)
+        codec.write_json(out / "results.json", records + others)
     return records
+
+
+def _finished(out: Path, leave_out: Set[Path]) -> list[Record]:
+    """The records of a folder's finished cells, but for some."""
+    found = ((folder, RunDir(folder).finished()) for folder in sorted((out / "cells").glob("*")))
+    return [{**done, "status": "ok"} for folder, done in found if done is not None and folder not in leave_out]
 
 
 def cell_folder(config: Config, out: Path) -> Path:

@@ -7,8 +7,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ostraka.core import settings
 from ostraka.core.method import Method
 from ostraka.core.party import PartyRef
@@ -94,7 +92,10 @@ class _Run:
             self.home.write_metrics([])
             if self.method.talks:
                 self.totals.bytes_down = self._commons_size() * len(self.plan.parties)
-            return self.method.init(self.plan.task, self.plan.config.seed)
+            state = self.method.init(self.plan.task, self.plan.config.seed)
+            if self.plan.start is not None:
+                self._evaluate(state)  # as round 0
+            return state
         saved = codec.load(self.home.checkpoint)
         self.round, self.totals = saved["round"], Totals(**saved["totals"])
         self.home.write_metrics([row for row in self.home.read_metrics() if row["round"] <= self.round])
@@ -108,6 +109,7 @@ class _Run:
             public=commons.public if needs.public else None,
             shared=commons.shared if needs.shared else None,
             prior=commons.prior if needs.prior else None,
+            nets={name: net for name, net in commons.nets.items() if name != "start"},  # round 1's message carries it
         )
         return codec.size_of(used.tensors())
 
@@ -203,13 +205,13 @@ class _Run:
 
     def _evaluate(self, state: Any) -> None:
         predictor = self.method.predictor(self.plan.task, state)
-        on_test = evaluate(predictor, self.plan.test.to(self.device), self.plan.task.classes)
-        mix = dict(zip(self.plan.partition.names, torch.as_tensor(self.plan.counts), strict=True))
+        on_test = evaluate(predictor, self.plan.test.to(self.device), self.plan.task.classes, domains=self.plan.domains)
         row = {"round": self.round, "test": on_test.as_dict(), "validation": None}
-        row["per_party"] = seen_by_parties(on_test, mix) if not self.method.pooled else {}
+        row["per_party"] = seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
         if self.plan.validation is not None:
             held = self.plan.validation.to(self.device)
             row["validation"] = evaluate(predictor, held, self.plan.task.classes).accuracy
+        row |= {"bytes_up": self.totals.bytes_up, "bytes_down": self.totals.bytes_down}
         self.home.add_metrics(row)
         self.watch.evaluated(self.round, on_test.accuracy)
 

@@ -1,7 +1,7 @@
 """From a configuration to the things of a run: data, parties, task, method."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,14 @@ from ostraka.core.party import Parties
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive, numpy_rng
 from ostraka.core.task import Commons, Task
-from ostraka.data.dataset import Dataset, first_per_class, known_split
+from ostraka.data.dataset import DOMAIN, Dataset, first_per_class, known_split
+from ostraka.data.domains import first_of_each, positions
 from ostraka.data.partition import Partition, parse, partition
 from ostraka.data.sources import data_dirs, load
 from ostraka.errors import ConfigError, DataError
 from ostraka.registry import NETS
 from ostraka.runs.config import Config, build_method, resolve
+from ostraka.runs.start import HALF_TEST, Start, check_start, find_start, pinned
 
 PARTIES = 10
 """Parties where neither the user nor the data gives a number."""
@@ -43,6 +45,20 @@ class Plan:
     validation: Samples | None
     fingerprint: str
     """Stands for the data, its division and the task: equal for runs whose parties see the same."""
+    start: Start | None = None
+    """Where the first model comes from, if it is not a random one."""
+    domains: dict[str, torch.Tensor] = field(default_factory=dict)
+    """Where in the test samples each domain lies; empty where the data has none."""
+    domain_counts: np.ndarray | None = None
+    """As `counts`, by domain [parties, domains, classes]."""
+    notes: tuple[str, ...] = ()
+    """What must be said beside the figures."""
+
+    @property
+    def mix(self) -> dict[str, torch.Tensor]:
+        """Every party's counts by class, or, where the data has domains, by domain and class."""
+        counts = self.counts if self.domain_counts is None else self.domain_counts
+        return dict(zip(self.partition.names, torch.as_tensor(counts), strict=True))
 
 
 @dataclass(frozen=True)
@@ -57,13 +73,16 @@ class Division:
     """The server's validation samples."""
     shared: Samples | None
     """Labelled samples that all parties may use."""
+    notes: tuple[str, ...] = ()
+    """What must be said beside this data."""
 
 
 def divide(config: Config) -> Division:
     """Load the data of a configuration and divide it among the parties."""
     data = _load(config.data, tuple(data_dirs(config.data_dir)))
     data = known_split(data, _known(config, data)) if config.known is not None or config.known_classes else data
-    everything = _training_rows(config, data)
+    everything, notes = _training_rows(config, data)
+    notes = [*data.info.get("notes", ()), *notes]
     validation = _hold_back(everything, everything, config.validation, "validation", config.seed)
     shared = _hold_back(np.setdiff1d(everything, validation), everything, config.shared, "shared", config.seed)
     rows = np.setdiff1d(everything, np.concatenate([validation, shared]))
@@ -75,20 +94,26 @@ def divide(config: Config) -> Division:
     held = Samples(data.train.x, data.train.y, torch.as_tensor(validation), data.test.view)
     common = Samples(data.train.x, data.train.y, torch.as_tensor(shared), data.train.view)
     counts = divided.table(labels, classes)
-    return Division(data, divided, counts, held if len(held) else None, common if len(common) else None)
+    return Division(data, divided, counts, held if len(held) else None, common if len(common) else None, tuple(notes))
 
 
 def make_plan(config: Config) -> Plan:
     """Check a configuration as a whole and prepare its run; nothing is trained or written."""
-    method, config = build_method(config), resolve(config)
+    start = find_start(config)
+    method, config = build_method(config), pinned(resolve(config), start)
     division = divide(config)
     data, divided = division.data, division.partition
     everyone = Parties.of(data.train, [torch.as_tensor(p) for p in divided.parties], divided.names)
     public, test = _public(config, data)
-    commons = Commons(public=public, shared=division.shared, prior=_prior(division) if method.needs.prior else None)
+    domains = positions(test, data.test_domains)
+    nets = {"start": start.params} if start else {}
+    prior = _prior(division) if method.needs.prior else None
+    commons = Commons(public=public, shared=division.shared, nets=nets, prior=prior)
     task = Task(data.classes, data.train.shape, _recipe(config, data), commons)
     task.build(unknown=False)  # a net that cannot take these samples must fail now, not at every party
     method.needs.check(config.method, task, division.held is not None)
+    if start:
+        check_start(start, config, method, task)
     return Plan(
         config=config,
         name=config.method,
@@ -100,6 +125,10 @@ def make_plan(config: Config) -> Plan:
         test=test,
         validation=division.held,
         fingerprint=_fingerprint(data, everyone, task),
+        start=start,
+        domains=domains,
+        domain_counts=_domain_counts(division, tuple(domains)) if domains else None,
+        notes=division.notes,
     )
 
 
@@ -135,13 +164,24 @@ def _labels(data: Dataset) -> np.ndarray:
     return data.train.y.numpy()
 
 
-def _training_rows(config: Config, data: Dataset) -> np.ndarray:
-    """Rows of the full training set that this run uses."""
+def _domain_counts(division: Division, domains: tuple[str, ...]) -> np.ndarray:
+    """Samples of every party, domain of the test and class."""
+    data, divided = division.data, division.partition
+    marks, labels = np.asarray(data.columns[DOMAIN]).astype(str), _labels(data)
+    own = [replace(divided, parties=tuple(rows[marks[rows] == d] for rows in divided.parties)) for d in domains]
+    return np.stack([part.table(labels, len(data.classes)) for part in own], axis=1)
+
+
+def _training_rows(config: Config, data: Dataset) -> tuple[np.ndarray, list[str]]:
+    """Rows of the full training set that this run uses, and what is to be said of them."""
     if config.train_per_class is not None:
         if config.train_per_class < 1:
             raise ConfigError(f"train_per_class is {config.train_per_class}; it must be at least 1")
-        return first_per_class(data.train, config.train_per_class, len(data.classes)).numpy()
-    return np.arange(len(data.train.x)) if data.train.rows is None else data.train.rows.numpy()
+        if DOMAIN in data.columns:
+            rows, notes = first_of_each(data, config.train_per_class)
+            return rows.numpy(), notes
+        return first_per_class(data.train, config.train_per_class, len(data.classes)).numpy(), []
+    return np.arange(len(data.train.x)) if data.train.rows is None else data.train.rows.numpy(), []
 
 
 def _hold_back(rows: np.ndarray, everything: np.ndarray, share: float, name: str, seed: int) -> np.ndarray:
@@ -162,9 +202,12 @@ def _public(config: Config, data: Dataset) -> tuple[Samples | None, Samples]:
     """Public and test samples, which never overlap (FedOV's protocol: the first half of the test set is public)."""
     if config.public is None:
         return None, data.test
-    if config.public == "half-test":
-        order, half = torch.arange(len(data.test)), len(data.test) // 2
-        return data.test.take(order[:half]).unlabelled(), data.test.take(order[half:])
+    if config.public == HALF_TEST:
+        # domains lie one after the other: half of each, or some would be all public and others not at all
+        parts = positions(data.test, data.test_domains) or {"": torch.arange(len(data.test))}
+        first = torch.cat([index[: len(index) // 2] for index in parts.values()])
+        second = torch.cat([index[len(index) // 2 :] for index in parts.values()])
+        return data.test.take(first).unlabelled(), data.test.take(second)
     other = _load(config.public, tuple(data_dirs(config.data_dir))).train
     if other.shape != data.train.shape:
         raise DataError(

@@ -17,7 +17,7 @@ import torch
 from ostraka.core.settings import values_of
 from ostraka.errors import ConfigError, StoreError
 from ostraka.nets import native
-from ostraka.runs.config import Config, identity, make, read_toml, write_toml
+from ostraka.runs.config import Config, flat, identity, make, read_toml, write_toml
 from ostraka.store import codec
 from ostraka.store.desk import Desk
 
@@ -123,22 +123,13 @@ class RunDir:
         if not resume:
             state = "a finished run" if self.summary.exists() else "a run that is not finished"
             raise ConfigError(f"{self.root} holds {state}; add --resume to go on with it, or choose another --out")
-        old, new = (dict(_flat(identity(c))) for c in (self.stored_config(), config))
+        old, new = (dict(flat(identity(c))) for c in (self.stored_config(), config))
         different = [key for key in {**old, **new} if new.get(key) != old.get(key)]
         if different:
             was = ", ".join(f"{key} = {old.get(key)!r} (now {new.get(key)!r})" for key in different)
             raise ConfigError(
                 f"the run in {self.root} was begun with {was}; resume with the same or choose another --out"
             )
-
-
-def _flat(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested values as dotted names."""
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{path}{key}.")
-        else:
-            yield path + key, value
 
 
 def environment() -> dict[str, Any]:

@@ -12,7 +12,11 @@ LAST = 20
 
 
 def summarise(plan: Plan, rows: Sequence[Mapping[str, Any]], totals: Mapping[str, Any], out: Path) -> dict[str, Any]:
-    """Last, best, best-on-validation, mean of the last 20 evaluated rounds, costs, and the last round's tables."""
+    """Last, best, best-on-validation, mean of the last 20 evaluated rounds, costs, and the last round's tables.
+
+    The start of a run that has one is not among its rounds; `start` says what it was.
+    """
+    before, rows = [row for row in rows if row["round"] == 0], [row for row in rows if row["round"] > 0]
     last = rows[-1]["test"]
     figures = [row["test"]["accuracy"] for row in rows]
     best = max(range(len(rows)), key=lambda i: (figures[i] or 0.0, -i))
@@ -32,14 +36,23 @@ def summarise(plan: Plan, rows: Sequence[Mapping[str, Any]], totals: Mapping[str
         "per_class": last["per_class"],
         "per_party": rows[-1]["per_party"],
         "per_part": {name: part["accuracy"] for name, part in last["per_part"].items()},
+        "per_domain": {name: _domain(part) for name, part in last["per_domain"].items()},
+        "notes": list(plan.notes),
         "seconds": totals["seconds"],
         "cpu_seconds": totals["cpu_seconds"],
         "bytes_up": totals["bytes_up"],
         "bytes_down": totals["bytes_down"],
         "dropped": totals["dropped"],
         "reused": totals["reused"],
+        "start": {**plan.start.record(), "accuracy": before[0]["test"]["accuracy"]} if plan.start else None,
         "out": str(out),
     }
+
+
+def _domain(part: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures on one domain, those of the open-set test beside the accuracy."""
+    sizes = {key: part[key] for key in ("samples", "unknown_samples")}
+    return {**sizes, "accuracy": part["accuracy"], **(part["open"] or {})}
 
 
 def _best_on_validation(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -53,11 +66,15 @@ def _best_on_validation(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | N
 
 JSON_KEYS = (
     "method", "data", "partition", "parties", "accuracy", "auroc", "seconds", "cpu_seconds", "bytes_up", "bytes_down",
-    "rounds", "seed", "out",
+    "rounds", "seed", "per_domain", "notes", "out",
 )  # fmt: skip
 """What `--json` prints."""
 
+WHERE_THERE_IS_ONE = ("auroc", "per_domain", "notes")
+"""Keys that `--json` leaves out where they say nothing."""
+
 
 def brief(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The summary as `--json` prints it; auroc only where the test has unknown classes."""
-    return {key: summary[key] for key in JSON_KEYS if key != "auroc" or summary["auroc"] is not None}
+    """The summary as `--json` prints it; auroc only where the test has unknown classes, per_domain with domains."""
+    empty = [key for key in WHERE_THERE_IS_ONE if summary.get(key) in (None, {}, [])]
+    return {key: summary[key] for key in JSON_KEYS if key not in empty}

@@ -1,0 +1,143 @@
+"""A start from another run: the one model of a finished run is the first model of the next.
+
+What may follow what is checked before anything trains. The following run must not be scored on samples that the start
+has learnt from: public halves of a test set and the server's validation samples stay what they were.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from ostraka.core.method import Method
+from ostraka.core.net import Params
+from ostraka.core.task import Task
+from ostraka.errors import ConfigError
+from ostraka.runs.config import Config, build_method
+from ostraka.runs.record import RunDir, load_run
+from ostraka.store import codec
+
+HALF_TEST = "half-test"
+"""The public samples that are a part of the test set."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """The model of a finished run, and what that run was and cost."""
+
+    folder: Path
+    config: Config
+    params: Params
+    digest: str
+    summary: Mapping[str, Any]
+
+    def record(self) -> dict[str, Any]:
+        """What the summary of the following run says of its start; costs are those of all runs before it."""
+        before = self.summary.get("start") or {}
+        costs = {key: self.summary[key] + before.get(key, 0) for key in ("bytes_up", "bytes_down", "cpu_seconds")}
+        named = {"method": self.summary["method"], "digest": self.digest, "out": str(self.folder)}
+        return named | costs
+
+
+def find_start(config: Config) -> Start | None:
+    """The start that a configuration names; None if it names none."""
+    if config.start_from is None:
+        return None
+    folder = _folder(Path(config.start_from), config)
+    was, state = load_run(folder)
+    params = build_method(was).single_model(state)
+    if params is None:
+        raise ConfigError(
+            f"{folder} is a run of {was.method}, whose result is not one network; start from a run that has one: an "
+            "averaging method, centralised, feddf, fedkt, or a vote distilled into a student (fedov-distilled)"
+        )
+    digest = blake2b(codec.encode(params), digest_size=8).hexdigest()
+    if config.start_digest not in (None, digest):
+        raise ConfigError(
+            f"the model in {folder} has the hash {digest}, but start_digest is {config.start_digest}: it is not the "
+            "model that this run was begun with. Give its folder with --start-from, or begin a new run"
+        )
+    return Start(folder, was, params, digest, codec.read_json(RunDir(folder).summary))
+
+
+def pinned(config: Config, start: Start | None) -> Config:
+    """The configuration with the start's folder and hash written out, so that it names one model for good."""
+    if start is None:
+        return config
+    return replace(config, start_from=str(start.folder.resolve()), start_digest=start.digest)
+
+
+def check_start(start: Start, config: Config, method: Method[Any, Any, Any], task: Task) -> None:
+    """Refuse a start that the method cannot use, or that has seen what the run is scored on."""
+    if not method.takes_start:
+        raise ConfigError(
+            f"{config.method} makes its models itself and takes no start; leave --start-from out, or use an averaging "
+            "method such as fedavg or fedprox"
+        )
+    _check_scored_apart(start, config)
+    classes = tuple(start.summary["per_class"])
+    if classes != task.classes:
+        raise ConfigError(
+            f"the start in {start.folder} knows the classes {_few(classes)}, this run {_few(task.classes)}; start from "
+            "a run with the same data and known classes"
+        )
+    _check_same_network(start, method, task)
+
+
+def _check_scored_apart(start: Start, config: Config) -> None:
+    was = start.config
+    if was.public == HALF_TEST != config.public:
+        raise ConfigError(
+            f"the start in {start.folder} has learnt from half of the test set (--public {HALF_TEST}); this run would "
+            f"be scored on that half too. Add --public {HALF_TEST}: both are then scored on the other half"
+        )
+    held = ("data", "seed", "validation", "train_per_class", "known", "known_classes")
+    different = [name for name in held if getattr(was, name) != getattr(config, name)]
+    if config.validation and different:
+        raise ConfigError(
+            f"the start in {start.folder} may have learnt from this run's validation samples, since it differs in "
+            f"{', '.join(different)}; give both runs the same, or no --validation"
+        )
+
+
+def _check_same_network(start: Start, method: Method[Any, Any, Any], task: Task) -> None:
+    own = method.single_model(method.init(task.without_commons(), 0))
+    assert own is not None, "a method that takes a start has one model"
+    shapes = [{name: tuple(tensor.shape) for name, tensor in params.items()} for params in (start.params, own)]
+    given, wanted = shapes
+    names = sorted(name for name in {*given, *wanted} if given.get(name) != wanted.get(name))
+    if names:
+        first = names[0]
+        raise ConfigError(
+            f"the start in {start.folder} is another network than this run's: {first} is "
+            f"{given.get(first, 'missing')} there and {wanted.get(first, 'missing')} here ({len(names)} tensors "
+            "differ). Give both runs the same --net and an --objective with the same outputs: a distilled student, "
+            "fedkt and cross-entropy have one output for each class, open-set objectives have one more"
+        )
+
+
+def _folder(given: Path, config: Config) -> Path:
+    """The run itself, or the cell of a grid that has this run's data, division and seed."""
+    if not given.is_dir():
+        raise ConfigError(f"there is no folder {given} to start from; give the folder of a finished run or grid")
+    cells = given / "cells"
+    if RunDir(given).config.exists() or not cells.is_dir():
+        return given
+    fitting = [folder for folder in sorted(cells.iterdir()) if _fits(RunDir(folder), config)]
+    if len(fitting) != 1:
+        found = ", ".join(folder.name for folder in fitting) or "none"
+        raise ConfigError(
+            f"the grid {given} should have one finished run on {config.data} / {config.partition}, seed {config.seed}, "
+            f"to start from; it has: {found}. Give the folder of a run (in {cells}), or a grid of one method"
+        )
+    return fitting[0]
+
+
+def _fits(home: RunDir, config: Config) -> bool:
+    done = home.finished()
+    return done is not None and all(done[key] == getattr(config, key) for key in ("data", "partition", "seed"))
+
+
+def _few(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:4]) + (f" ... ({len(names)})" if len(names) > 4 else "")
