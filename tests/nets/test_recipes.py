@@ -21,6 +21,11 @@ CASES = [
     ("mlp", {}, (1, 8, 8)),
     ("vgg9", {}, (3, 32, 32)),
     ("vgg9", {}, (1, 28, 28)),
+    ("digits", {"width": 0.25}, (3, 28, 28)),
+    ("digits", {"width": 0.05}, (1, 8, 8)),
+    ("digits", {"width": 0.05}, (1, 12, 33)),
+    ("wideresnet", {}, (3, 32, 32)),
+    ("wideresnet", {"depth": 10, "width": 2}, (1, 9, 8)),
 ]
 
 
@@ -53,6 +58,27 @@ def test_equal_seeds_give_equal_weights_and_leave_the_global_generator_alone() -
     assert torch.equal(torch.rand(1), expected)
 
 
+def test_digits_has_the_papers_widths() -> None:
+    """Convolutions 64, 64, 128; 128 channels of 7x7 are 6272 values; linear 2048, 512; six classes and unknown."""
+    shapes = {k: tuple(v.shape) for k, v in Recipe("digits").build((3, 28, 28), 6, True, 0).state_dict().items()}
+    assert [shapes[f"conv{i}.weight"] for i in (1, 2, 3)] == [(64, 3, 5, 5), (64, 64, 5, 5), (128, 64, 5, 5)]
+    assert [shapes[f"fc{i}.weight"] for i in (1, 2, 3)] == [(2048, 6272), (512, 2048), (7, 512)]
+    hidden = build("digits", {}, (3, 28, 28), True).early(torch.rand(2, 3, 28, 28))
+    assert hidden.shape == (2, 64, 7, 7)
+
+
+@pytest.mark.parametrize(("depth", "width", "convolutions", "last"), [(16, 1, 15, 64), (28, 2, 28, 128)])
+def test_wideresnet_has_the_papers_layers(depth: int, width: int, convolutions: int, last: int) -> None:
+    """A depth of 6n + 4 counts three convolutions for n = 0 and the last layer; those of changed width come on top:
+    two with the original width, three with a wider first stage. The first weights are 16 filters."""
+    net = build("wideresnet", {"depth": depth, "width": width}, (3, 32, 32), False)
+    shapes = [tuple(p.shape) for p in net.parameters() if p.dim() == 4]
+    assert shapes[0] == (16, 3, 3, 3)
+    assert len(shapes) == convolutions
+    assert net.embed(torch.rand(2, 3, 32, 32)).shape == (2, last)
+    assert net.early(torch.rand(2, 3, 32, 32)).shape == (2, last // 2, 16, 16)
+
+
 @pytest.mark.parametrize("name", ["simple-cnn", "vgg9"])
 def test_native_and_torch_paths_agree(name: str) -> None:
     if not native.available():
@@ -82,6 +108,12 @@ def test_batch_norm_and_dropout_mix_a_batch() -> None:
         ("mlp", {"hidden": []}, (4,), "at least one"),
         ("mlp", {"depth": 3}, (4,), "does not take the options"),
         ("vgg9", {}, (3, 4, 4), "at least 8x8"),
+        ("digits", {}, (3, 3, 28), "at least 4x4"),
+        ("digits", {"width": 0}, (3, 28, 28), "above 0"),
+        ("digits", {}, (20,), "Try mlp"),
+        ("wideresnet", {"depth": 18}, (3, 32, 32), "6n"),
+        ("wideresnet", {"width": 0}, (3, 32, 32), "whole number"),
+        ("wideresnet", {}, (3, 3, 3), "at least 4x4"),
     ],
 )
 def test_refusals_say_what_to_do(name: str, options: dict[str, object], shape: tuple[int, ...], words: str) -> None:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from ostraka.core.net import Net
+from ostraka.core.net import Layer, Net, chain
 from ostraka.errors import ConfigError
 from ostraka.nets.simple_cnn import image_channels
 from ostraka.registry import NETS
@@ -53,6 +53,16 @@ class LeNet5(Net):
         """The last layer."""
         logits: Tensor = self.fc2(embedding)
         return logits
+
+    def anatomy(self) -> tuple[Layer, ...]:
+        """One layer behind the other; not with group norm, whose groups of channels fix their order."""
+        if isinstance(self.norm1, nn.GroupNorm):
+            raise ConfigError(
+                "lenet5 with norm=group ties its channels into groups, so they cannot be matched across parties; "
+                "set net.norm to batch or none"
+            )
+        norms = {f"conv{i}": [f"norm{i}"] for i in (1, 2, 3)} if isinstance(self.norm1, nn.BatchNorm2d) else {}
+        return chain("conv1", "conv2", "conv3", "fc1", "fc2", norms=norms)
 
 
 def _norm(kind: Norm, channels: int, groups: int) -> nn.Module:

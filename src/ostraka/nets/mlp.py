@@ -6,7 +6,7 @@ from math import prod
 
 from torch import Tensor, nn
 
-from ostraka.core.net import Net
+from ostraka.core.net import Layer, Net, chain
 from ostraka.errors import ConfigError
 from ostraka.registry import NETS
 
@@ -39,3 +39,7 @@ class MLP(Net):
         """The last layer."""
         logits: Tensor = self.last(embedding)
         return logits
+
+    def anatomy(self) -> tuple[Layer, ...]:
+        """One layer behind the other."""
+        return chain("first", *(f"layers.{i}" for i in range(len(self.layers))), "last")

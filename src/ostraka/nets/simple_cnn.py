@@ -4,9 +4,9 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from ostraka.core.net import Net
+from ostraka.core.net import Layer, Net, chain
 from ostraka.errors import ConfigError
-from ostraka.nets.blocks import ConvBlock, after
+from ostraka.nets.blocks import ConvBlock, after, through
 from ostraka.registry import NETS
 
 
@@ -35,7 +35,7 @@ class SimpleCNN(Net):
 
     def early(self, x: Tensor) -> Tensor:
         """Inputs to the 120 hidden values."""
-        hidden: Tensor = self.fc1(self.conv2(self.conv1(x)).flatten(1))
+        hidden: Tensor = self.fc1(through(x, self.conv1, self.conv2).flatten(1))
         return hidden.relu()
 
     def embed_late(self, hidden: Tensor) -> Tensor:
@@ -47,6 +47,10 @@ class SimpleCNN(Net):
         """The last layer."""
         logits: Tensor = self.fc3(embedding)
         return logits
+
+    def anatomy(self) -> tuple[Layer, ...]:
+        """One layer behind the other."""
+        return chain("conv1", "conv2", "fc1", "fc2", "fc3")
 
 
 def image_channels(net: str, shape: tuple[int, ...]) -> int:

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from ostraka.core.net import Net
+from ostraka.core.net import Layer, Net, chain
 from ostraka.errors import ConfigError
 from ostraka.nets.blocks import ConvBlock
 from ostraka.nets.simple_cnn import image_channels
@@ -44,3 +44,7 @@ class VGG9(Net):
         """The last layer."""
         logits: Tensor = self.fc3(embedding)
         return logits
+
+    def anatomy(self) -> tuple[Layer, ...]:
+        """One layer behind the other."""
+        return chain(*(f"convs.{i}" for i in range(len(WIDTHS))), "fc1", "fc2", "fc3")
