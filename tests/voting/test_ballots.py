@@ -115,6 +115,21 @@ def test_a_common_offset_is_half_the_median_doubt_and_one_liar_cannot_move_it_fa
     assert not torch.allclose(own, expected)
 
 
+def test_one_member_can_take_only_so_much_from_a_class() -> None:
+    """Two members are sure of class 0 (.99, .005), one gives it 1e-9 and class 1 .99. The mean log probabilities are
+    (2 log .99 + log 1e-9) / 3 = -6.9 and (2 log .005 + log .99) / 3 = -3.5, so the one would have its way; with a veto
+    of 8 class 0 gets (2 log .99 - 8) / 3 = -2.7.
+    """
+    votes = Votes(logits_of([0.99, 0.005, 0.005], [0.99, 0.005, 0.005], [1e-9, 0.99, 0.01]), ANYONE)
+    limited, free = Calibrated(share=0.0).count(votes), Calibrated(share=0.0, veto=float("inf")).count(votes)
+    second = (2 * log(0.005) + log(0.99)) / 3
+    torch.testing.assert_close(limited.known, torch.tensor([[(2 * log(0.99) - 8) / 3, second]]))
+    torch.testing.assert_close(free.known, torch.tensor([[(2 * log(0.99) + log(1e-9)) / 3, second]]))
+    assert (limited.closed.item(), free.closed.item()) == (0, 1)
+    with pytest.raises(ConfigError, match="veto is 0"):
+        Calibrated(veto=0.0)
+
+
 def test_calibrated_with_one_owner_per_class_is_the_sum_over_owned_classes() -> None:
     """One owner per class and no offset: S_c is the log probability that c's owner gives c."""
     members = cards((7, 0), (0, 0), (0, 9))

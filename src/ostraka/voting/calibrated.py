@@ -10,14 +10,15 @@ owner has a veto, and a member's doubt is judged against the doubt it has of its
     b_m     = share * median of all a_m ("common"), or share * a_m ("own")       no public samples
               the b with mean_x sigmoid(b - g_m(x)) = tau_m over public samples, or half of each ("mix")
     tau_m   = sum_c pi_c min(1, n_mc / max_m n_mc), kept in [0.02, 0.98]         pi_c: the class's share of all samples
-    l_mc(x) = log sigmoid(b_m - g_m(x)) + max(log q_m(c|x), -30) [+ log sigmoid(t_mc(x)), typicality]
+    l_mc(x) = log sigmoid(b_m - g_m(x)) + log q_m(c|x) [+ log sigmoid(t_mc(x)), typicality], at least -veto
     w_mc    = n_mc / (n_mc + kappa) if n_mc >= 2 else 0
     S_c(x)  = sum_m w_mc l_mc(x) / sum_m w_mc
 
 The answer is argmax S; the unknown score is -max S, and unknown where the best class has a mean probability below 1/2.
-Counts are trusted: a false count gives its party a veto on that class, so they are shown with the members. Doubt is
-not: a common offset is a median, which one broken or lying member cannot move far, and with one owner per class it
-leaves the plain sum's answers nearly as they are, where offsets of their own cost up to a point.
+Counts are trusted, and a false count gives its party a say in a class that it does not know; so counts are shown with
+the members, and `veto` limits what one member can take from a class. Doubt is not trusted: a common offset is a median,
+which one broken or lying member cannot move far, and with one owner per class it leaves the plain sum's answers nearly
+as they are, where offsets of their own cost up to a point.
 """
 
 from collections.abc import Sequence
@@ -37,8 +38,6 @@ from ostraka.registry import BALLOTS
 from ostraka.voting.ballots import Ballot, Votes
 from ostraka.voting.calibration import log_odds
 
-FLOOR = -30.0
-"""Log probability below which a class is ruled out, so that one member cannot outweigh all others."""
 NOBODY = -1e4
 """Score of a class that no member has seen."""
 
@@ -52,6 +51,7 @@ class Calibrated(Ballot):
     share: float = setting(0.5, "how much of the members' doubt of their own samples is forgiven")
     doubt: Literal["common", "own"] = setting("common", "forgive the median doubt of all members, or each its own")
     kappa: float = setting(100.0, "samples of a class at which an owner has half of its full weight")
+    veto: float = setting(8.0, "the most that one member can take from a class, as a negative log probability")
     typicality: Literal["auto", "on", "off"] = setting(
         "auto", "use embedding statistics; auto: if all members tell them"
     )
@@ -60,6 +60,8 @@ class Calibrated(Ballot):
     def __post_init__(self) -> None:
         if self.kappa < 0:
             raise ConfigError(f"kappa is {self.kappa}; it must not be negative")
+        if not self.veto > 0:
+            raise ConfigError(f"veto is {self.veto}; it must be above 0 (8 is the default, inf sets no limit)")
 
     @property
     def wants_public(self) -> bool:
@@ -92,9 +94,10 @@ class Calibrated(Ballot):
         counts = counts_of(votes.cards).to(votes.logits)
         offsets = self._offsets(votes).to(votes.logits)
         doubt = F.logsigmoid(offsets.unsqueeze(1) - log_odds(votes.logits))
-        claims = votes.logits[..., :-1].log_softmax(dim=2).clamp(min=FLOOR) + doubt.unsqueeze(2)
+        claims = votes.logits[..., :-1].log_softmax(dim=2) + doubt.unsqueeze(2)
         if votes.typicality is not None:
             claims = claims + F.logsigmoid(votes.typicality)
+        claims = claims.clamp(min=-self.veto)
         weights = self.weights(counts)
         known = torch.einsum("mk,mbk->bk", weights, claims) / weights.sum(dim=0).clamp(min=1e-12)
         known = torch.where(weights.sum(dim=0) > 0, known, torch.full_like(known, NOBODY))
