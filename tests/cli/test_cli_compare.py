@@ -118,6 +118,18 @@ def test_mistakes_are_refused_before_anything_trains(ostraka: Ostraka, words: tu
     assert not Path("runs").exists()
 
 
+def test_a_method_that_needs_public_samples_halves_the_test_set_for_all(ostraka: Ostraka) -> None:
+    """FedDF cannot do without; the others are then scored on the same half."""
+    words = ("compare", "fedavg", "feddf", *GRID, "--set", "feddf:distil.epochs=1", "--partition", "iid", "--json")
+    done = ostraka(*words, "--out", "grid").json()
+    alone = ostraka("compare", "fedavg", *GRID, "--partition", "iid", "--json", "--out", "alone").json()
+    configs = [path.read_text() for path in Path("grid/cells").glob("*/config.toml")]
+    assert len(configs) == 2
+    assert all('public = "half-test"' in text for text in configs)
+    assert any("(feddf); every method is scored on the other half" in note for note in done["notes"])
+    assert not any("half" in note for note in alone["notes"])
+
+
 def test_rounds_are_for_the_methods_that_can_have_several(ostraka: Ostraka) -> None:
     """A number of the method's own goes first; the table says who has one exchange."""
     words = ("solo", "fedavg", "fedprox", *GRID, "--partition", "iid", "--rounds", "3", "--set", "fedprox:rounds=2")

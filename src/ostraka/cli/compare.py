@@ -18,6 +18,7 @@ from ostraka.report.rounds import draw_all
 from ostraka.report.tables import Table, comparison, per_domain
 from ostraka.runs.config import Config, build_method, canonical_method, make, parse_assignments
 from ostraka.runs.grid import Grid, cell_folder, parse_seeds, run_grid
+from ostraka.runs.start import HALF_TEST
 
 NAME = "compare"
 
@@ -29,6 +30,7 @@ examples:
   ostraka compare fedprox --rounds 20 --start-from runs/mine
 --rounds is for the methods that can have several.
 --set METHOD:NAME=VALUE is for one method.
+Where a method needs public samples and none are given, all get --public half-test.
 A second call skips what is finished; a killed one goes on where it was.
 """
 
@@ -69,7 +71,7 @@ def act(options: argparse.Namespace) -> int:
     cells = grid.cells()
     records = with_published(cells, run_grid(grid, options.out, Follow(options.json)))
     tables = comparison(records)
-    tables[0] = replace(tables[0], notes=(*tables[0].notes, *exchanges(cells)))
+    tables[0] = replace(tables[0], notes=(*tables[0].notes, *exchanges(cells), *public_samples(cells)))
     known = beside(records)
     more = [*per_domain(records), *([known] if known else [])]
     store(options.out, tables, more, known)
@@ -103,7 +105,7 @@ def make_grid(options: argparse.Namespace) -> Grid:
     rounds = values.get("set", {}).pop("rounds", None)
     if rounds is not None:
         per_method = with_rounds(methods, rounds, per_method)
-    return Grid(
+    grid = Grid(
         methods=tuple(methods),
         data=_several(options.data or values.pop("data", "fashion-4k"), values, "data"),
         partitions=_several(options.partition or values.pop("partition", "labels:2"), values, "partition"),
@@ -111,6 +113,9 @@ def make_grid(options: argparse.Namespace) -> Grid:
         base=values,
         per_method=per_method,
     )
+    if "public" not in values and any(build_method(cell).needs.public for cell in grid.cells()):
+        return replace(grid, base={**values, "public": HALF_TEST})
+    return grid
 
 
 def with_rounds(methods: Sequence[str], rounds: Any, per_method: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,6 +134,15 @@ def exchanges(cells: Sequence[Config]) -> list[str]:
     if not single or all(method.rounds == 1 for method in built.values()):
         return []
     return [f"rounds: {', '.join(several)}; one exchange and no more: {', '.join(single)}"]
+
+
+def public_samples(cells: Sequence[Config]) -> list[str]:
+    """What to say where half of the test samples serve as public ones."""
+    if all(cell.public != HALF_TEST for cell in cells):
+        return []
+    needy = dict.fromkeys(canonical_method(cell.method) for cell in cells if build_method(cell).needs.public)
+    users = f" ({', '.join(needy)})" if needy else ""
+    return [f"half of the test samples are public, without labels{users}; every method is scored on the other half"]
 
 
 def _several(given: str | list[str], values: dict[str, Any], name: str) -> tuple[str, ...]:
