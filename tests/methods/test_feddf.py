@@ -16,6 +16,7 @@ from ostraka.core.samples import Samples
 from ostraka.errors import ConfigError, NeedError
 from ostraka.methods.fedavg import FedAvg
 from ostraka.methods.feddf import FedDF, mean_logits, outputs
+from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.runs.loop import local_key
 from ostraka.store import codec
 
@@ -26,7 +27,7 @@ PUBLIC = {"public": "half-test"}
 def test_mean_logits_by_hand() -> None:
     """Weights 1 and 5 on x = 2: logits 2 and 10, mean 6."""
     samples = Samples(torch.tensor([[2.0]]))
-    mean = mean_logits(TASK.build(unknown=False), [weight(1.0), weight(5.0)], 2, samples)
+    mean = mean_logits(TASK.build(unknown=False), CrossEntropy(), [weight(1.0), weight(5.0)], 2, samples)
     assert mean.tolist() == [[6.0]]
 
 
@@ -37,19 +38,23 @@ def test_without_a_student_it_is_fedavg(tmp_path: Path) -> None:
     assert feddf.round == 2
 
 
-def test_the_student_answers_more_like_the_parties_together_than_the_mean_does() -> None:
-    plan = plan_of("feddf", **PUBLIC, partition="labels:2", parties=10, set={"local": {"epochs": 20, "lr": 0.05}})
+@pytest.mark.parametrize("objective", ["cross-entropy", "rpl"])
+def test_the_student_answers_more_like_the_parties_together_than_the_mean_does(objective: str) -> None:
+    """RPL's answers do not come from the last layer: the student must learn the answers, not that layer's outputs."""
+    settings = {"objective": objective, "local": {"epochs": 20, "lr": 0.05}}
+    plan = plan_of("feddf", **PUBLIC, partition="labels:2", parties=10, set=settings)
     method, public = plan.method, plan.task.commons.public
     assert public is not None
     state = method.init(plan.task, 0)
     message = method.message(state, plan.parties[0].ref)
     reports = [method.local_update(Round(plan.task, 1, message, p.id), p, {}) for p in plan.parties]
     net = build(plan.task, method.objective)
-    together = mean_logits(net, [r.payload for r in reports], len(reports), public).softmax(dim=1)
+    together = mean_logits(net, method.objective, [r.payload for r in reports], len(reports), public).softmax(dim=1)
 
     def gap(params: Any) -> float:
         net.load_state_dict(params)
-        return F.kl_div(outputs(net, public).log_softmax(dim=1), together, reduction="batchmean").item()
+        answers = outputs(net, method.objective, public).log_softmax(dim=1)
+        return F.kl_div(answers, together, reduction="batchmean").item()
 
     mean = method.mean(reports)
     fused = method.aggregate(plan.task, state, reports)

@@ -87,3 +87,8 @@ class Objective(ABC):
         """How the trained network answers."""
         logits = net(x)
         return open_scores(logits) if net.unknown else closed_scores(logits)
+
+    def logits(self, net: Net, x: Tensor) -> Tensor:
+        """The answers as logits, for distillation: [B, K], or [B, K + 1] if they can be *unknown*."""
+        scores = self.scores(net, x)
+        return scores.known if scores.threshold == float("inf") else scores.logits()

@@ -21,6 +21,7 @@ from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import CHUNK, build
 from ostraka.core.method import Needs, Report
 from ostraka.core.net import Net, Params, params_of
+from ostraka.core.objective import Objective
 from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive, torch_rng
@@ -82,12 +83,13 @@ class FedDF(AveragingMethod[Fused]):
         if self.distil.epochs == 0 or public is None:
             return Fused(mean, state.seed, index)
         net = build(task, self.objective)
-        targets = mean_logits(net, (r.payload for r in reports), len(reports), public).softmax(dim=1)
+        models = (r.payload for r in reports)
+        targets = mean_logits(net, self.objective, models, len(reports), public).softmax(dim=1)
         return Fused(self._student(net, mean, public, targets, derive(state.seed, "feddf", index)), state.seed, index)
 
     def _student(self, net: Net, start: Params, public: Samples, targets: Tensor, seed: int) -> Params:
         """Distillation from `start` until the held-out samples say that it is enough."""
-        goal, samples = Distillation(targets), numbered(public)
+        goal, samples = Distillation(targets, answers=self.objective), numbered(public)
         order = torch.randperm(len(samples), generator=torch_rng(seed, "held"))
         cut = max(1, round(self.held * len(samples)))
         held, rest = samples.take(order[:cut]), samples.take(order[cut:])
@@ -100,23 +102,23 @@ class FedDF(AveragingMethod[Fused]):
         return judge.best
 
 
-def mean_logits(net: Net, models: Iterable[Params], count: int, samples: Samples) -> Tensor:
-    """The mean of all models' outputs on the samples, one model in memory at a time."""
+def mean_logits(net: Net, objective: Objective, models: Iterable[Params], count: int, samples: Samples) -> Tensor:
+    """The mean of all models' logits on the samples, one model in memory at a time."""
     total: Tensor | None = None
     for params in models:
         net.load_state_dict(params)
-        logits = outputs(net, samples) / count
+        logits = outputs(net, objective, samples) / count
         total = logits if total is None else total + logits
     assert total is not None
     return total
 
 
 @torch.no_grad()
-def outputs(net: Net, samples: Samples) -> Tensor:
-    """The network's outputs on all samples, in evaluation mode."""
+def outputs(net: Net, objective: Objective, samples: Samples) -> Tensor:
+    """The logits by which the network answers for all samples, in evaluation mode."""
     training = net.training
     net.eval().to(samples.x.device)
-    parts = [net(samples.inputs(slice(i, i + CHUNK))) for i in range(0, len(samples), CHUNK)]
+    parts = [objective.logits(net, samples.inputs(slice(i, i + CHUNK))) for i in range(0, len(samples), CHUNK)]
     net.train(training)
     return torch.cat(parts)
 
@@ -151,5 +153,5 @@ class _Judge(Progress):
             raise _Enough
 
     def _divergence(self) -> float:
-        answers = outputs(self.net, self.held).log_softmax(dim=1)
+        answers = outputs(self.net, self.goal.answers, self.held).log_softmax(dim=1)
         return float(F.kl_div(answers, self.goal.targets[self.held.labels], reduction="batchmean"))

@@ -10,6 +10,7 @@ from torch import Tensor
 from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.samples import Samples
+from ostraka.objectives.cross_entropy import CrossEntropy
 
 
 @final
@@ -22,10 +23,12 @@ class Distillation(Objective):
 
     targets: Tensor
     kl: Literal["code", "paper"] = "code"
+    answers: Objective = CrossEntropy()
+    """The objective by which the student answers."""
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """Mean divergence of a batch."""
-        student = net(batch.x).log_softmax(dim=1)
+        student = self.answers.logits(net, batch.x).log_softmax(dim=1)
         teacher = self.targets[batch.y]
         if self.kl == "code":
             return F.kl_div(student, teacher, reduction="batchmean")
