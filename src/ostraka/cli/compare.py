@@ -30,7 +30,7 @@ examples:
   ostraka compare fedprox --rounds 20 --start-from runs/mine
 --rounds is for the methods that can have several.
 --set METHOD:NAME=VALUE is for one method.
-Where a method needs public samples and none are given, all get --public half-test.
+If a method needs public samples and has none, all get --public half-test.
 A second call skips what is finished; a killed one goes on where it was.
 """
 
