@@ -82,6 +82,18 @@ def test_cosine_over_a_training(schedule: Any, way: float) -> None:
     assert float(fitted.params["weight"]) == pytest.approx(-0.1 * way, abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("rounds", "rates"),
+    [(1, [1.0]), (2, [1.0, 0.25]), (3, [1.0, 1.0, 0.25]), (4, [1.0, 1.0, 0.25, 0.25])],
+)
+def test_the_rate_of_the_second_half_of_all_rounds(rounds: int, rates: list[float]) -> None:
+    budget = Budget(epochs=3, lr=1.0, late_rate=0.25)
+    late = [budget.in_round(index, rounds) for index in range(1, rounds + 1)]
+    assert [one.lr for one in late] == rates
+    assert all(replace(one, lr=1.0, late_rate=0.25) == budget for one in late)
+    assert late[-1].in_round(rounds, rounds).lr == rates[-1]  # asking twice does not lower it twice
+
+
 def test_epochs_keep_the_last_smaller_batch() -> None:
     """10 samples in batches of 4: 4, 4, 2 in each epoch."""
     objective = Slope()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from toy_line import final_state
+from toy_line import Squares, final_state, update, weight
 
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build
@@ -80,6 +80,13 @@ def test_one_party_is_plain_training(rounds: int, tmp_path: Path) -> None:
         net = build(plan.task, CrossEntropy())
         params = fit(net, params, samples, CrossEntropy(), Budget(epochs=2, batch=16, lr=0.1), seed).params
     assert codec.encode(final_state(plan, tmp_path / "run")) == codec.encode(params)
+
+
+def test_a_rate_that_is_lower_in_the_second_half_of_all_rounds() -> None:
+    """Party 1 wants 4 and starts at 0: one step of rate 1/2 leads to 2, one of a quarter of that to 1/2."""
+    method = FedAvg(rounds=2, objective=Squares(), local=Budget(epochs=1, lr=0.5, weight_decay=0.0, late_rate=0.25))
+    steps = [update(method, 1, weight(0.0), index=index).payload["weight"].item() for index in (1, 2)]
+    assert steps == [2.0, 0.5]
 
 
 def test_one_party_and_one_round_is_centralised_training(tmp_path: Path) -> None:

@@ -64,6 +64,14 @@ def test_a_changing_rate_counts_as_the_sum_of_the_rates() -> None:
     assert report.memory["control"]["weight"].item() == pytest.approx(5 / 6)
 
 
+def test_controls_know_the_lower_rate_of_late_rounds() -> None:
+    """Second of two rounds, one step of 1/4 of the rate 1/2 from 1 towards 0: 7/8, so c_0 = (1/8) / (1/8)."""
+    budget = Budget(epochs=1, lr=0.5, momentum=0.0, weight_decay=0.0, late_rate=0.25)
+    report = update(Scaffold(rounds=2, objective=Squares(), local=budget), 0, begin(1.0).sent, index=2)
+    assert report.payload.params["weight"].item() == 0.875
+    assert report.memory["control"]["weight"].item() == 1.0
+
+
 def test_the_first_round_is_fedavg_with_equal_weights(tmp_path: Path) -> None:
     training = {"local": {"epochs": 2, "batch": 16, "momentum": 0.0, "lr": 0.2}}
     scaffold = final_state(plan_of("scaffold", set=training), tmp_path / "a")

@@ -64,9 +64,11 @@ def weight(value: float) -> Params:
     return {"weight": torch.tensor([value])}
 
 
-def update(method: Method[Any, Any, Any], party: int, message: Any, memory: Memory | None = None) -> Report[Any]:
-    """One party's work."""
-    return method.local_update(Round(TASK, 1, message, seed=1), PARTIES[party], memory or {})
+def update(
+    method: Method[Any, Any, Any], party: int, message: Any, memory: Memory | None = None, index: int = 1
+) -> Report[Any]:
+    """One party's work in round `index`."""
+    return method.local_update(Round(TASK, index, message, seed=1), PARTIES[party], memory or {})
 
 
 def report(party: int, payload: Any, size: float = 1.0) -> Report[Any]:

@@ -80,12 +80,12 @@ class Conquest:
     ) -> dict[int, Maps]:
         """A map for each part; under 0 the one of everything that masks do not cover."""
         whole = self.maps == "one" or not self.divide
-        pair = (model, target) if whole else (_part(model, codes, 3, True), _part(target, theirs, 3, True))
+        pair = (model, target) if whole else (only(model, codes, 3, True), only(target, theirs, 3, True))
         base = match(layers, *pair, self.transport)
         if self.maps == "one":
             return dict.fromkeys((0, *parts), base)
         own = {
-            part: match(layers, _part(model, codes, part, self.divide), _part(target, theirs, part, self.divide),
+            part: match(layers, only(model, codes, part, self.divide), only(target, theirs, part, self.divide),
                         self.transport, prefer=base)
             for part in parts if part != 3
         }  # fmt: skip
@@ -99,7 +99,7 @@ def _share(codes: Tensor, part: int, divide: bool) -> Tensor:
     return codes.bitwise_and(part).ne(0).float() / (1 + codes.eq(CLOSE | OPEN).float())
 
 
-def _part(params: Params, codes: Masks, part: int, divide: bool) -> Params:
+def only(params: Params, codes: Masks, part: int, divide: bool) -> Params:
     """The weights of one part, zero elsewhere (equations 8 to 10), or of a whole subnetwork."""
     inside = {name: code.eq(part) if divide else code.bitwise_and(part).ne(0) for name, code in codes.items()}
     return {name: params[name] * mask for name, mask in inside.items()}

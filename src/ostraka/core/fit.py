@@ -4,7 +4,7 @@ import gc
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import cos, pi
 from typing import Any, Literal
 
@@ -34,14 +34,19 @@ class Budget:
     momentum: float = setting(0.9, "momentum of sgd")
     weight_decay: float = setting(1e-5, "L2 weight decay")
     schedule: Literal["constant", "cosine"] = setting("constant", "learning rate over time")
+    late_rate: float = setting(1.0, "share of the learning rate that is left in the second half of all rounds")
 
     def __post_init__(self) -> None:
-        for name in ("batch", "lr"):
+        for name in ("batch", "lr", "late_rate"):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
         for name in ("epochs", "steps", "most_steps"):
             if (getattr(self, name) or 0) < 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it may not be negative")
+
+    def in_round(self, index: int, rounds: int) -> "Budget":
+        """This training as it is in round `index` of so many; the middle one of an odd number is of the first half."""
+        return self if index <= (rounds + 1) // 2 else replace(self, lr=self.lr * self.late_rate, late_rate=1.0)
 
     def total(self, batches: int) -> int:
         """Optimiser steps in all, where an epoch has so many batches."""

@@ -44,6 +44,10 @@ class ModelMethod(Method[State, Message, Payload]):
         """The model's tensors that gradients move; the others are counters and running means."""
         return tuple(n for n, p in build(task, self.objective).named_parameters() if p.requires_grad)
 
+    def local_in(self, rnd: Round[Any]) -> Budget:
+        """The parties' training in this round."""
+        return self.local.in_round(rnd.index, self.exchanges)
+
     def train(
         self,
         rnd: Round[Any],
@@ -55,7 +59,8 @@ class ModelMethod(Method[State, Message, Payload]):
         """The party's training from `start`; other than its own objective or samples where given."""
         net = build(rnd.task, self.objective)
         samples = party.samples if samples is None else samples
-        return fit(net, start, samples, objective or self.objective, self.local, rnd.seed, party.progress)
+        local = self.local_in(rnd)
+        return fit(net, start, samples, objective or self.objective, local, rnd.seed, party.progress)
 
     def single_model(self, state: State) -> Params:
         """The server's model."""

@@ -109,7 +109,8 @@ class FedAwS(Method[Spread, Positive, Positive]):
         start |= {name: torch.zeros_like(start[name]) for name in head}
         start[head[0]][label] = row
         objective = _Cosine(head[0], self.margin)
-        fitted = fit(net, start, party.samples, objective, self.local, rnd.seed, party.progress)
+        local = self.local.in_round(rnd.index, self.exchanges)
+        fitted = fit(net, start, party.samples, objective, local, rnd.seed, party.progress)
         body = {name: fitted.params[name] for name in given.body}
         card = Card(party.id, len(party.samples), scores=fitted.figures())
         return Report(Positive(body, fitted.params[head[0]][label].clone(), label), 1.0, card)

@@ -90,7 +90,7 @@ class FedMA(ModelMethod[Matched, Order, Params]):
         net = build(rnd.task, self.objective)
         for name, parameter in net.named_parameters():
             parameter.requires_grad_(parameter.requires_grad and name not in frozen)
-        fitted = fit(net, start, party.samples, self.objective, self.local, rnd.seed, party.progress)
+        fitted = fit(net, start, party.samples, self.objective, self.local_in(rnd), rnd.seed, party.progress)
         sent = {name: tensor for name, tensor in fitted.params.items() if name not in frozen}
         kept: Memory = {"params": sent, "round": rnd.index} if given.done + 1 < len(layers) else {}
         counts = tuple(party.samples.counts(len(rnd.task.classes)).tolist())

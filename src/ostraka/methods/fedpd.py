@@ -107,6 +107,11 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
             raise ConfigError(
                 f"open_lr is {self.open_lr} and open_weight {self.open_weight}; they must be above 0, and 0 or above"
             )
+        if self.stages == "two" and self.local.late_rate != 1:
+            raise ConfigError(
+                f"local.late_rate is {self.local.late_rate}, but the second stage has a rate of its own: set open_lr, "
+                "or stages=joint"
+            )
         self.solver()
 
     def solver(self) -> Transport:
@@ -145,7 +150,7 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
         w_second, w_mix = (self.open_weight * w for w in (self.objective.w_second, self.objective.w_mix))
         whole = Proser(w_second, w_mix)
         if self.stages == "joint":
-            yield "joint", whole, self.local
+            yield "joint", whole, self.local.in_round(index, self.rounds)
             return
         each = self.local.epochs if self.local.steps is None else self.local.steps
         closed = min(each, max(0, (self.rounds * each + 1) // 2 - (index - 1) * each))

@@ -82,11 +82,11 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
 
     def local_update(self, rnd: Round[Controlled], party: Party, memory: Memory) -> Report[Controlled]:
         """Train with corrected gradients; keep the new c_i, send its change."""
-        start, old = rnd.message.params, memory.get("control", {})
+        local, start, old = self.local_in(rnd), rnd.message.params, memory.get("control", {})
         correction = minus(rnd.message.control, old)
         objective = Corrected(self.objective, correction) if correction else self.objective
         fitted = self.train(rnd, party, start, objective)
-        rates = fsum(self.local.rate(step / fitted.steps) for step in range(fitted.steps))
+        rates = fsum(local.rate(step / fitted.steps) for step in range(fitted.steps))
         if not rates:
             return Report(Controlled(fitted.params), 1.0, card_of(party, fitted), memory)
         names = self.trained_names(rnd.task)
