@@ -7,6 +7,10 @@ Prints accuracy (%) of each rule on the run's test samples. "best top-k" picks k
 is measured against it, but nobody can have it. P and P+M take 1,000 training samples that no party was given (when
 --train-per-class leaves some over), unlabelled, as public ones; they are never evaluation samples.
 
+Where every party has one class, the last columns tell how far any rule that only shifts ("shifts by labels") or shifts
+and scales ("scales by labels") each member's log odds could come: the numbers are fitted to the labels of every second
+test sample, by logistic regression, and judged on the others.
+
 With --spoil, the first member is replaced by a bad one: broken (noise for answers), lying (answers its first class with
 certainty, and tells as many samples of every class as the largest party has), or doubting (an honest network that tells
 an absurd number for its doubt).
@@ -18,12 +22,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from ostraka.core.samples import Samples
 from ostraka.runs.plan import Plan, make_plan
 from ostraka.runs.record import load_run
 from ostraka.voting.ballots import Ballot, Plurality, Sum, TopK, Votes
-from ostraka.voting.calibrated import Calibrated
+from ostraka.voting.calibrated import Calibrated, counts_of
+from ostraka.voting.calibration import log_odds
 from ostraka.voting.ensemble import Ensemble, Panel
 
 RULES: dict[str, Ballot] = {
@@ -38,6 +45,9 @@ RULES: dict[str, Ballot] = {
     "mix": Calibrated(doubt="own", typicality="off", public="mix"),
     "mix+M": Calibrated(doubt="own", typicality="on", public="mix"),
 }
+
+
+LIMITS = {"shifts by labels": False, "scales by labels": True}
 
 
 def leftover(plan: Plan, count: int = 1000) -> Samples | None:
@@ -67,6 +77,29 @@ def spoil(votes: Votes, how: str) -> Votes:
     return Votes(logits, [first, *votes.cards[1:]], votes.typicality, votes.tuned)
 
 
+def fitted(votes: list[Votes], labels: Tensor, scales: bool) -> float | None:
+    """Accuracy after fitting one shift for each member, and a scale if asked, to half of the labels."""
+    owners = counts_of(votes[0].cards)
+    if not bool((owners.count_nonzero(dim=1) == 1).all() and (owners.count_nonzero(dim=0) == 1).all()):
+        return None
+    classes = owners.argmax(dim=1)
+    odds = torch.cat([-log_odds(v.logits) for v in votes], dim=1).t().double()[labels >= 0]
+    target = classes.argsort()[labels[labels >= 0]]
+    scale, shift = torch.ones(odds.shape[1], dtype=odds.dtype), torch.zeros(odds.shape[1], dtype=odds.dtype)
+    free = [x.requires_grad_() for x in ((scale, shift) if scales else (shift,))]
+    optimiser = torch.optim.LBFGS(free, max_iter=500, line_search_fn="strong_wolfe")
+
+    def loss() -> float:
+        optimiser.zero_grad()
+        value = F.cross_entropy(scale * odds[::2] + shift, target[::2])
+        value.backward()  # type: ignore[no-untyped-call]
+        return float(value.detach())
+
+    optimiser.step(loss)
+    answers = (scale * odds[1::2] + shift).argmax(dim=1)
+    return 100 * float((answers == target[1::2]).double().mean())
+
+
 @torch.no_grad()
 def study(folder: Path, how: str) -> dict[str, float]:
     config, panel = load_run(folder)
@@ -93,7 +126,9 @@ def study(folder: Path, how: str) -> dict[str, float]:
             figures[name] = accuracy(ballot, ballot.tune(spoil(with_typicality.votes_on(public), how)))
     curve = {k: accuracy(TopK(k)) for k in range(1, len(panel.members) + 1)}
     best = max(curve, key=lambda k: curve[k])
-    return figures | {"best top-k": curve[best], "best k": best}
+    with torch.enable_grad():
+        limits = {name: fitted(parts, labels, scales) for name, scales in LIMITS.items()}
+    return figures | {"best top-k": curve[best], "best k": best} | {n: v for n, v in limits.items() if v is not None}
 
 
 def main() -> None:
@@ -103,7 +138,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    columns = ["sum", "best top-k", *[name for name in RULES if name != "sum"]]
+    columns = ["sum", "best top-k", *[name for name in RULES if name != "sum"], *LIMITS]
     print("| run | " + " | ".join(columns) + " |\n|" + "---|" * (len(columns) + 1))
     rows = {}
     for folder in options.runs:

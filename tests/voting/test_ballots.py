@@ -118,16 +118,24 @@ def test_a_common_offset_is_half_the_median_doubt_and_one_liar_cannot_move_it_fa
 def test_one_member_can_take_only_so_much_from_a_class() -> None:
     """Two members are sure of class 0 (.99, .005), one gives it 1e-9 and class 1 .99. The mean log probabilities are
     (2 log .99 + log 1e-9) / 3 = -6.9 and (2 log .005 + log .99) / 3 = -3.5, so the one would have its way; with a veto
-    of 8 class 0 gets (2 log .99 - 8) / 3 = -2.7.
+    of 8, beyond which a hundredth counts, class 0 gets (2 log .99 - 8 + (8 + log 1e-9) / 100) / 3 = -2.7.
     """
     votes = Votes(logits_of([0.99, 0.005, 0.005], [0.99, 0.005, 0.005], [1e-9, 0.99, 0.01]), ANYONE)
     limited, free = Calibrated(share=0.0).count(votes), Calibrated(share=0.0, veto=float("inf")).count(votes)
     second = (2 * log(0.005) + log(0.99)) / 3
-    torch.testing.assert_close(limited.known, torch.tensor([[(2 * log(0.99) - 8) / 3, second]]))
+    torch.testing.assert_close(limited.known, torch.tensor([[(2 * log(0.99) - 8 + (8 + log(1e-9)) / 100) / 3, second]]))
     torch.testing.assert_close(free.known, torch.tensor([[(2 * log(0.99) + log(1e-9)) / 3, second]]))
     assert (limited.closed.item(), free.closed.item()) == (0, 1)
     with pytest.raises(ConfigError, match="veto is 0"):
         Calibrated(veto=0.0)
+
+
+def test_the_veto_never_changes_the_order_of_single_owners() -> None:
+    """Both owners are nearly sure of unknown, beyond the veto: the class that is doubted less wins all the same."""
+    votes = Votes(logits_of([1e-6, 0.0, 1.0], [0.0, 1e-5, 1.0]), cards((9, 0), (0, 9)))
+    limited, free = Calibrated().count(votes), Calibrated(veto=float("inf")).count(votes)
+    assert limited.closed.item() == free.closed.item() == 1
+    assert float(limited.known[0, 1] - limited.known[0, 0]) == pytest.approx(0.01 * log(10), rel=1e-3)
 
 
 def test_calibrated_with_one_owner_per_class_is_the_sum_over_owned_classes() -> None:

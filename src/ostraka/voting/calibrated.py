@@ -10,7 +10,8 @@ owner has a veto, and a member's doubt is judged against the doubt it has of its
     b_m     = share * median of all a_m ("common"), or share * a_m ("own")       no public samples
               the b with mean_x sigmoid(b - g_m(x)) = tau_m over public samples, or half of each ("mix")
     tau_m   = sum_c pi_c min(1, n_mc / max_m n_mc), kept in [0.02, 0.98]         pi_c: the class's share of all samples
-    l_mc(x) = log sigmoid(b_m - g_m(x)) + log q_m(c|x) [+ log sigmoid(t_mc(x)), typicality], at least -veto
+    l_mc(x) = log sigmoid(b_m - g_m(x)) + max(log q_m(c|x), -30) [+ log sigmoid(t_mc(x)), typicality]
+              what lies below -veto counts a hundredth: the order stays, the power to sink a class does not
     w_mc    = n_mc / (n_mc + kappa) if n_mc >= 2 else 0
     S_c(x)  = sum_m w_mc l_mc(x) / sum_m w_mc
 
@@ -40,6 +41,10 @@ from ostraka.voting.calibration import log_odds
 
 NOBODY = -1e4
 """Score of a class that no member has seen."""
+LEAST = -30.0
+"""The least log q; a probability of 0 would make NaN of a class that the member has no say in."""
+LEAK = 0.01
+"""What counts of a claim beyond the veto; not nothing, or a class's only owner could no longer tell bad from worse."""
 
 
 @final
@@ -94,10 +99,10 @@ class Calibrated(Ballot):
         counts = counts_of(votes.cards).to(votes.logits)
         offsets = self._offsets(votes).to(votes.logits)
         doubt = F.logsigmoid(offsets.unsqueeze(1) - log_odds(votes.logits))
-        claims = votes.logits[..., :-1].log_softmax(dim=2) + doubt.unsqueeze(2)
+        claims = votes.logits[..., :-1].log_softmax(dim=2).clamp(min=LEAST) + doubt.unsqueeze(2)
         if votes.typicality is not None:
             claims = claims + F.logsigmoid(votes.typicality)
-        claims = claims.clamp(min=-self.veto)
+        claims = torch.where(claims < -self.veto, LEAK * (claims + self.veto) - self.veto, claims)
         weights = self.weights(counts)
         known = torch.einsum("mk,mbk->bk", weights, claims) / weights.sum(dim=0).clamp(min=1e-12)
         known = torch.where(weights.sum(dim=0) > 0, known, torch.full_like(known, NOBODY))
