@@ -89,6 +89,14 @@ def test_a_broken_plug_in_is_named_and_harms_nobody_else(monkeypatch: pytest.Mon
         made.get("aaa")
 
 
+@pytest.mark.parametrize("name", ["spoon", "ladle"])
+def test_a_plug_in_cannot_take_a_built_ins_name_in_silence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_plugins(monkeypatch, **{name: "decimal:Decimal", "knife": "decimal:Decimal"})
+    with pytest.warns(UserWarning, match=f"plug-in thing '{name}' .decimal:Decimal. is not used.*another name"):
+        assert made.get(name) is Thing
+    assert made.names() == ["fork", "knife", "spoon"]
+
+
 @pytest.mark.parametrize(
     ("kind", "some"),
     [

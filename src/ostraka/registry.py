@@ -8,6 +8,7 @@ A plug-in is an installed package with an entry point, for example in its `pypro
 Plug-ins load exactly as built-ins do: on first use, by name. Standard library only.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -106,7 +107,14 @@ class Registry(Generic[T]):
         if self._plugins is None:
             self._plugins = {}  # set first: the package's own modules register while it is imported
             import_module(self._package)
-            self._plugins = {e.name: e for e in entry_points(group=self.group) if e.name not in self._items}
+            given = {e.name: e for e in entry_points(group=self.group)}
+            for name in sorted(given.keys() & {*self._items, *self._aliases}):
+                warnings.warn(
+                    f"the plug-in {self.kind} {name!r} ({given.pop(name).value}) is not used: {name!r} is built in; "
+                    "give the plug-in another name",
+                    stacklevel=2,
+                )
+            self._plugins = given
 
 
 METHODS: Registry[Any] = Registry("method", "ostraka.methods")

@@ -8,6 +8,8 @@ import pytest
 from calling import ONE_EPOCH, Ostraka
 
 from ostraka.data.sources import load
+from ostraka.runs.plan import make_plan
+from ostraka.runs.record import load_run
 
 RUN = ("--data", "hdr-fl", "--data-dir", ".", "--partition", "domain", "--known", "6", "--engine", "serial", *ONE_EPOCH)
 
@@ -43,6 +45,24 @@ def test_a_run_reports_every_domain_and_the_average(ostraka: Ostraka, data: None
     assert (brief["per_domain"], brief["notes"]) == (parts, summary["notes"])
     rounds = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
     assert rounds[-1]["test"]["per_domain"]["usps"]["accuracy"] == parts["usps"]["accuracy"]
+
+
+def test_validation_counts_every_domain_the_same(ostraka: Ostraka, data: None) -> None:
+    """Of 150 and 25 training images 40 % are held back: mostly USPS, and still each domain is half of the figure."""
+    few = dict(np.load("synthdigits-like.npz"))
+    np.savez("synthdigits-like.npz", **few | {key: few[key][:25] for key in ("x_train", "y_train")})
+    ostraka("run", "fedavg", *RUN, "--validation", "0.4", "--out", "run")
+    config, state = load_run(Path("run"))
+    plan = make_plan(config)
+    assert plan.validation is not None
+    sizes = {name: len(index) for name, index in plan.validation_domains.items()}
+    assert sizes["usps"] > 2 * sizes["synthdigits-like"] > 0
+    found = plan.method.predictor(plan.task, state).scores(plan.validation.inputs(slice(None))).closed
+    hits = (found == plan.validation.labels).double()
+    shares = [100 * hits[index].mean().item() for index in plan.validation_domains.values()]
+    assert shares[0] != shares[1]
+    rows = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
+    assert rows[-1]["validation"] == pytest.approx(sum(shares) / 2)
 
 
 def test_a_comparison_has_tables_per_domain(ostraka: Ostraka, data: None) -> None:

@@ -210,7 +210,8 @@ class _Run:
         row["per_party"] = seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
         if self.plan.validation is not None:
             held = self.plan.validation.to(self.device)
-            row["validation"] = evaluate(predictor, held, self.plan.task.classes).accuracy
+            domains = self.plan.validation_domains
+            row["validation"] = evaluate(predictor, held, self.plan.task.classes, domains=domains).accuracy
         row |= {"bytes_up": self.totals.bytes_up, "bytes_down": self.totals.bytes_down}
         self.home.add_metrics(row)
         self.watch.evaluated(self.round, on_test.accuracy)

@@ -1,8 +1,9 @@
 """From a configuration to the things of a run: data, parties, task, method."""
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 
 from ostraka.core import settings
+from ostraka.core.fit import Budget
 from ostraka.core.method import Method
 from ostraka.core.net import Recipe
 from ostraka.core.party import Parties
@@ -49,6 +51,8 @@ class Plan:
     """Where the first model comes from, if it is not a random one."""
     domains: dict[str, torch.Tensor] = field(default_factory=dict)
     """Where in the test samples each domain lies; empty where the data has none."""
+    validation_domains: dict[str, torch.Tensor] = field(default_factory=dict)
+    """The same of the validation samples."""
     domain_counts: np.ndarray | None = None
     """As `counts`, by domain [parties, domains, classes]."""
     notes: tuple[str, ...] = ()
@@ -79,7 +83,7 @@ class Division:
 
 def divide(config: Config) -> Division:
     """Load the data of a configuration and divide it among the parties."""
-    data = _load(config.data, tuple(data_dirs(config.data_dir)))
+    data = _load(config.data, _folders(config))
     data = known_split(data, _known(config, data)) if config.known is not None or config.known_classes else data
     everything, notes = _training_rows(config, data)
     notes = [*data.info.get("notes", ()), *notes]
@@ -127,9 +131,15 @@ def make_plan(config: Config) -> Plan:
         fingerprint=_fingerprint(data, everyone, task),
         start=start,
         domains=domains,
+        validation_domains=positions(division.held, data.columns.get(DOMAIN)) if division.held else {},
         domain_counts=_domain_counts(division, tuple(domains)) if domains else None,
-        notes=division.notes,
+        notes=(*division.notes, *_cut_short(method, everyone)),
     )
+
+
+def _folders(config: Config) -> tuple[Path, ...]:
+    """Where data may lie, independent of the working folder."""
+    return tuple(folder.resolve() for folder in data_dirs(config.data_dir))
 
 
 @lru_cache(maxsize=2)
@@ -208,7 +218,7 @@ def _public(config: Config, data: Dataset) -> tuple[Samples | None, Samples]:
         first = torch.cat([index[: len(index) // 2] for index in parts.values()])
         second = torch.cat([index[len(index) // 2 :] for index in parts.values()])
         return data.test.take(first).unlabelled(), data.test.take(second)
-    other = _load(config.public, tuple(data_dirs(config.data_dir))).train
+    other = _load(config.public, _folders(config)).train
     if other.shape != data.train.shape:
         raise DataError(
             f"public samples {config.public!r} have shape {other.shape}, those of {config.data!r} {data.train.shape}; "
@@ -222,6 +232,24 @@ def _recipe(config: Config, data: Dataset) -> Recipe:
     if name == "auto":
         name = "simple-cnn" if len(shape) == 3 and min(shape[1:]) >= 16 else "mlp"
     return Recipe(NETS.canonical(name), dict(config.net.options))
+
+
+def _cut_short(method: Method[Any, Any, Any], parties: Parties) -> list[str]:
+    """A note where epochs that the user asked for (they are not the default) will not all be trained."""
+    usual = {spec.name: spec.default for spec in fields(method)}.get("local")
+    local = getattr(method, "local", None)
+    if not isinstance(local, Budget) or not isinstance(usual, Budget) or local.epochs == usual.epochs:
+        return []
+    if local.steps is not None:
+        return []
+    batches = [ceil(ref.size / local.batch) for ref in parties.roster()]
+    cut = [n for n in batches if local.total(n) < local.epochs * n]
+    if not cut:
+        return []
+    return [
+        f"{len(cut)} of {len(batches)} parties end before their {local.epochs} epochs, the largest after "
+        f"{local.most_steps / max(cut):.1f}: local.most_steps is {local.most_steps}; 0 lets them all train to the end"
+    ]
 
 
 def _fingerprint(data: Dataset, parties: Parties, task: Task) -> str:
