@@ -277,6 +277,23 @@ def test_several_blocks_in_one_go(level: str, asked: str) -> None:
 
 
 @needs_native
+def test_the_slope_without_autograd_is_the_same_and_asks_for_x_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [whole(4, 2, 5, 5, seed=0, span=1), whole(4, seed=1), whole(3, 4, 3, 3, seed=2, span=1), None]
+    blocks = [native.Conv(given[0].requires_grad_(), given[1]), native.Conv(given[2], None, padding=1, pool=False)]  # type: ignore[union-attr,arg-type]
+    x = whole(17, 2, 16, 16, seed=9, span=1)
+    expected = native.conv_blocks(x.requires_grad_(), blocks)
+    grad = whole(*expected.shape, seed=7, span=1)
+    (slope,) = torch.autograd.grad(expected, x, grad)
+    spy = Spy(library.current())
+    monkeypatch.setattr("ostraka.nets.native.op.current", lambda: spy)
+    y, back = native.conv_slope(x, blocks)
+    assert torch.equal(y.permute(3, 0, 1, 2), expected)
+    assert torch.equal(back(grad.permute(1, 2, 3, 0)), slope)
+    assert not y.requires_grad
+    assert spy.asked == ["x", "x"]
+
+
+@needs_native
 def test_frozen_first_blocks_are_not_gone_back_through(monkeypatch: pytest.MonkeyPatch) -> None:
     """With only the last block's weight to learn, one backward call is made, and for that weight alone."""
     spy = Spy(library.current())

@@ -90,6 +90,23 @@ def test_native_and_torch_paths_agree(name: str) -> None:
     torch.testing.assert_close(fast, slow, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("name", "options", "shape"), CASES)
+@pytest.mark.parametrize("inner", [False, True])
+def test_the_slope_is_autograds(name: str, options: dict[str, object], shape: tuple[int, ...], inner: bool) -> None:
+    """Of the sum of (logits^2 / 2): its gradient in the logits is the logits. In both memory orders of images."""
+    net = Recipe(name, options).build(shape, 5, unknown=True, seed=3).double().eval()
+    x = torch.randn(7, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).requires_grad_()
+    (expected,) = torch.autograd.grad(net(x).square().sum() / 2, x)
+    net.float()
+    images = x.detach().float()
+    if inner:
+        images = images.movedim(0, -1).contiguous().movedim(-1, 0)
+    found = net.slope(images, lambda logits: logits.clone())
+    torch.testing.assert_close(found.double(), expected, rtol=1e-3, atol=1e-5 * float(expected.abs().max()))
+    assert not found.requires_grad
+    assert all(p.grad is None for p in net.parameters())
+
+
 def test_batch_norm_and_dropout_mix_a_batch() -> None:
     assert build("lenet5", {"norm": "batch"}, (1, 28, 28), False).mixes_batch()
     assert build("vgg9", {}, (1, 28, 28), False).mixes_batch()

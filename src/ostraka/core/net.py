@@ -1,11 +1,12 @@
 """Networks: ordinary modules with K known outputs, an optional unknown output, and a cut for mixing."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ostraka.core.seeds import seeded
@@ -94,6 +95,14 @@ class Net(nn.Module, ABC):
     def forward(self, x: Tensor) -> Tensor:
         """Inputs to logits."""
         return self.late(self.early(x))
+
+    def slope(self, x: Tensor, error: Callable[[Tensor], Tensor]) -> Tensor:
+        """The gradient in `x` of a loss whose gradient in the logits is `error(logits)`; parameters get none."""
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            logits = self(x)
+        (slope,) = torch.autograd.grad(logits, x, error(logits.detach()))
+        return slope
 
     def anatomy(self) -> tuple[Layer, ...]:
         """The weight layers from input to output, for methods that match hidden units; not every net tells them."""

@@ -30,23 +30,18 @@ def enhance(
     if steps > 0:
         with bystander(net):
             for _ in range(steps):
-                x = _step(x, _slope(net, x), size, clamp)
+                x = _step(x, net.slope(x, _error), size, clamp)
     return x
 
 
-def _slope(net: Net, x: Tensor) -> Tensor:
-    """The gradient of CE(f(x), unknown) in x, for each sample by itself.
+def _error(logits: Tensor) -> Tensor:
+    """The gradient of CE(f(x), unknown) in the logits, for each sample by itself: softmax - one-hot.
 
-    The gradient of cross-entropy in the logits is softmax - one-hot; writing it down spares the loss and its backward
-    pass, which cost as much as a layer in small networks.
+    Writing it down spares the loss and its backward pass, which cost as much as a layer in small networks.
     """
-    x = x.detach().requires_grad_()
-    with torch.enable_grad():
-        logits = net(x)
-    error = logits.detach().softmax(dim=1)
+    error = logits.softmax(dim=1)
     error[:, -1] -= 1
-    (slope,) = torch.autograd.grad(logits, x, error)
-    return slope
+    return error
 
 
 def _step(x: Tensor, slope: Tensor, size: float, clamp: tuple[float, float] | None) -> Tensor:

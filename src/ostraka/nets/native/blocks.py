@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ostraka.nets.native.library import available
-from ostraka.nets.native.op import KERNELS, Conv, conv_blocks
+from ostraka.nets.native.op import KERNELS, Conv, conv_blocks, conv_slope
 
 
 def through(x: Tensor, blocks: Sequence[Conv]) -> Tensor:
     """Blocks one behind the other: native where `usable` and `worth_it`, else torch."""
-    ways = [usable(x, block.weight) and worth_it(block.weight.shape, x.shape[2:]) for block in blocks]
+    ways = [_native(x, block) for block in blocks]
     if all(ways):
         return conv_blocks(x, blocks)
     for way, block in zip(ways, blocks, strict=True):
         x = conv_blocks(x, [block]) if way else torch_block(x, block)
     return x
+
+
+def slope_through(x: Tensor, blocks: Sequence[Conv]) -> tuple[Tensor, Callable[[Tensor], Tensor]] | None:
+    """`conv_slope` of the blocks, if they are all native."""
+    return conv_slope(x, blocks) if all(_native(x, block) for block in blocks) else None
 
 
 def torch_block(x: Tensor, block: Conv) -> Tensor:
@@ -29,6 +34,10 @@ def torch_block(x: Tensor, block: Conv) -> Tensor:
     y = F.conv2d(x, block.weight, block.bias, padding=block.padding)
     y = F.relu(y) if block.relu else y
     return F.max_pool2d(y, 2) if block.pool else y
+
+
+def _native(x: Tensor, block: Conv) -> bool:
+    return usable(x, block.weight) and worth_it(block.weight.shape, x.shape[2:])
 
 
 def usable(x: Tensor, weight: Tensor) -> bool:
