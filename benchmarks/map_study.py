@@ -10,6 +10,7 @@ from the model of `--follow`.
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from ostraka.evaluation.evaluate import Evaluation, evaluate
 from ostraka.methods.fedpd import Conquered, Disentangled, FedPD
 from ostraka.runs.config import make
 from ostraka.runs.plan import Plan, make_plan, party_seed
+from ostraka.runs.record import load_run
 
 WAYS: dict[str, dict[str, Any]] = {
     "average": {"merge": "average"},
@@ -67,6 +69,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6, help="rounds to run")
     parser.add_argument("--of", type=int, default=40, help="rounds of the whole schedule: half of them are closed")
     parser.add_argument("--first", type=int, default=1, help="number of the first round: past half of --of, it is open")
+    parser.add_argument("--start", type=Path, help="begin with the model of this finished run of fedpd")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--follow", choices=WAYS, default="parts", help="whose model training goes on from")
     options = parser.parse_args()
@@ -79,7 +82,7 @@ def main() -> None:
     plan = make_plan(config)
     method = plan.method
     assert isinstance(method, FedPD)
-    state = method.init(plan.task, config.seed)
+    state = load_run(options.start)[1] if options.start else method.init(plan.task, config.seed)
     for index in range(options.first, options.first + options.rounds):
         reports = [
             method.local_update(Round(plan.task, index, state.params, party_seed(config, index, party.id)), party, {})
