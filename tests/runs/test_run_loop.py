@@ -1,6 +1,8 @@
 """The round loop: folders that are refused, parties that fail, members that are shared, figures that are kept."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -114,6 +116,15 @@ def test_best_on_validation(tmp_path: Path) -> None:
     best = max(rows, key=lambda row: row["validation"])
     assert summary["best_on_validation"]["round"] == best["round"]
     assert summary["best_on_validation"]["accuracy"] == best["test"]["accuracy"]
+
+
+def test_a_process_that_has_imported_nothing_else_can_load_a_run(tmp_path: Path) -> None:
+    """Scaffold's state is of a type of its own, which its module registers."""
+    execute(plan_of(method="scaffold", set={"local": {"epochs": 1}}), RunDir(tmp_path / "run"))
+    code = "import sys; from ostraka.runs.record import load_run; from pathlib import Path; "
+    code += "print(type(load_run(Path(sys.argv[1]))[1]).__name__)"
+    shown = subprocess.run([sys.executable, "-c", code, tmp_path / "run"], capture_output=True, text=True, check=False)
+    assert shown.stdout.strip() == "Controls", shown.stderr
 
 
 def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import torch
 from ostraka.core.settings import values_of
 from ostraka.errors import ConfigError, StoreError
 from ostraka.nets import native
-from ostraka.runs.config import Config, flat, identity, make, read_toml, write_toml
+from ostraka.runs.config import Config, build_method, flat, identity, make, read_toml, write_toml
 from ostraka.store import codec
 from ostraka.store.desk import Desk
 
@@ -157,4 +157,6 @@ def load_run(root: Path) -> tuple[Config, Any]:
         raise StoreError(
             f"{root} holds no finished run ({home.model.name} is missing); finish it with {home.resume_command()}"
         )
-    return home.stored_config(), codec.load(home.model)["state"]
+    config = home.stored_config()
+    build_method(config)  # importing the method registers the types of its state
+    return config, codec.load(home.model)["state"]
