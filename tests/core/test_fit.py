@@ -220,6 +220,30 @@ def test_statistics_are_measured_after_training_in_evaluation_mode() -> None:
     assert float(fit(net, None, TWO, objective, PLAIN, seed=0).params["mean"]) == 1.5
 
 
+@pytest.mark.parametrize("before", [False, True])
+def test_tiny_numbers_are_zero_while_training_and_as_before_afterwards(before: bool) -> None:
+    seen: list[float] = []
+
+    @dataclass(frozen=True)
+    class Looking(Squares):
+        def loss(self, net: Net, batch: Any, rng: torch.Generator) -> torch.Tensor:
+            seen.append(tiny())
+            return super().loss(net, batch, rng)
+
+    def tiny() -> float:
+        return float(torch.tensor(1e-30) * 1e-10)
+
+    if not torch.set_flush_denormal(before):
+        pytest.skip("this processor cannot flush denormal numbers")
+    try:
+        fit(Line(), None, TWO, Looking(), PLAIN, seed=0)
+        after = tiny()
+    finally:
+        torch.set_flush_denormal(False)
+    assert set(seen) == {0.0}
+    assert (after == 0.0) is before
+
+
 def test_the_global_generator_is_left_alone() -> None:
     net, samples = Layered(nn.Dropout(0.5)), random_samples(9)
     torch.manual_seed(5)

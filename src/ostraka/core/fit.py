@@ -102,12 +102,24 @@ def fit(
         net.load_state_dict(start)
     net.to(samples.x.device)
     training = _Training(net, samples, objective, budget, seed, progress or NoProgress(), name)
-    with seeded(seed, "fit", "global"), _rare_garbage_collection():
+    with seeded(seed, "fit", "global"), _rare_garbage_collection(), _no_denormals():
         training.run()
     net.eval()
     with torch.no_grad():
         net.load_state_dict(objective.statistics(net, samples), strict=False)
     return Fitted(params_of(net), training.steps, tuple(training.losses))
+
+
+@contextmanager
+def _no_denormals() -> Iterator[None]:
+    """Numbers below 1e-38 count as 0. Weight decay brings the weights of dead units there in long trainings, and a
+    processor needs many times as long for such numbers: FedOV's steps had become 2.7 times slower after 150 epochs."""
+    before = bool(torch.tensor(1e-38) * 1e-2 == 0)  # torch has no question for it
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
 
 
 @contextmanager
