@@ -83,7 +83,7 @@ class Division:
 
 def divide(config: Config) -> Division:
     """Load the data of a configuration and divide it among the parties."""
-    data = _load(config.data, _folders(config))
+    data = _load(config.data, tuple(data_dirs(config.data_dir)), Path.cwd())
     data = known_split(data, _known(config, data)) if config.known is not None or config.known_classes else data
     everything, notes = _training_rows(config, data)
     notes = [*data.info.get("notes", ()), *notes]
@@ -137,14 +137,9 @@ def make_plan(config: Config) -> Plan:
     )
 
 
-def _folders(config: Config) -> tuple[Path, ...]:
-    """Where data may lie, independent of the working folder."""
-    return tuple(folder.resolve() for folder in data_dirs(config.data_dir))
-
-
 @lru_cache(maxsize=2)
-def _load(name: str, dirs: tuple[Path, ...]) -> Dataset:
-    """The cells of a grid read their data once."""
+def _load(name: str, dirs: tuple[Path, ...], cwd: Path) -> Dataset:
+    """The cells of a grid read their data once; in another working folder relative names mean other files."""
     return load(name, dirs)
 
 
@@ -218,7 +213,7 @@ def _public(config: Config, data: Dataset) -> tuple[Samples | None, Samples]:
         first = torch.cat([index[: len(index) // 2] for index in parts.values()])
         second = torch.cat([index[len(index) // 2 :] for index in parts.values()])
         return data.test.take(first).unlabelled(), data.test.take(second)
-    other = _load(config.public, _folders(config)).train
+    other = _load(config.public, tuple(data_dirs(config.data_dir)), Path.cwd()).train
     if other.shape != data.train.shape:
         raise DataError(
             f"public samples {config.public!r} have shape {other.shape}, those of {config.data!r} {data.train.shape}; "
