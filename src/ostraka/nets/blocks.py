@@ -40,7 +40,7 @@ def slope(
 ) -> Tensor | None:
     """`Net.slope` of convolution blocks and linear layers, ReLU between these; None unless all blocks are native.
 
-    Written out, it takes a sixth less time than by autograd, and with five adversarial steps that is half of FedOV's training.
+    Written out, it takes a sixth less than by autograd; with five adversarial steps it is half of FedOV's training.
     """
     found = native.slope_through(x, [block.conv() for block in blocks])
     if found is None:
