@@ -102,8 +102,10 @@ def test_defaults_are_the_papers() -> None:
     assert (local.batch, local.epochs, local.optimiser, method.ratio) == (32, 1, "sgd", 0.5)
     assert (method.stages, method.remainder, method.per) == ("two", "average", "layer")
     cifar = build_method(make({"method": "fedpd", "set": {"recipe": "cifar", "rounds": 50}}))
-    assert (cifar.local.optimiser, cifar.local.lr, cifar.local.batch, cifar.local.epochs) == ("adam", 0.1, 128, 5)
+    assert (cifar.local.optimiser, cifar.local.lr, cifar.local.batch, cifar.local.epochs) == ("sgd", 0.1, 128, 5)
     assert (cifar.open_lr, cifar.local.weight_decay) == (1e-3, 5e-4)
+    printed = build_method(make({"method": "fedpd", "set": {"recipe": "cifar-adam", "rounds": 50}}))
+    assert printed == replace(cifar, local=replace(cifar.local, optimiser="adam"), recipe="cifar-adam")
 
 
 def test_a_round_in_which_both_stages_meet_trains_both() -> None:
