@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ostraka import __version__
 from ostraka.cli import compare, demo, doctor, figure, listing, partition, run
+from ostraka.engines.memory import keep_freed_memory
 from ostraka.errors import OstrakaError, did_you_mean
 
 VERBS = (run, compare, partition, figure, listing, doctor, demo)
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = did_you_mean(words[0], names)
             raise OstrakaError(f"unknown verb {words[0]!r}.{hint} Verbs: {', '.join(names)}. See ostraka --help")
         options = parser().parse_args(words)
+        keep_freed_memory()  # votes and evaluation run in this process
         code: int = options.act(options)
         return code
     except OstrakaError as error:

@@ -16,6 +16,7 @@ import torch
 import torch.multiprocessing  # registers how tensors in shared memory travel to a worker
 
 from ostraka.engines.base import Crew, Engine, Failure, Job, Outcome, Tell, Work, silent, try_job
+from ostraka.engines.memory import keep_freed_memory
 from ostraka.errors import ConfigError
 from ostraka.registry import ENGINES
 
@@ -153,6 +154,7 @@ def _serve(pipe: Connection, work: Work) -> None:
     """A worker's life: jobs in, outcomes out, until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     torch.set_num_threads(1)
+    keep_freed_memory()
     threading.Thread(target=_follow_parent, daemon=True).start()
     last = 0.0
 
