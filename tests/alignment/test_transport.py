@@ -1,5 +1,6 @@
 """Transport between rows: exactness against the library POT and by hand, ties, empty rows, mixtures."""
 
+import warnings
 from itertools import permutations
 
 import pytest
@@ -123,6 +124,18 @@ def test_sinkhorn_leaves_empty_rows_to_the_preferred_map() -> None:
     assert found[1].tolist() == [0.0, 0.0, 1.0]
     assert found[:, 2].tolist() == [0.0, 1.0, 0.0]
     assert Entropic(0.05).solve(torch.zeros(2, 2), torch.ones(2, 2)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_sinkhorn_says_when_it_has_not_converged() -> None:
+    """Points on a line that all have to move a little further: with little blur this takes many steps."""
+    pytest.importorskip("ot")
+    line = torch.arange(8.0)[:, None]
+    short, line = 1 + 0.9 * (8 * line).sqrt(), 1 + line
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Entropic(0.05).solve(short, line)
+    with pytest.warns(UserWarning, match=r"blur 0.002 has not converged: 2.0% of .* give a larger"):
+        Entropic(0.002).solve(short, line)
 
 
 def test_without_pot_sinkhorn_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

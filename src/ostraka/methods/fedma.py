@@ -6,11 +6,11 @@ layer frozen and train the rest; and so on. The last layer is averaged class by 
 samples of the class. A network of L weight layers takes L rounds; further rounds begin again with the first layer, from
 the model that all then share, so `rounds` is best a multiple of L.
 
-Deviations: the number of units is fixed (the paper's Bayesian matching may add some: `growth=False` here, so to speak),
-so a match is an assignment of least squared distance, made party by party against the mean of those before; a party
-sends all layers that are not frozen yet, not only the next, so that the server has a whole model after every round;
-units joined by skip connections get one map, from all layers that write to them; batch norm belongs to the layer before
-it, and a frozen layer keeps its running statistics, although training normalises by the batch.
+Deviations: the number of units is fixed (the paper's Bayesian matching may add some), so a match is an assignment of
+least squared distance, made party by party against the mean of those before; a party sends all layers that are not
+frozen yet, not only the next, so that the server has a whole model after every round; units joined by skip connections
+get one map, from all layers that write to them; batch norm belongs to the layer before it, and a frozen layer keeps its
+running statistics, although training normalises by the batch.
 """
 
 from collections.abc import Sequence
