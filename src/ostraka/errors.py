@@ -1,7 +1,10 @@
 """The errors a user may meet. Standard library only, so that every layer may import it."""
 
-from collections.abc import Iterable
+import errno
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class OstrakaError(Exception):
@@ -51,3 +54,30 @@ def did_you_mean(given: str, names: Iterable[str]) -> str:
     """`" Did you mean 'x'?"`, or nothing when no name is near."""
     near = get_close_matches(given, list(names), n=1, cutoff=0.6)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+_REMEDIES = {
+    errno.ENOSPC: "free some space there, or choose another place",
+    errno.EDQUOT: "free some of your quota, or choose another place",
+    errno.EACCES: "choose a place that you may write to",
+    errno.EPERM: "choose a place that you may write to",
+    errno.EROFS: "choose a place that you may write to",
+    errno.ENAMETOOLONG: "give it a shorter name",
+    errno.ENOTDIR: "a file stands where a folder should be; choose another place",
+    errno.EEXIST: "a file stands where a folder should be; choose another place",
+    errno.EISDIR: "a folder stands where the file should be; choose another name",
+}
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Turn what the system says while `path` is written (full disk, no permission, a bad name) into a StoreError."""
+    try:
+        yield
+    except OSError as error:
+        remedy = _REMEDIES.get(error.errno or 0, "choose another place")
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}; {remedy}") from error
+    except ValueError as error:
+        if "null" not in str(error):  # what Python says of a name with a NUL byte in it
+            raise
+        raise StoreError(f"{str(path)!r} cannot be written: {error}; give it another name") from error
