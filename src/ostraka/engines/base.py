@@ -17,7 +17,7 @@ from ostraka.core.party import Parties
 from ostraka.core.task import Task
 from ostraka.errors import OstrakaError
 from ostraka.store import codec
-from ostraka.store.desk import DiskProgress, Envelope
+from ostraka.store.desk import DiskProgress, Envelope, Place
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Job:
     round: int
     seed: int
     message: Path
-    memory: Path | None
-    new_memory: Path
-    report: Path
-    progress: Path
+    memory: Place | None
+    new_memory: Place
+    report: Place
+    progress: Place
 
 
 @dataclass(frozen=True)
@@ -91,15 +91,15 @@ def do_job(work: Work, job: Job, tell: Tell) -> None:
     progress = DiskProgress(job.progress, lambda done, loss: tell(job.party, done, loss), work.save_seconds)
     began = time.perf_counter()
     message = codec.load(job.message)
-    memory = codec.load(job.memory) if job.memory is not None else {}
+    memory = job.memory.load() if job.memory is not None else {}
     party = work.parties[job.party].at_work(progress, work.device)
     report = work.method.local_update(Round(work.task, job.round, message, job.seed), party, memory)
     if report.memory or job.memory is not None:  # an emptied memory must replace the old one
-        codec.save(job.new_memory, report.memory)
+        job.new_memory.save(report.memory)
     report = replace(report, memory={}, round=job.round)
     size = len(codec.encode(report.payload)) + len(codec.encode(report.card))
     seconds = time.perf_counter() - began
-    codec.save(job.report, Envelope(report, seconds, progress.cpu_seconds(), size))
+    job.report.save(Envelope(report, seconds, progress.cpu_seconds(), size))
 
 
 def try_job(work: Work, job: Job, tell: Tell) -> Outcome:

@@ -2,6 +2,10 @@
 
 A value is made of tensors, text, numbers, truth values, None, lists, tuples, dicts with text keys, and frozen
 dataclasses registered with `core.wire`. Nothing else is written, and reading can create nothing else.
+
+Every file holds a digest of its content, so damage is noticed; one that belongs to a run holds a seal as well: what it
+is, of which run, round and party. Whoever reads it says what it should be, so a file that was copied from elsewhere
+is noticed too. Neither keeps out somebody who writes both anew.
 """
 
 import json
@@ -11,6 +15,7 @@ import struct
 import tempfile
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -21,27 +26,43 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from ostraka.core.wire import WIRE_TYPES
-from ostraka.errors import StoreError
+from ostraka.errors import StoreError, writing
 
-KEY = "ostraka"
-"""Name of the JSON tree in the file's metadata."""
+KEY, SEAL, DIGEST = "ostraka", "seal", "digest"
+"""Names in the file's metadata: the JSON tree, what the file is, and the hash of all that."""
+
+Seal = Mapping[str, str | int]
+"""What a stored value is: `what`, `run`, `round`, `party`."""
 
 _DAMAGE = (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error)
 """What reading a file of another kind, or a damaged one, may raise."""
 
 
-def encode(value: Any) -> bytes:
+def encode(value: Any, seal: Seal | None = None) -> bytes:
     """The bytes of `value`; equal values give equal bytes."""
     tensors: dict[str, Tensor] = {}
-    tree = _tree(value, "", tensors)
-    return save_tensors(tensors, {KEY: json.dumps(tree, allow_nan=False, separators=(",", ":"))})
+    tree = json.dumps(_tree(value, "", tensors), allow_nan=False, separators=(",", ":"))
+    header, body = _split(save_tensors(tensors))
+    notes = {KEY: tree} | ({SEAL: json.dumps(dict(seal), sort_keys=True)} if seal else {})
+    head = json.dumps({"__metadata__": {**notes, DIGEST: _digest(header, notes, body)}, **header}).encode()
+    head += b" " * (-len(head) % 8)  # safetensors aligns the tensors this way
+    return struct.pack("<Q", len(head)) + head + body
 
 
-def decode(data: bytes, origin: str = "the data") -> Any:
-    """The value behind `data`; `origin` names it in errors."""
+def decode(data: bytes, origin: str = "the data", seal: Seal | None = None) -> Any:
+    """The value behind `data`, which must be what `seal` says; `origin` names it in errors."""
+    if data[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
+        raise StoreError(
+            f"{origin} is a pickle or an archive of pickles, as torch.save writes them; such files can run code when "
+            "they are opened and are never read. Store tensors as safetensors"
+        )
     try:
-        (length,) = struct.unpack("<Q", data[:8])
-        tree = json.loads(json.loads(data[8 : 8 + length])["__metadata__"][KEY])
+        header, body = _split(data)
+        notes = dict(header.pop("__metadata__"))
+        given, tree = notes.pop(DIGEST), json.loads(notes[KEY])
+        if given != _digest(header, notes, body):
+            raise ValueError("its content does not fit the digest in it")
+        _check_seal(json.loads(notes.get(SEAL, "{}")), seal, origin)
         return _value(tree, load_tensors(data), origin)
     except _DAMAGE as error:
         raise StoreError(
@@ -49,36 +70,65 @@ def decode(data: bytes, origin: str = "the data") -> Any:
         ) from None
 
 
-def save(path: Path, value: Any) -> int:
+def _split(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header of a safetensors file, and its tensors' bytes."""
+    (length,) = struct.unpack("<Q", data[:8])
+    if length > len(data) - 8:
+        raise ValueError("it has no header of safetensors")
+    header: dict[str, Any] = json.loads(data[8 : 8 + length].decode("utf-8"))
+    return header, data[8 + length :]
+
+
+def _digest(header: Mapping[str, Any], notes: Mapping[str, str], body: bytes) -> str:
+    digest = blake2b(json.dumps([header, notes], sort_keys=True).encode(), digest_size=16)
+    digest.update(body)
+    return digest.hexdigest()
+
+
+def _check_seal(found: Seal, wanted: Seal | None, origin: str) -> None:
+    if wanted is not None and dict(found) != dict(wanted):
+        raise StoreError(
+            f"{origin} should be {_said(wanted)}, but it is {_said(found)}; it was copied or moved there. "
+            "Remove it, and it will be made anew"
+        )
+
+
+def _said(seal: Seal) -> str:
+    rest = ", ".join(f"{key} {value}" for key, value in seal.items() if key != "what")
+    return f"the {seal.get('what', 'value')} of {rest}" if rest else "no part of a run"
+
+
+def save(path: Path, value: Any, seal: Seal | None = None) -> int:
     """Write `value` to `path` so that a reader sees either the old file or the whole new one; returns its size."""
-    data = encode(value)
+    data = encode(value, seal)
     write_atomically(path, data)
     return len(data)
 
 
-def load(path: Path) -> Any:
-    """The value in the file `path`."""
+def load(path: Path, seal: Seal | None = None) -> Any:
+    """The value in the file `path`, which must be what `seal` says."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from None
-    return decode(data, str(path))
+    return decode(data, str(path), seal)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace `path` by `data` in one step; a fault in between leaves the old file whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), 0o666 & ~_umask())  # mkstemp's files are the owner's alone
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fchmod(file.fileno(), 0o666 & ~_umask())  # mkstemp's files are the owner's alone
+                os.fsync(file.fileno())
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
 
 
 def _umask() -> int:
@@ -100,6 +150,27 @@ def read_json(path: Path) -> Any:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise StoreError(f"{path} is not valid JSON: {error}") from None
+
+
+def write_signed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Write plain values as JSON with a digest of them; returns what was written."""
+    signed = {**value, DIGEST: _json_digest(value)}
+    write_json(path, signed)
+    return signed
+
+
+def read_signed(path: Path) -> dict[str, Any]:
+    """What `write_signed` wrote; anything else, or what was changed since, is refused."""
+    value = read_json(path)
+    if not isinstance(value, dict) or DIGEST not in value:
+        raise StoreError(f"{path} is not a file that Ostraka wrote; move it away")
+    if value[DIGEST] != _json_digest({key: item for key, item in value.items() if key != DIGEST}):
+        raise StoreError(f"{path} was changed after it was written: its content does not fit its digest; move it away")
+    return value
+
+
+def _json_digest(value: Mapping[str, Any]) -> str:
+    return blake2b(json.dumps(value, sort_keys=True, allow_nan=False).encode(), digest_size=16).hexdigest()
 
 
 def _tree(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
@@ -168,4 +239,16 @@ def size_of(tensors: Mapping[str, Tensor]) -> int:
     return sum(t.numel() * t.element_size() for t in tensors.values())
 
 
-__all__ = ["decode", "encode", "load", "read_json", "save", "size_of", "write_atomically", "write_json"]
+__all__ = [
+    "Seal",
+    "decode",
+    "encode",
+    "load",
+    "read_json",
+    "read_signed",
+    "save",
+    "size_of",
+    "write_atomically",
+    "write_json",
+    "write_signed",
+]

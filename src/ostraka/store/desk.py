@@ -29,43 +29,80 @@ class Envelope:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a value lies, and what it must say of itself there."""
+
+    path: Path
+    seal: codec.Seal
+
+    def save(self, value: Any) -> None:
+        """Put `value` here, atomically and sealed."""
+        codec.save(self.path, value, self.seal)
+
+    def load(self) -> Any:
+        """The value here; one that belongs elsewhere is refused."""
+        return codec.load(self.path, self.seal)
+
+    def exists(self) -> bool:
+        """Whether something lies here."""
+        return self.path.exists()
+
+    def inside(self, name: str) -> "Place":
+        """A value of the folder that this place is, under a name of its own."""
+        return Place(self.path / f"{name}.safetensors", {**self.seal, "name": name})
+
+
+@dataclass(frozen=True)
 class Desk:
-    """The folder of a run in progress. `reports` may lie elsewhere, so that several runs can share trained members."""
+    """The folder of a run in progress.
+
+    Reports may lie on a `shelf` instead, a folder named after all that they depend on, so that several runs can share
+    trained members; they then belong to the shelf and not to the run.
+    """
 
     root: Path
-    reports: Path | None = None
+    run: str = ""
+    shelf: Path | None = None
 
     def message(self, round_index: int, party: int | None) -> Path:
-        """The message of a round, for one party or (None) for all."""
+        """The message of a round, for one party or (None) for all; written anew whenever the round begins."""
         name = "all" if party is None else f"p{party:05d}"
         return self.root / "messages" / f"r{round_index:05d}" / f"{name}.safetensors"
 
-    def report(self, round_index: int, party: int) -> Path:
+    def report(self, round_index: int, party: int) -> Place:
         """A party's report."""
-        home = self.reports if self.reports is not None else self.root / "reports"
-        return home / f"r{round_index:05d}" / f"p{party:05d}.safetensors"
+        path = self._home() / "reports" / f"r{round_index:05d}" / f"p{party:05d}.safetensors"
+        return Place(path, self._seal("report", round_index, party))
 
-    def memory(self, round_index: int, party: int) -> Path:
+    def memory(self, round_index: int, party: int) -> Place:
         """What a party keeps after a round."""
-        return self.root / "memory" / f"p{party:05d}" / f"r{round_index:05d}.safetensors"
+        path = self.root / "memory" / f"p{party:05d}" / f"r{round_index:05d}.safetensors"
+        return Place(path, {"what": "memory", "run": self.run, "round": round_index, "party": party})
 
-    def progress(self, round_index: int, party: int) -> Path:
+    def progress(self, round_index: int, party: int) -> Place:
         """The folder of a party's half-finished training."""
-        home = self.reports.parent if self.reports is not None else self.root
-        return home / "progress" / f"r{round_index:05d}" / f"p{party:05d}"
+        path = self._home() / "progress" / f"r{round_index:05d}" / f"p{party:05d}"
+        return Place(path, self._seal("half-finished training", round_index, party))
 
-    def memory_before(self, round_index: int, party: int) -> Path | None:
+    def memory_before(self, round_index: int, party: int) -> Place | None:
         """The newest memory of a party from before a round."""
-        folder = self.memory(round_index, party).parent
-        older = sorted(p for p in folder.glob("r*.safetensors") if p.name < f"r{round_index:05d}.safetensors")
-        return older[-1] if older else None
+        folder = self.memory(round_index, party).path.parent
+        older = sorted(p.stem for p in folder.glob("r*.safetensors") if p.stem < f"r{round_index:05d}")
+        return self.memory(int(older[-1].removeprefix("r")), party) if older else None
 
-    def clear_round(self, round_index: int, keep_reports: bool) -> None:
+    def _home(self) -> Path:
+        return self.root if self.shelf is None else self.shelf
+
+    def _seal(self, what: str, round_index: int, party: int) -> codec.Seal:
+        owner = self.run if self.shelf is None else self.shelf.name
+        return {"what": what, "run": owner, "round": round_index, "party": party}
+
+    def clear_round(self, round_index: int) -> None:
         """Remove what a finished, checkpointed round no longer needs."""
         shutil.rmtree(self.message(round_index, None).parent, ignore_errors=True)
-        shutil.rmtree(self.progress(round_index, 0).parent, ignore_errors=True)
-        if not keep_reports and self.reports is None:
-            shutil.rmtree(self.report(round_index, 0).parent, ignore_errors=True)
+        shutil.rmtree(self.progress(round_index, 0).path.parent, ignore_errors=True)
+        if self.shelf is None:
+            shutil.rmtree(self.report(round_index, 0).path.parent, ignore_errors=True)
         for folder in (self.root / "memory").glob("p*"):
             outdated = sorted(p for p in folder.glob("r*.safetensors") if p.name <= f"r{round_index:05d}.safetensors")
             for path in outdated[:-1]:
@@ -77,9 +114,9 @@ class DiskProgress(Progress):
     """Half-finished training in a folder; remembers the CPU time that earlier attempts spent."""
 
     def __init__(
-        self, folder: Path, watch: Callable[[float, float | None], None] | None = None, every_seconds: float = 60.0
+        self, place: Place, watch: Callable[[float, float | None], None] | None = None, every_seconds: float = 60.0
     ) -> None:
-        self.folder = folder
+        self.place = place
         self.watch = watch
         self.every_seconds = every_seconds
         self.spent_before = 0.0
@@ -87,17 +124,17 @@ class DiskProgress(Progress):
 
     def load(self, name: str) -> Mapping[str, Any] | None:
         """What was last saved under `name`, or None."""
-        path = self._path(name)
-        if not path.exists():
+        place = self.place.inside(name)
+        if not place.exists():
             return None
-        saved = codec.load(path)
+        saved = place.load()
         self.spent_before = max(self.spent_before, saved["cpu_seconds"])
         values: Mapping[str, Any] = saved["values"]
         return values
 
     def save(self, name: str, values: Mapping[str, Any]) -> None:
         """Keep values under `name`, atomically."""
-        codec.save(self._path(name), {"cpu_seconds": self.cpu_seconds(), "values": dict(values)})
+        self.place.inside(name).save({"cpu_seconds": self.cpu_seconds(), "values": dict(values)})
 
     def tell(self, done: float, loss: float | None) -> None:
         """Pass the share done and the loss to whoever watches."""
@@ -108,15 +145,12 @@ class DiskProgress(Progress):
         """CPU time of this attempt and of the saved ones before it."""
         return self.spent_before + time.process_time() - self.started
 
-    def _path(self, name: str) -> Path:
-        return self.folder / f"{name}.safetensors"
-
 
 @dataclass(frozen=True)
 class StoredReports(Sequence[Report[Any]]):
     """Reports that load when they are looked at, so a thousand of them never lie in memory together."""
 
-    paths: tuple[Path, ...]
+    places: tuple[Place, ...]
 
     @overload
     def __getitem__(self, index: int) -> Report[Any]: ...
@@ -124,12 +158,12 @@ class StoredReports(Sequence[Report[Any]]):
     def __getitem__(self, index: slice) -> "StoredReports": ...
     def __getitem__(self, index: int | slice) -> "Report[Any] | StoredReports":
         if isinstance(index, slice):
-            return StoredReports(self.paths[index])
-        envelope: Envelope = codec.load(self.paths[index])
+            return StoredReports(self.places[index])
+        envelope: Envelope = self.places[index].load()
         return replace(envelope.report, memory={})
 
     def __len__(self) -> int:
-        return len(self.paths)
+        return len(self.places)
 
     def __iter__(self) -> Iterator[Report[Any]]:
         return (self[i] for i in range(len(self)))
