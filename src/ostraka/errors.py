@@ -39,6 +39,12 @@ class PartyFailed(OstrakaError):
     exit_code = 3
 
 
+class ReportRefused(OstrakaError):
+    """What a party sent cannot be used: the failure of that party."""
+
+    exit_code = 3
+
+
 class Interrupted(OstrakaError):
     """The user stopped the run; it can be resumed."""
 

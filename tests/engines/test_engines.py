@@ -37,8 +37,8 @@ def contents(desk: Desk, rounds: int) -> dict[str, bytes]:
     found = {}
     for index in range(1, rounds + 1):
         for party in range(4):
-            found[f"report {index} {party}"] = codec.encode(codec.load(desk.report(index, party)).report)
-            found[f"memory {index} {party}"] = desk.memory(index, party).read_bytes()
+            found[f"report {index} {party}"] = codec.encode(desk.report(index, party).load().report)
+            found[f"memory {index} {party}"] = desk.memory(index, party).path.read_bytes()
     return found
 
 
@@ -47,7 +47,7 @@ def test_serial_and_pool_give_the_same_bits(tmp_path: Path) -> None:
     method = Odd(keeps=True)
     _, serial = run(Serial(), method, tmp_path / "serial", rounds=2)
     expected = contents(serial, 2)
-    assert codec.load(serial.memory(2, 0))["times"] == 2
+    assert serial.memory(2, 0).load()["times"] == 2
     for workers in (1, 3):
         outcomes, pool = run(Pool(workers=workers), method, tmp_path / f"pool{workers}", rounds=2)
         assert all(outcome.failure is None for outcome in outcomes.values())
@@ -57,12 +57,12 @@ def test_serial_and_pool_give_the_same_bits(tmp_path: Path) -> None:
 def test_every_engine_works_on_one_thread(tmp_path: Path) -> None:
     for name, engine in (("serial", Serial()), ("pool", Pool(workers=2))):
         _, desk = run(engine, Odd(), tmp_path / name)
-        assert codec.load(desk.report(1, 0)).report.card.scores["threads"] == 1.0
+        assert desk.report(1, 0).load().report.card.scores["threads"] == 1.0
 
 
 def test_a_report_holds_no_memory_and_its_round(tmp_path: Path) -> None:
     _, desk = run(Serial(), Odd(keeps=True), tmp_path, rounds=2)
-    envelope = codec.load(desk.report(2, 1))
+    envelope = desk.report(2, 1).load()
     assert envelope.report.memory == {}
     assert envelope.report.round == 2
     assert envelope.bytes_up > 0
@@ -75,7 +75,7 @@ def test_a_memory_that_is_given_up_is_gone(tmp_path: Path) -> None:
     for index, method in enumerate((Odd(keeps=True), Odd(), Odd(keeps=True)), start=1):
         with Serial().open(work(method)) as crew:
             list(crew.run(jobs(desk, method, index, which=[0])))
-    assert codec.load(desk.memory(3, 0))["times"] == 1
+    assert desk.memory(3, 0).load()["times"] == 1
 
 
 @pytest.mark.parametrize("engine", [Serial(), Pool(workers=2)], ids=["serial", "pool"])
@@ -155,7 +155,7 @@ def test_workers_leave_when_the_parent_is_killed(tmp_path: Path) -> None:
     parent = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths})
     try:
         deadline = time.monotonic() + 60
-        asleep = Desk(tmp_path).progress(1, 0) / "asleep.safetensors"
+        asleep = Desk(tmp_path).progress(1, 0).inside("asleep")
         while not (tmp_path / "pids").exists() or not asleep.exists():
             assert parent.poll() is None, "the parent ended early"
             assert time.monotonic() < deadline

@@ -203,12 +203,42 @@ def test_members_are_trained_once_for_every_ballot(tmp_path: Path) -> None:
     assert (second.trained, second.ready) == ([], [4])
 
 
+ROW = {"run": "ab12", "round": 1, "test": {"accuracy": 50.0}}
+
+
+def begun(root: Path) -> RunDir:
+    home = RunDir(root)
+    codec.write_signed(home.marks, {"run": "ab12", "data": {}, "partition": ""})
+    return home
+
+
 def test_a_metrics_line_cut_short_by_a_kill_is_left_out(tmp_path: Path) -> None:
-    home = RunDir(tmp_path)
-    home.write_metrics([{"round": 1}, {"round": 2}])
+    home = begun(tmp_path)
+    home.write_metrics([ROW, {**ROW, "round": 2}])
     with home.metrics.open("a") as file:
         file.write('{"round": 3, "te')
-    assert home.read_metrics() == [{"round": 1}, {"round": 2}]
+    assert home.read_metrics() == [ROW, {**ROW, "round": 2}]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{}",
+        "[]",
+        "garbage",
+        json.dumps(ROW),
+        json.dumps({**ROW, "run": "cd34", "round": 2}),
+        '{"run": "ab12", "round": 2}',
+    ],
+    ids=["empty", "list", "garbage", "the same round again", "another run", "no figures"],
+)
+def test_a_strange_metrics_line_is_refused(line: str, tmp_path: Path) -> None:
+    home = begun(tmp_path)
+    home.write_metrics([ROW])
+    with home.metrics.open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(StoreError, match=r"line 2 of .*metrics\.jsonl is not the next evaluated round of this run"):
+        home.read_metrics()
 
 
 def test_metrics_of_a_round_without_checkpoint_come_again_once(tmp_path: Path) -> None:
@@ -224,7 +254,7 @@ def test_metrics_of_a_round_without_checkpoint_come_again_once(tmp_path: Path) -
     with pytest.raises(Interrupted):
         execute(plan_of(**values), home, Stop())
     assert [row["round"] for row in home.read_metrics()] == [1, 2]
-    assert codec.load(home.checkpoint)["round"] == 1
+    assert home.checkpoint_place().load()["round"] == 1
     execute(plan_of(**values), home, resume=True)
     assert [row["round"] for row in home.read_metrics()] == [1, 2, 3]
 

@@ -1,11 +1,11 @@
 """Values to bytes and back: safetensors and JSON, and nothing else."""
 
 import ast
-import contextlib
 import inspect
 import json
 import math
 import os
+import pickle
 import struct
 from collections import namedtuple
 from dataclasses import dataclass, field
@@ -198,11 +198,83 @@ def test_truncated_files(length: int) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, len(GOOD) - 1), st.integers(0, 255))
 def test_a_flipped_byte_gives_a_value_or_a_store_error(place: int, byte: int) -> None:
-    """Nothing but StoreError may come out of a damaged file."""
+    """Nothing but StoreError may come out of a damaged file, and damage is noticed: only blanks do not matter."""
     data = bytearray(GOOD)
+    changed = data[place] != byte
     data[place] = byte
-    with contextlib.suppress(StoreError):
+    try:
         codec.decode(bytes(data))
+    except StoreError:
+        assert changed
+    else:
+        assert not changed or chr(GOOD[place]).isspace() or chr(byte).isspace()
+
+
+SEAL = {"what": "report", "run": "ab12", "round": 3, "party": 7}
+
+
+def test_a_file_says_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "value.safetensors"
+    codec.save(path, [1, 2], SEAL)
+    assert codec.load(path, SEAL) == codec.load(path) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (
+            {"party": 8},
+            "should be the report of run ab12, round 3, party 8, but it is the report of run ab12, round 3, ",
+        ),
+        ({"round": 2}, "round 2, party 7, but it is the report of run ab12, round 3"),
+        ({"run": "cd34"}, "of run cd34"),
+        ({"what": "memory"}, "should be the memory of"),
+    ],
+)
+def test_a_file_that_belongs_elsewhere_is_refused(other: dict[str, Any], words: str, tmp_path: Path) -> None:
+    path = tmp_path / "value.safetensors"
+    codec.save(path, [1, 2], SEAL)
+    with pytest.raises(StoreError, match=words):
+        codec.load(path, {**SEAL, **other})
+
+
+def test_a_file_without_a_seal_is_no_part_of_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "value.safetensors"
+    codec.save(path, [1, 2])
+    with pytest.raises(StoreError, match="but it is no part of a run"):
+        codec.load(path, SEAL)
+
+
+def test_a_changed_seal_is_damage() -> None:
+    data = codec.encode([1, 2], SEAL)
+    with pytest.raises(StoreError, match="does not fit the digest"):
+        codec.decode(data.replace(b"ab12", b"ab13"))
+
+
+def test_a_header_whose_length_looks_like_a_pickle_is_read() -> None:
+    """Lengths of 0x..80 0x04 begin a file as a pickle of protocol 4 begins."""
+    padded = [codec.encode("x" * n) for n in range(600, 1400, 8)]
+    assert any(data[:2] == b"\x80\x04" for data in padded)
+    assert [len(codec.decode(data)) for data in padded] == list(range(600, 1400, 8))
+
+
+@pytest.mark.parametrize("data", [pickle.dumps({"a": 1}), pickle.dumps([1], protocol=2), b"PK\x03\x04" + b"\0" * 40])
+def test_pickles_are_never_read(data: bytes) -> None:
+    with pytest.raises(StoreError, match=r"pickle .* never read\. Store tensors as safetensors"):
+        codec.decode(data, "model.pt")
+
+
+def test_signed_json(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    written = codec.write_signed(path, {"accuracy": 91.25, "list": [1, None, "ü"]})
+    assert codec.read_signed(path) == written
+    path.write_text(path.read_text().replace("91.25", "99.25"))
+    with pytest.raises(StoreError, match="was changed after it was written"):
+        codec.read_signed(path)
+    for content in ("{}", "[]", "3", '{"a": 1}'):
+        path.write_text(content)
+        with pytest.raises(StoreError, match="not a file that Ostraka wrote"):
+            codec.read_signed(path)
 
 
 def test_missing_file(tmp_path: Path) -> None:
@@ -227,7 +299,7 @@ def test_a_failed_write_leaves_the_old_file(step: str, tmp_path: Path, monkeypat
         raise OSError("disk full")
 
     monkeypatch.setattr(os, step, fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(StoreError, match=r"value\.safetensors cannot be written: disk full"):
         codec.save(path, "new")
     assert codec.load(path) == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["value.safetensors"]

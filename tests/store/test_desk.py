@@ -1,16 +1,22 @@
 """The folder of a run in progress."""
 
+import shutil
 from pathlib import Path
 
+import pytest
 import torch
 
 from ostraka.core.method import Card, Report
+from ostraka.errors import StoreError
 from ostraka.store import codec
-from ostraka.store.desk import Desk, DiskProgress, Envelope, StoredReports
+from ostraka.store.desk import Desk, DiskProgress, Envelope, Place, StoredReports
 
 
-def put(path: Path, value: object = 1) -> None:
-    codec.save(path, value)
+def put(place: Path | Place, value: object = 1) -> None:
+    if isinstance(place, Place):
+        place.save(value)
+    else:
+        codec.save(place, value)
 
 
 def test_memory_before_is_the_newest_older_one(tmp_path: Path) -> None:
@@ -34,9 +40,9 @@ def test_clear_round_keeps_the_newest_memories(tmp_path: Path) -> None:
     put(desk.message(2, None))
     put(desk.message(2, 4))
     put(desk.report(2, 0))
-    put(desk.progress(2, 0) / "fit.safetensors")
+    put(desk.progress(2, 0).inside("fit"))
     put(desk.report(3, 0))
-    desk.clear_round(2, keep_reports=False)
+    desk.clear_round(2)
     left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*.safetensors"))
     assert left == [
         "memory/p00000/r00002.safetensors",
@@ -48,54 +54,65 @@ def test_clear_round_keeps_the_newest_memories(tmp_path: Path) -> None:
 
 def test_clear_round_leaves_a_shelf_alone(tmp_path: Path) -> None:
     """Reports on a shared shelf serve other runs; half-finished training beside them goes."""
-    desk = Desk(tmp_path / "run", tmp_path / "shelf" / "reports")
+    desk = Desk(tmp_path / "run", "ab12", tmp_path / "shelf" / "cd34")
     put(desk.report(1, 0))
-    put(desk.progress(1, 0) / "fit.safetensors")
-    desk.clear_round(1, keep_reports=False)
+    put(desk.progress(1, 0).inside("fit"))
+    desk.clear_round(1)
     assert desk.report(1, 0).exists()
     assert not desk.progress(1, 0).exists()
-    assert desk.report(1, 0).is_relative_to(tmp_path / "shelf")
+    assert desk.report(1, 0).path.is_relative_to(tmp_path / "shelf")
+    assert desk.report(1, 0).seal["run"] == "cd34", "a shared report belongs to the shelf, not to one run"
+    assert desk.memory(1, 0).seal["run"] == "ab12"
 
 
-def test_keep_reports(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    put(desk.report(1, 0))
-    desk.clear_round(1, keep_reports=True)
-    assert desk.report(1, 0).exists()
+def test_every_piece_says_whose_it_is(tmp_path: Path) -> None:
+    """A file copied over that of another party, round or run is refused, whatever it is."""
+    desk, other = Desk(tmp_path / "a", "ab12"), Desk(tmp_path / "b", "cd34")
+    for place in (desk.report, desk.memory, lambda r, p: desk.progress(r, p).inside("fit")):
+        place(1, 0).save("mine")
+        for wrong in (place(1, 1), place(2, 0)):
+            wrong.path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(place(1, 0).path, wrong.path)
+            with pytest.raises(StoreError, match="it was copied or moved there"):
+                wrong.load()
+    other.report(1, 0).path.parent.mkdir(parents=True)
+    shutil.copy(desk.report(1, 0).path, other.report(1, 0).path)
+    with pytest.raises(StoreError, match="of run cd34, round 1, party 0, but it is the report of run ab12"):
+        other.report(1, 0).load()
 
 
 def test_progress_remembers_values_and_cpu_time(tmp_path: Path) -> None:
-    first = DiskProgress(tmp_path / "p")
+    first = DiskProgress(Place(tmp_path / "p", {"what": "x"}))
     assert first.load("fit") is None
     first.save("fit", {"x": torch.ones(2), "n": 3})
     first.save("other", {"n": 4})
-    second = DiskProgress(tmp_path / "p")
+    second = DiskProgress(Place(tmp_path / "p", {"what": "x"}))
     loaded = second.load("fit")
     assert loaded is not None
     assert loaded["x"].tolist() == [1.0, 1.0]
     assert loaded["n"] == 3
-    saved = codec.load(tmp_path / "p" / "fit.safetensors")["cpu_seconds"]
+    saved = codec.load(tmp_path / "p" / "fit.safetensors", {"what": "x", "name": "fit"})["cpu_seconds"]
     assert second.cpu_seconds() >= second.spent_before == saved
 
 
 def test_progress_tells_who_watches(tmp_path: Path) -> None:
     told: list[tuple[float, float | None]] = []
-    DiskProgress(tmp_path, lambda done, loss: told.append((done, loss))).tell(0.5, 2.0)
-    DiskProgress(tmp_path).tell(0.5, 2.0)
+    DiskProgress(Place(tmp_path, {}), lambda done, loss: told.append((done, loss))).tell(0.5, 2.0)
+    DiskProgress(Place(tmp_path, {})).tell(0.5, 2.0)
     assert told == [(0.5, 2.0)]
 
 
 def test_stored_reports_load_on_access_without_memory(tmp_path: Path) -> None:
     """A memory that slipped into a file is not shown to the server; deleted files show that nothing is cached."""
-    paths = tuple(tmp_path / f"{i}.safetensors" for i in range(3))
-    for i, path in enumerate(paths):
+    places = tuple(Place(tmp_path / f"{i}.safetensors", {"party": i}) for i in range(3))
+    for i, place in enumerate(places):
         report = Report({"w": torch.full((1,), float(i))}, 1.0, Card(i, 1), memory={"secret": 1})
-        codec.save(path, Envelope(report, 0.1, 0.1, 10))
-    reports = StoredReports(paths)
+        place.save(Envelope(report, 0.1, 0.1, 10))
+    reports = StoredReports(places)
     assert len(reports) == 3
     assert [r.card.party for r in reports] == [0, 1, 2]
     assert reports[-1].card.party == 2
     assert [r.card.party for r in reports[1:]] == [1, 2]
     assert all(r.memory == {} for r in reports)
-    paths[0].unlink()
+    places[0].path.unlink()
     assert reports[1].card.party == 1

@@ -11,9 +11,10 @@ from ostraka.cli.display import Display, show_summary
 from ostraka.cli.options import add_run_options, values_from
 from ostraka.core.settings import values_of
 from ostraka.errors import ConfigError
+from ostraka.runs.api import prepare
 from ostraka.runs.config import HOW, Config, canonical_method, make
 from ostraka.runs.loop import execute
-from ostraka.runs.plan import make_plan
+from ostraka.runs.plan import Plan
 from ostraka.runs.record import RunDir
 from ostraka.runs.summary import brief
 
@@ -54,9 +55,12 @@ def act(options: argparse.Namespace) -> int:
     """Run, show, done."""
     config = _config(options)
     home = RunDir(options.out or free_folder(config))
-    plan = make_plan(config)
-    with Display(plan.name, plan.parties.names, quiet=options.json) as display:
-        summary = execute(plan, home, display, resume=options.resume)
+    ready = prepare(config, home, options.resume)
+    if isinstance(ready, Plan):
+        with Display(ready.name, ready.parties.names, quiet=options.json) as display:
+            summary = execute(ready, home, display, resume=options.resume)
+    else:
+        summary = ready
     if options.json:
         print(json.dumps(brief(summary)))
     else:

@@ -8,13 +8,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 
+from ostraka.core.arrival import check_counts, check_numbers
 from ostraka.core.net import Params
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor
 from ostraka.core.seeds import torch_rng
 from ostraka.core.task import Task
 from ostraka.core.wire import wire
-from ostraka.errors import ConfigError, NeedError
+from ostraka.errors import ConfigError, NeedError, ReportRefused
 
 State = TypeVar("State")
 Message = TypeVar("Message")
@@ -147,6 +148,14 @@ class Method(ABC, Generic[State, Message, Payload]):
     @abstractmethod
     def local_update(self, rnd: Round[Message], party: Party, memory: Memory) -> Report[Payload]:
         """The work at the party. Must not change the message, the data or the memory it was given."""
+
+    def inspect(self, task: Task, report: Report[Payload]) -> None:
+        """Raise ReportRefused if a report that arrived cannot be used: that is then the failure of its party."""
+        if not (math.isfinite(report.weight) and report.weight >= 0):
+            raise ReportRefused(f"its weight is {report.weight}; it must be a number from 0")
+        check_counts(report.card.counts, len(task.classes))
+        check_numbers(report.card, "its card")
+        check_numbers(report.payload, "its report")
 
     @abstractmethod
     def aggregate(self, task: Task, state: State, reports: Sequence[Report[Payload]]) -> State:

@@ -1,8 +1,8 @@
 """Has the data changed? A hash of its content, part by part, and a quick look at its files.
 
-A fingerprint is plain values, stored with a run: `parts` are hashes of the arrays as they were read, so the same samples
-in another file are the same data; `files` are size, time stamp and hash of what was read. Files of the same size and
-time need not be opened again, files with the same hash need not be decoded.
+A fingerprint is plain values, stored with a run: `parts` are hashes of the arrays as they were read, so the same
+samples in another file are the same data; `files` are size, time stamp and hash of what was read. Files of the same
+size and time need not be opened again, files with the same hash need not be decoded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,6 +46,11 @@ def parts_of(data: Dataset) -> dict[str, str]:
         "classes": _hash_bytes(repr(data.classes).encode()),
         "columns": _hash_bytes(repr(columns).encode()),
     }
+
+
+def values_of_training(data: Dataset) -> str:
+    """A hash of the training samples' values."""
+    return _hash(data.train.x)
 
 
 def changes(was: Fingerprint, name: str, dirs: Sequence[Path]) -> list[str]:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ostraka.core.seeds import numpy_rng
-from ostraka.data.rule import Pool, Rule, Shares
-from ostraka.errors import ConfigError, PartitionError, choices, did_you_mean
+from ostraka.data.rule import Pool, Rule, Shares, division_digest, party_names
+from ostraka.errors import ConfigError, PartitionError, choices, did_you_mean, writing
 from ostraka.registry import PARTITIONS
 
 ALIAS_PATTERNS = (
@@ -39,6 +39,8 @@ class Partition:
     parties: tuple[NDArray[np.int64], ...]
     names: tuple[str, ...]
     seed: int
+    partial: bool = False
+    """Whether rows are left out on purpose."""
 
     def __len__(self) -> int:
         return len(self.parties)
@@ -47,15 +49,23 @@ class Partition:
         """[parties, classes]: how many samples of each class each party holds."""
         return np.stack([np.bincount(labels[rows], minlength=classes) for rows in self.parties])
 
+    @property
+    def digest(self) -> str:
+        """A hash of who holds what."""
+        return division_digest(self.names, self.parties)
+
     def save(self, path: str | Path) -> None:
         """Write the partition as JSON that `file:PATH` reads."""
-        content = {
+        content: dict[str, Any] = {
             "spec": self.spec,
             "seed": self.seed,
             "names": list(self.names),
             "parties": [rows.tolist() for rows in self.parties],
         }
-        Path(path).write_text(json.dumps(content) + "\n", encoding="utf-8")
+        if self.partial:
+            content["partial"] = True
+        with writing(path):
+            Path(path).write_text(json.dumps(content) + "\n", encoding="utf-8")
 
 
 def partition(
@@ -79,9 +89,9 @@ def partition(
         pool.need_parties()
     shares = rule.divide(pool)
     _verify(rule, pool, shares)
-    names = shares.names or tuple(f"party-{i}" for i in range(len(shares.rows)))
+    names = shares.names or party_names(len(shares.rows))
     found = tuple(np.sort(rows).astype(np.int64) for rows in shares.rows)
-    return Partition(format_spec(rule), found, names, seed)
+    return Partition(format_spec(rule), found, names, seed, shares.partial)
 
 
 def make_pool(

@@ -1,13 +1,14 @@
 """Partitions that somebody else has made: by a column of the data, by domain, or from a file."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ostraka.data.rule import Ints, Pool, Rule, Shares
+from ostraka.data.rule import Ints, Pool, Rule, Shares, division_digest, party_names
 from ostraka.errors import PartitionError, choices, did_you_mean
 from ostraka.registry import PARTITIONS
 
@@ -76,10 +77,19 @@ class FromFile(Rule):
             )
         partial = content.get("partial", False) is True
         self._check(parties, pool, partial)
+        return Shares(parties, self._names(content, len(parties)), partial)
+
+    def digest(self) -> str:
+        """The hash of the division in the file as it is now, as `Partition.digest` has it."""
+        content = self._content()
+        parties = [self._rows(i, rows) for i, rows in enumerate(content["parties"])]
+        return division_digest(self._names(content, len(parties)) or party_names(len(parties)), parties)
+
+    def _names(self, content: Mapping[str, Any], parties: int) -> tuple[str, ...]:
         names = content.get("names", [])
-        if not isinstance(names, list) or len(names) not in (0, len(parties)):
-            raise PartitionError(f'{self.path}: "names" must be a list of {len(parties)} names, or be left out')
-        return Shares(parties, tuple(str(name) for name in names), partial)
+        if not isinstance(names, list) or len(names) not in (0, parties):
+            raise PartitionError(f'{self.path}: "names" must be a list of {parties} names, or be left out')
+        return tuple(str(name) for name in names)
 
     def _content(self) -> dict[str, Any]:
         try:

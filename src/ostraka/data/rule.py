@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,6 +71,19 @@ class Rule(ABC):
     @abstractmethod
     def divide(self, pool: Pool) -> Shares:
         """The rows of each party."""
+
+
+def division_digest(names: Sequence[str], parties: Sequence[Ints]) -> str:
+    """A hash of who holds what; the order of a party's rows does not matter."""
+    digest = blake2b(repr(tuple(names)).encode(), digest_size=16)
+    for rows in parties:
+        digest.update(np.sort(rows).astype("<i8").tobytes() + b"|")
+    return digest.hexdigest()
+
+
+def party_names(count: int) -> tuple[str, ...]:
+    """Names of parties to which nobody gave one."""
+    return tuple(f"party-{i}" for i in range(count))
 
 
 def even(total: int, parts: int) -> Ints:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ostraka.core.fit import Diverged
 from ostraka.core.method import Method, Round
 from ostraka.core.party import Parties
 from ostraka.core.task import Task
-from ostraka.errors import OstrakaError
+from ostraka.errors import OstrakaError, StoreError
 from ostraka.store import codec
 from ostraka.store.desk import DiskProgress, Envelope, Place
 
@@ -52,6 +53,10 @@ class Failure:
     party: int
     reason: str
     details: str = ""
+    storage: bool = False
+    """Whether the disk is to blame, and not the party."""
+    final: bool = False
+    """Whether the same settings would fail again."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,8 @@ def try_job(work: Work, job: Job, tell: Tell) -> Outcome:
     try:
         do_job(work, job, tell)
     except OstrakaError as error:
-        return Outcome(job.party, Failure(job.party, str(error)))
+        storage, final = isinstance(error, StoreError), isinstance(error, Diverged)
+        return Outcome(job.party, Failure(job.party, str(error), storage=storage, final=final))
     except Exception as error:
         return Outcome(job.party, Failure(job.party, f"{type(error).__name__}: {error}", traceback.format_exc()))
     return Outcome(job.party)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from ostraka.core.arrival import check_answers
 from ostraka.core.fit import Budget, Fitted, fit
 from ostraka.core.learner import build, load_predictor
 from ostraka.core.method import Card, Memory, Message, Method, Payload, Report, Round, State
@@ -34,6 +35,17 @@ class ModelMethod(Method[State, Message, Payload]):
     @abstractmethod
     def model(self, state: State) -> Params:
         """The server's model."""
+
+    def sent(self, payload: Payload) -> Params | None:
+        """The whole model in what a party sent; None: there is none."""
+        return None
+
+    def inspect(self, task: Task, report: Report[Payload]) -> None:
+        """As every report, and the party's model must answer."""
+        super().inspect(task, report)
+        model = self.sent(report.payload)
+        if model is not None:
+            check_answers(task, self.objective, model)
 
     def first_model(self, task: Task, seed: int) -> Params:
         """A random model, or the commons' "start"."""
@@ -88,6 +100,10 @@ class AveragingMethod(ModelMethod[State, Params, Params]):
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Train the server's model on the party's data."""
         return report_of(party, self.train(rnd, party, rnd.message))
+
+    def sent(self, payload: Params) -> Params:
+        """The payload itself."""
+        return payload
 
     def mean(self, reports: Sequence[Report[Params]]) -> Params:
         """The weighted mean of the parties' models."""

@@ -42,6 +42,10 @@ class Centralised(ModelMethod[Params, Params, Params]):
         """A random model: the same as FedAvg's for the same seed."""
         return self.first_model(task, seed)
 
+    def sent(self, payload: Params) -> Params:
+        """The party's model."""
+        return payload
+
     def message(self, state: Params, party: PartyRef) -> Params:
         """The start."""
         return state

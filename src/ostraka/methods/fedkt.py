@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ostraka.core.arrival import check_answers
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build, load_predictor
 from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
@@ -115,6 +116,12 @@ class FedKT(Method[Transfer, str, list[Params]]):
         x = public.x if public.rows is None else public.x[public.rows]
         net, samples = task.build(unknown=False, seed=derive(seed, "init")), Samples(x, labels, view=public.view)
         return fit(net, None, samples, CrossEntropy(), self.student, seed, progress, name).params
+
+    def inspect(self, task: Task, report: Report[list[Params]]) -> None:
+        """As every report, and every student must answer."""
+        super().inspect(task, report)
+        for student in report.payload:
+            check_answers(task, CrossEntropy(), student)
 
     def aggregate(self, task: Task, state: Transfer, reports: Sequence[Report[list[Params]]]) -> Transfer:
         """The final student of the students' vote."""

@@ -66,6 +66,10 @@ class FedNova(ModelMethod[Params, Params, Stepped]):
         """The state itself."""
         return state
 
+    def sent(self, payload: Stepped) -> Params:
+        """The party's model."""
+        return payload.params
+
     def message(self, state: Params, party: PartyRef) -> Params:
         """The server's model."""
         return state

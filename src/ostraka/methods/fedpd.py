@@ -132,6 +132,10 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
         """The server's model."""
         return state.params
 
+    def sent(self, payload: Disentangled) -> Params:
+        """The party's model."""
+        return payload.params
+
     def message(self, state: Conquered, party: PartyRef) -> Params:
         """The server's model."""
         return state.params

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
+from ostraka.core.arrival import check_answers
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build, load_predictor
 from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
@@ -80,6 +81,11 @@ class PanelMethod(Method[Panel, Params, Params]):
         counts = tuple(samples.counts(len(task.classes)).tolist())
         numbers = measure(net, self.objective, samples, typicality=self.tell == "statistics")
         return Card(party.id, len(samples), counts, told, numbers, party.ref.name)
+
+    def inspect(self, task: Task, report: Report[Params]) -> None:
+        """As every report, and the member must answer."""
+        super().inspect(task, report)
+        check_answers(task, self.objective, report.payload)
 
     def aggregate(self, task: Task, state: Panel, reports: Sequence[Report[Params]]) -> Panel:
         """The panel of all members that arrived."""

@@ -76,6 +76,10 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
         """The server's model."""
         return state.sent.params
 
+    def sent(self, payload: Controlled) -> Params:
+        """The party's model."""
+        return payload.params
+
     def message(self, state: Controls, party: PartyRef) -> Controlled:
         """The server's model and c."""
         return state.sent

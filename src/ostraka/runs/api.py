@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from ostraka.runs.config import make
+from ostraka.runs.answer import finished_answer
+from ostraka.runs.config import Config, make
 from ostraka.runs.loop import execute
-from ostraka.runs.plan import make_plan
+from ostraka.runs.plan import Plan, make_plan
 from ostraka.runs.record import RunDir
 from ostraka.runs.watch import Watch
 
@@ -20,4 +21,13 @@ def run(
     `if __name__ == "__main__":`, or with `engine="serial"`.
     """
     config = make({"method": method, **values})
-    return execute(make_plan(config), RunDir(Path(out)), watch, resume)
+    home = RunDir(Path(out))
+    ready = prepare(config, home, resume)
+    return execute(ready, home, watch, resume) if isinstance(ready, Plan) else ready
+
+
+def prepare(config: Config, home: RunDir, resume: bool) -> Plan | dict[str, Any]:
+    """What is to be run in `home`, or, of a run to resume that is finished, its summary: that needs no data."""
+    begun = home if resume and home.marks.exists() else None
+    done = finished_answer(home, config) if begun else None
+    return done or make_plan(config, begun)

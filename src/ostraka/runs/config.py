@@ -72,7 +72,7 @@ class Config:
             raise ConfigError(f"device is {self.device!r}; allowed: auto, cpu, cuda, mps")
 
 
-HOW = ("start_from", "engine", "workers", "device", "data_dir")
+HOW = ("start_from", "on_failure", "engine", "workers", "device", "data_dir")
 """Fields that say how or from where to run, not what: a run may be resumed with other values."""
 
 

@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import product
@@ -9,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ostraka.core import settings
-from ostraka.errors import ConfigError, OstrakaError
+from ostraka.errors import ConfigError, OstrakaError, StoreError, writing
+from ostraka.runs.api import prepare
 from ostraka.runs.config import Config, build_method, canonical_method, chosen, make
 from ostraka.runs.loop import execute
-from ostraka.runs.plan import make_plan
+from ostraka.runs.plan import Plan
 from ostraka.runs.record import RunDir
 from ostraka.runs.start import find_start, pinned
 from ostraka.runs.watch import Watch
@@ -67,16 +69,28 @@ def run_grid(grid: Grid, out: Path, watch: Callable[[Config, int, int], Watch] |
     cells = grid.cells()
     others = _finished(out, {cell_folder(config, out) for config in cells})
     records: list[Record] = []
+    unwritten: StoreError | None = None
     for number, config in enumerate(cells):
         records.append(_run_cell(config, out, watch(config, number + 1, len(cells)) if watch else Watch()))
-        codec.write_json(out / "results.json", records + others)
+        try:
+            codec.write_json(out / "results.json", records + others)
+            unwritten = None
+        except StoreError as error:  # the other cells go on; what they find is in their own folders
+            unwritten = error
+    if unwritten is not None:
+        raise unwritten
     return records
 
 
 def _finished(out: Path, leave_out: Set[Path]) -> list[Record]:
-    """The records of a folder's finished cells, but for some."""
-    found = ((folder, RunDir(folder).finished()) for folder in sorted((out / "cells").glob("*")))
-    return [{**done, "status": "ok"} for folder, done in found if done is not None and folder not in leave_out]
+    """The records of a folder's finished cells, but for some; a damaged one is not among them."""
+    records = []
+    for folder in sorted((out / "cells").glob("*")):
+        if folder not in leave_out:
+            with suppress(StoreError):  # whoever asks for that very cell is told
+                done = RunDir(folder).finished()
+                records += [{**done, "status": "ok"}] if done is not None else []
+    return records
 
 
 def cell_folder(config: Config, out: Path) -> Path:
@@ -96,21 +110,27 @@ def _run_cell(config: Config, out: Path, watch: Watch) -> Record:
         "seed": config.seed,
     }
     try:
-        done = home.finished()
-        summary = done or execute(make_plan(config), home, watch, resume=True, shelf=out / "shelf")
+        ready = prepare(config, home, resume=True)
+        summary = execute(ready, home, watch, resume=True, shelf=out / "shelf") if isinstance(ready, Plan) else ready
     except OstrakaError as error:
         if error.exit_code == 130:
             raise
         return {**named, "status": "failed", "error": str(error)}
     except Exception as error:  # one broken cell must not cost the others; its traceback is kept beside it
-        home.root.mkdir(parents=True, exist_ok=True)
-        (home.root / "failures.log").write_text(traceback.format_exc())
-        return {
-            **named,
-            "status": "failed",
-            "error": f"{type(error).__name__}: {error} (see {home.root / 'failures.log'})",
-        }
+        return {**named, "status": "failed", "error": f"{type(error).__name__}: {error} ({_keep_traceback(home)})"}
     return {**summary, **named, "status": "ok"}
+
+
+def _keep_traceback(home: RunDir) -> str:
+    """Write the present error's traceback beside the cell; where it is, or why it could not be written."""
+    log = home.root / "failures.log"
+    try:
+        with writing(log):
+            home.root.mkdir(parents=True, exist_ok=True)
+            log.write_text(traceback.format_exc())
+    except StoreError as error:
+        return str(error)
+    return f"see {log}"
 
 
 def parse_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:

@@ -12,15 +12,16 @@ from ostraka.core.method import Method
 from ostraka.core.party import PartyRef
 from ostraka.engines.base import Crew, Engine, Failure, Job, Work
 from ostraka.engines.threads import one_thread
-from ostraka.errors import Interrupted, PartyFailed
+from ostraka.errors import Interrupted, OstrakaError, ReportRefused, StoreError
 from ostraka.evaluation.evaluate import evaluate, seen_by_parties
 from ostraka.registry import ENGINES
+from ostraka.runs.failures import report_failures
 from ostraka.runs.plan import Plan, party_seed, pick_device
 from ostraka.runs.record import RunDir
 from ostraka.runs.summary import summarise
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
-from ostraka.store.desk import Desk, StoredReports
+from ostraka.store.desk import Desk, Envelope, StoredReports
 from ostraka.store.member import make_member, save_member
 from ostraka.voting.ensemble import Panel
 
@@ -53,11 +54,11 @@ def execute(
     `save_seconds` of every party's training.
     """
     with home.locked(), one_thread():
-        home.begin(plan.config, resume)
+        home.begin(plan.config, plan.marks, resume)
         done = home.finished()
         if done is not None:
             return done
-        plan.partition.save(home.root / "partition.json")
+        plan.partition.save(home.partition)
         run = _Run(plan, home, watch or Watch(), shelf, save_seconds)
         try:
             return run.all_rounds()
@@ -96,8 +97,13 @@ class _Run:
             if self.plan.start is not None:
                 self._evaluate(state)  # as round 0
             return state
-        saved = codec.load(self.home.checkpoint)
+        saved = self.home.checkpoint_place().load()
         self.round, self.totals = saved["round"], Totals(**saved["totals"])
+        if not 1 <= self.round <= self.method.exchanges:
+            raise StoreError(
+                f"{self.home.checkpoint} is of round {self.round}, but this run has rounds 1 to "
+                f"{self.method.exchanges}; remove it, and the run begins again"
+            )
         self.home.write_metrics([row for row in self.home.read_metrics() if row["round"] <= self.round])
         return saved["state"]
 
@@ -119,9 +125,11 @@ class _Run:
         desk = self._desk(messages, index)
         jobs = [self._job(desk, party, index, message) for party, message in messages.items()]
         failures = self._run_jobs(crew, jobs, index)
-        arrived = [job for job in jobs if job.report.exists()]
-        self._charge(arrived, sum(message.stat().st_size for message in messages.values()))
-        state = self.method.aggregate(self.plan.task, state, StoredReports(tuple(job.report for job in arrived)))
+        failed = {failure.party for failure in failures}
+        arrived = StoredReports(tuple(job.report for job in jobs if job.party not in failed))
+        if self.method.talks:
+            self.totals.bytes_down += sum(message.stat().st_size for message in messages.values())
+        state = self.method.aggregate(self.plan.task, state, arrived)
         self.totals.dropped += [failure.party for failure in failures]
         self.round = index
         if index % self.plan.config.eval_every == 0 or index == self.method.exchanges:
@@ -151,7 +159,7 @@ class _Run:
         digest.update(repr((self.plan.fingerprint, local_key(self.method), self.plan.config.seed)).encode())
         for party, path in messages.items():
             digest.update(str(party).encode() + path.read_bytes())
-        return self.home.desk(self.shelf / digest.hexdigest() / "reports")
+        return self.home.desk(self.shelf / digest.hexdigest())
 
     def _job(self, desk: Desk, party: int, index: int, message: Path) -> Job:
         return Job(
@@ -171,37 +179,33 @@ class _Run:
         if self.shelf is not None and self.method.exchanges == 1:
             self.totals.reused = len(jobs) - len(todo)
         self.watch.round_begins(index, self.method.exchanges, len(jobs), len(jobs) - len(todo))
-        failures, cpu = [], time.process_time()
+        failures, cpu = list[Failure](), time.process_time()
         for outcome in crew.run(todo, self.watch.party_at):
             self.watch.party_ends(outcome.party, outcome.failure is not None)
             if outcome.failure is not None:
                 failures.append(outcome.failure)
-        self.cpu_clock += (
-            time.process_time() - cpu
-        )  # an engine may run parties in this process; their reports count that
+        # an engine may run parties in this process; their reports count that
+        self.cpu_clock += time.process_time() - cpu
+        failed = {failure.party for failure in failures}
+        failures += [f for job in jobs if job.party not in failed and (f := self._receive(job)) is not None]
         if failures:
-            self._report_failures(failures, len(jobs))
+            report_failures(self.plan, self.home, failures, len(jobs))
         return failures
 
-    def _report_failures(self, failures: list[Failure], asked: int) -> None:
-        log = self.home.root / "failures.log"
-        with log.open("a") as file:
-            file.writelines(f"{self.plan.parties.names[f.party]}: {f.reason}\n{f.details}\n" for f in failures)
-        if self.plan.config.on_failure == "drop" and len(failures) < asked:
-            return
-        named = "; ".join(f"{self.plan.parties.names[f.party]}: {f.reason}" for f in failures[:5])
-        more = f" (and {len(failures) - 5} more)" if len(failures) > 5 else ""
-        raise PartyFailed(
-            f"{len(failures)} of {asked} parties failed: {named}{more}. Details: {log}. The others' work is kept; "
-            f"mend the cause and go on with: {self.home.resume_command()}, or start with --on-failure drop"
-        )
-
-    def _charge(self, arrived: Sequence[Job], bytes_down: int) -> None:
-        envelopes = [codec.load(job.report) for job in arrived]
-        self.totals.cpu_seconds += sum(envelope.cpu_seconds for envelope in envelopes)
+    def _receive(self, job: Job) -> Failure | None:
+        """Look at a report and count its cost; one that cannot be used is removed, and is the failure of its party."""
+        try:
+            envelope: Envelope = job.report.load()
+            if envelope.report.card.party != job.party:
+                raise ReportRefused(f"its card says that it is of party {envelope.report.card.party}")
+            self.method.inspect(self.plan.task, envelope.report)
+        except OstrakaError as error:
+            job.report.path.unlink(missing_ok=True)
+            return Failure(job.party, f"its report cannot be used: {error}")
+        self.totals.cpu_seconds += envelope.cpu_seconds
         if self.method.talks:
-            self.totals.bytes_up += sum(envelope.bytes_up for envelope in envelopes)
-            self.totals.bytes_down += bytes_down
+            self.totals.bytes_up += envelope.bytes_up
+        return None
 
     def _evaluate(self, state: Any) -> None:
         predictor = self.method.predictor(self.plan.task, state)
@@ -221,17 +225,17 @@ class _Run:
         self.totals.seconds += now - self.clock
         self.totals.cpu_seconds += cpu - self.cpu_clock
         self.clock, self.cpu_clock = now, cpu
-        codec.save(self.home.checkpoint, {"round": self.round, "state": state, "totals": vars(self.totals)})
-        desk.clear_round(self.round, keep_reports=False)
+        self.home.checkpoint_place().save({"round": self.round, "state": state, "totals": vars(self.totals)})
+        desk.clear_round(self.round)  # only now: until the checkpoint lies there, a kill needs the reports
 
     def _finish(self, state: Any) -> dict[str, Any]:
         summary = summarise(self.plan, self.home.read_metrics(), vars(self.totals), self.home.root)
-        codec.save(self.home.model, {"state": state})
+        self.home.model_place().save({"state": state})
         if isinstance(state, Panel):
             self._store_members(state)
-        codec.write_json(self.home.summary, summary)
+        signed = codec.write_signed(self.home.summary, {"run": self.home.run, **summary})
         self.home.checkpoint.unlink(missing_ok=True)
-        return summary
+        return signed
 
     def _store_members(self, panel: Panel) -> None:
         """Every member as a file of its own, beside the whole state."""

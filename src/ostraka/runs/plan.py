@@ -1,6 +1,7 @@
 """From a configuration to the things of a run: data, parties, task, method."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from math import ceil
@@ -20,11 +21,13 @@ from ostraka.core.seeds import derive, numpy_rng
 from ostraka.core.task import Commons, Task
 from ostraka.data.dataset import DOMAIN, Dataset, first_per_class, known_split
 from ostraka.data.domains import first_of_each, positions
-from ostraka.data.partition import Partition, parse, partition
+from ostraka.data.fingerprint import Fingerprint, fingerprint, values_of_training
+from ostraka.data.partition import Partition, format_spec, parse, partition
 from ostraka.data.sources import data_dirs, load
 from ostraka.errors import ConfigError, DataError
 from ostraka.registry import NETS
 from ostraka.runs.config import Config, build_method, resolve
+from ostraka.runs.record import RunDir, own_division
 from ostraka.runs.start import HALF_TEST, Start, check_start, find_start, pinned
 
 PARTIES = 10
@@ -57,6 +60,13 @@ class Plan:
     """As `counts`, by domain [parties, domains, classes]."""
     notes: tuple[str, ...] = ()
     """What must be said beside the figures."""
+    prints: Mapping[str, Fingerprint] = field(default_factory=dict)
+    """Fingerprints of the data in use, by name."""
+
+    @property
+    def marks(self) -> dict[str, Any]:
+        """What a folder of this run keeps, to notice changed data or another division."""
+        return {"data": dict(self.prints), "partition": self.partition.digest}
 
     @property
     def mix(self) -> dict[str, torch.Tensor]:
@@ -81,8 +91,8 @@ class Division:
     """What must be said beside this data."""
 
 
-def divide(config: Config) -> Division:
-    """Load the data of a configuration and divide it among the parties."""
+def divide(config: Config, begun: RunDir | None = None) -> Division:
+    """Load the data of a configuration and divide it among the parties, or as the run in `begun` has divided it."""
     data = _load(config.data, tuple(data_dirs(config.data_dir)), Path.cwd())
     data = known_split(data, _known(config, data)) if config.known is not None or config.known_classes else data
     everything, notes = _training_rows(config, data)
@@ -92,20 +102,23 @@ def divide(config: Config) -> Division:
     rows = np.setdiff1d(everything, np.concatenate([validation, shared]))
     labels, classes = _labels(data), len(data.classes)
     parties = config.parties or (0 if parse(config.partition).counts_parties else PARTIES)
-    divided = partition(
-        config.partition, labels, parties, config.seed, rows=rows, columns=data.columns, classes=classes
-    )
+    spec = config.partition if begun is None else own_division(begun, config)
+    divided = partition(spec, labels, parties, config.seed, rows=rows, columns=data.columns, classes=classes)
+    divided = replace(divided, spec=format_spec(parse(config.partition)))
     held = Samples(data.train.x, data.train.y, torch.as_tensor(validation), data.test.view)
     common = Samples(data.train.x, data.train.y, torch.as_tensor(shared), data.train.view)
     counts = divided.table(labels, classes)
     return Division(data, divided, counts, held if len(held) else None, common if len(common) else None, tuple(notes))
 
 
-def make_plan(config: Config) -> Plan:
-    """Check a configuration as a whole and prepare its run; nothing is trained or written."""
+def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
+    """Check a configuration as a whole and prepare its run; nothing is trained or written.
+
+    With `begun`, the folder of a run to go on with, its own record of who holds what is used.
+    """
     start = find_start(config)
     method, config = build_method(config), pinned(resolve(config), start)
-    division = divide(config)
+    division = divide(config, begun)
     data, divided = division.data, division.partition
     everyone = Parties.of(data.train, [torch.as_tensor(p) for p in divided.parties], divided.names)
     public, test = _public(config, data)
@@ -134,6 +147,7 @@ def make_plan(config: Config) -> Plan:
         validation_domains=positions(division.held, data.columns.get(DOMAIN)) if division.held else {},
         domain_counts=_domain_counts(division, tuple(domains)) if domains else None,
         notes=(*division.notes, *_cut_short(method, everyone)),
+        prints={name: _print(name, tuple(data_dirs(config.data_dir)), Path.cwd()) for name in data_names(config)},
     )
 
 
@@ -141,6 +155,16 @@ def make_plan(config: Config) -> Plan:
 def _load(name: str, dirs: tuple[Path, ...], cwd: Path) -> Dataset:
     """The cells of a grid read their data once; in another working folder relative names mean other files."""
     return load(name, dirs)
+
+
+@lru_cache(maxsize=4)
+def _print(name: str, dirs: tuple[Path, ...], cwd: Path) -> Fingerprint:
+    return fingerprint(_load(name, dirs, cwd), name, dirs)
+
+
+def data_names(config: Config) -> list[str]:
+    """The data sets that a run reads."""
+    return [config.data, *([config.public] if config.public not in (None, HALF_TEST) else [])]
 
 
 def pick_device(name: str) -> str:
@@ -254,7 +278,7 @@ def _fingerprint(data: Dataset, parties: Parties, task: Task) -> str:
     digest.update(
         repr((data.classes, data.train.shape, task.net.name, sorted(task.net.options.items()), view)).encode()
     )
-    digest.update(str(data.info.get("sha256", "")).encode())
+    digest.update(values_of_training(data).encode())
     digest.update(parties.rows.numpy().tobytes())
     digest.update(repr(parties.ends).encode())
     digest.update(_labels(data)[parties.rows.numpy()].tobytes())

@@ -5,9 +5,10 @@ import json
 import os
 import platform
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,14 @@ from typing import Any
 import torch
 
 from ostraka.core.settings import values_of
-from ostraka.errors import ConfigError, StoreError
+from ostraka.data.fingerprint import differing
+from ostraka.data.partition import parse
+from ostraka.data.partition_given import FromFile
+from ostraka.errors import ConfigError, DataError, StoreError, writing
 from ostraka.nets import native
 from ostraka.runs.config import Config, build_method, flat, identity, make, read_toml, write_toml
 from ostraka.store import codec
-from ostraka.store.desk import Desk
+from ostraka.store.desk import Desk, Place
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,16 @@ class RunDir:
         return self.root / "summary.json"
 
     @property
+    def marks(self) -> Path:
+        """What the run is made of: its own hash, and those of its data and its division."""
+        return self.root / "run.json"
+
+    @property
+    def partition(self) -> Path:
+        """Who holds which training rows."""
+        return self.root / "partition.json"
+
+    @property
     def metrics(self) -> Path:
         """One line of figures for every evaluated round."""
         return self.root / "metrics.jsonl"
@@ -53,15 +67,41 @@ class RunDir:
         """The final state."""
         return self.root / "model.safetensors"
 
-    def desk(self, reports: Path | None = None) -> Desk:
-        """Where the pieces of the run in progress lie."""
-        return Desk(self.root / "work", reports)
+    def desk(self, shelf: Path | None = None) -> Desk:
+        """Where the pieces of the run in progress lie; reports on a `shelf` if there is one."""
+        return Desk(self.root / "work", self.run, shelf)
+
+    @property
+    def run(self) -> str:
+        """The hash that all files of this run carry."""
+        return str(self.read_marks()["run"])
+
+    def read_marks(self) -> dict[str, Any]:
+        """What the run was begun with."""
+        if not self.marks.exists():
+            raise StoreError(f"{self.root} lacks {self.marks.name}, so nothing in it can be checked; begin a new run")
+        marks = codec.read_signed(self.marks)
+        if not all(key in marks for key in ("run", "data", "partition")):
+            raise StoreError(f"{self.marks} is not what a run writes there; begin a new run")
+        return marks
+
+    def checkpoint_place(self) -> Place:
+        """The checkpoint, sealed."""
+        return Place(self.checkpoint, {"what": "checkpoint", "run": self.run})
+
+    def model_place(self) -> Place:
+        """The final state, sealed."""
+        return Place(self.model, {"what": "final state", "run": self.run})
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep a second run out of this folder while this one lives."""
-        self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / "lock").open("w") as file:
+        self.refuse_foreign()
+        lock = self.root / "lock"
+        with writing(lock):
+            self.root.mkdir(parents=True, exist_ok=True)
+            file = lock.open("w")
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -70,10 +110,31 @@ class RunDir:
                 ) from None
             yield
 
-    def begin(self, config: Config, resume: bool) -> None:
-        """Write the configuration of a new run, or check that the one to resume is the same."""
+    def refuse_foreign(self) -> None:
+        """Refuse a folder that holds something, but no run of ours."""
+        if not self.root.is_dir() or self.config.exists():
+            return
+        # these are left where a run was killed in its first moment
+        first = ("lock", self.marks.name, f".{self.marks.name}.", f".{self.config.name}.")
+        others = sorted(p.name for p in self.root.iterdir() if not p.name.startswith(first))
+        if others:
+            raise ConfigError(
+                f"{self.root} is not empty and holds no run (it has {', '.join(others[:4])}"
+                f"{' ...' if len(others) > 4 else ''}); choose another --out"
+            )
+
+    def begin(self, config: Config, marks: Mapping[str, Any], resume: bool) -> None:
+        """Write the configuration of a new run, or check that the one to resume is the same on the same data.
+
+        `marks` are the fingerprints of its data ("data", by name) and the hash of its division ("partition").
+        """
         if self.config.exists():
-            self._check_same(config, resume)
+            self.check_same(config, resume)
+            self.check_marks(marks)
+        if not self.marks.exists():
+            made_of = repr((identity(config), sorted(_parts(marks)), marks["partition"]))
+            own = blake2b(made_of.encode(), digest_size=16).hexdigest()
+            codec.write_signed(self.marks, {"run": own, **marks})
         codec.write_atomically(self.config, write_toml(values_of(config)).encode())
         codec.write_json(self.root / "environment.json", environment())
 
@@ -86,22 +147,33 @@ class RunDir:
         return make(read_toml(self.config))
 
     def finished(self) -> dict[str, Any] | None:
-        """The summary of a finished run."""
+        """The summary of a finished run; one that is not this run's, or was changed, is refused."""
         if not self.summary.exists():
             return None
-        summary: dict[str, Any] = codec.read_json(self.summary)
+        summary = codec.read_signed(self.summary)
+        if summary.get("run") != self.run:
+            raise StoreError(
+                f"{self.summary} is of the run {summary.get('run')}, but this folder holds the run {self.run}; "
+                f"remove it and go on with: {self.resume_command()}"
+            )
         return summary
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """All evaluated rounds so far; a last line that a kill cut short is left out."""
+        """All evaluated rounds so far; a last line that a kill cut short is left out, anything else strange refused."""
         if not self.metrics.exists():
             return []
-        rows = []
-        for line in self.metrics.read_text().splitlines():
-            try:
-                rows.append(json.loads(line))
-            except ValueError:
+        text = self.metrics.read_text(encoding="utf-8", errors="replace")
+        rows: list[dict[str, Any]] = []
+        for number, line in enumerate(text.splitlines(keepends=True), start=1):
+            if not line.endswith("\n"):
                 break
+            row = _row(line)
+            if row is None or row.get("run") != self.run or (rows and row["round"] <= rows[-1]["round"]):
+                raise StoreError(
+                    f"line {number} of {self.metrics} is not the next evaluated round of this run: "
+                    f"{line[:40].strip()!r}; the file was changed, so the run must be made anew"
+                )
+            rows.append(row)
         return rows
 
     def write_metrics(self, rows: list[dict[str, Any]]) -> None:
@@ -110,8 +182,8 @@ class RunDir:
 
     def add_metrics(self, row: Mapping[str, Any]) -> None:
         """Append one evaluated round."""
-        with self.metrics.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        with writing(self.metrics), self.metrics.open("a") as file:
+            file.write(json.dumps({"run": self.run, **row}) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
@@ -119,7 +191,8 @@ class RunDir:
         """What to type to go on with this run."""
         return f"ostraka run --resume --out {shlex.quote(str(self.root))}"
 
-    def _check_same(self, config: Config, resume: bool) -> None:
+    def check_same(self, config: Config, resume: bool) -> None:
+        """Refuse a configuration that is not the one this run was begun with."""
         if not resume:
             state = "a finished run" if self.summary.exists() else "a run that is not finished"
             raise ConfigError(f"{self.root} holds {state}; add --resume to go on with it, or choose another --out")
@@ -130,6 +203,53 @@ class RunDir:
             raise ConfigError(
                 f"the run in {self.root} was begun with {was}; resume with the same or choose another --out"
             )
+
+    def check_marks(self, marks: Mapping[str, Any]) -> None:
+        """Refuse data or a division that are not those this run was begun with."""
+        was = self.read_marks()
+        for name, now in marks["data"].items():
+            self.refuse_changes(name, differing(was["data"][name], now["parts"]) if name in was["data"] else ["data"])
+        self.check_division(marks["partition"])
+
+    def check_division(self, digest: str) -> None:
+        """Refuse another division among the parties than that of this run."""
+        if self.read_marks()["partition"] != digest:
+            raise DataError(
+                f"the division among the parties is not the one that the run in {self.root} was begun with: "
+                f"{self.partition.name} or the file that it was read from has changed; bring it back, or begin a new "
+                "run"
+            )
+
+    def refuse_changes(self, name: str, changes: Sequence[str]) -> None:
+        """Say what has changed in the data of this run, if anything has."""
+        if changes:
+            raise DataError(
+                f"the data {name!r} has changed since the run in {self.root} was begun: other {', '.join(changes)}; "
+                "bring the old data back, or begin a new run with another --out"
+            )
+
+
+def own_division(home: RunDir, config: Config) -> str:
+    """How to divide the data of a run that was begun before: as it did then, whatever became of its `file:`."""
+    rule = parse(config.partition)
+    if isinstance(rule, FromFile) and Path(rule.path).expanduser().exists():
+        return config.partition  # if it says something else now, the run's hash of its division tells
+    return f"file:{home.partition}" if home.partition.exists() else config.partition
+
+
+def _parts(marks: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """All hashes of the data's parts."""
+    return [(name, key, value) for name, held in marks["data"].items() for key, value in held["parts"].items()]
+
+
+def _row(line: str) -> dict[str, Any] | None:
+    """A line of metrics, or None if it is none."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    whole = isinstance(row, dict) and isinstance(row.get("round"), int) and isinstance(row.get("test"), dict)
+    return row if whole and "accuracy" in row["test"] else None
 
 
 def environment() -> dict[str, Any]:
@@ -159,4 +279,4 @@ def load_run(root: Path) -> tuple[Config, Any]:
         )
     config = home.stored_config()
     build_method(config)  # importing the method registers the types of its state
-    return config, codec.load(home.model)["state"]
+    return config, home.model_place().load()["state"]

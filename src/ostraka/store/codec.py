@@ -31,6 +31,9 @@ from ostraka.errors import StoreError, writing
 KEY, SEAL, DIGEST = "ostraka", "seal", "digest"
 """Names in the file's metadata: the JSON tree, what the file is, and the hash of all that."""
 
+_PICKLES = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+"""How an archive and a pickle begin."""
+
 Seal = Mapping[str, str | int]
 """What a stored value is: `what`, `run`, `round`, `party`."""
 
@@ -51,7 +54,7 @@ def encode(value: Any, seal: Seal | None = None) -> bytes:
 
 def decode(data: bytes, origin: str = "the data", seal: Seal | None = None) -> Any:
     """The value behind `data`, which must be what `seal` says; `origin` names it in errors."""
-    if data[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
+    if data[:2] in _PICKLES and data[8:9] != b"{":  # these two bytes can also be the length of our header
         raise StoreError(
             f"{origin} is a pickle or an archive of pickles, as torch.save writes them; such files can run code when "
             "they are opened and are never read. Store tensors as safetensors"
@@ -94,7 +97,7 @@ def _check_seal(found: Seal, wanted: Seal | None, origin: str) -> None:
 
 
 def _said(seal: Seal) -> str:
-    rest = ", ".join(f"{key} {value}" for key, value in seal.items() if key != "what")
+    rest = ", ".join(f"{key} {seal[key]}" for key in ("run", "round", "party", "name") if key in seal)
     return f"the {seal.get('what', 'value')} of {rest}" if rest else "no part of a run"
 
 

@@ -1,0 +1,71 @@
+"""What the server looks at when a report arrives: numbers that cannot be used are the fault of one party, by name."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from math import isfinite
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ostraka.core.learner import load_predictor
+from ostraka.core.net import Params
+from ostraka.core.objective import Objective
+from ostraka.core.seeds import torch_rng
+from ostraka.core.task import Task
+from ostraka.errors import ReportRefused
+
+PROBES = 4
+"""Random inputs that a network is asked about."""
+
+
+def check_numbers(value: Any, name: str) -> None:
+    """Refuse NaN and infinity, wherever they are in `value`."""
+    for path, number in _numbers(value, name):
+        bad = int((~number.isfinite()).sum()) if isinstance(number, Tensor) else int(not isfinite(number))
+        if bad:
+            size = number.numel() if isinstance(number, Tensor) else 1
+            raise ReportRefused(f"{path} holds {bad} of {size} numbers that are NaN or infinite")
+
+
+def check_counts(counts: tuple[int, ...] | None, classes: int) -> None:
+    """Refuse class counts that are not one whole number for each class."""
+    if counts is None:
+        return
+    if len(counts) != classes:
+        raise ReportRefused(f"its card tells {len(counts)} class counts, but there are {classes} classes")
+    if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in counts):
+        raise ReportRefused(f"its card tells the class counts {list(counts)}; they must be whole numbers from 0")
+
+
+@torch.no_grad()
+def check_answers(task: Task, objective: Objective, params: Params) -> None:
+    """Refuse a network that is not the task's, or whose weights are so large that its answers are no numbers."""
+    try:
+        predictor = load_predictor(task, objective, params)
+    except RuntimeError as error:  # torch lists every tensor that does not fit
+        raise ReportRefused(
+            f"its tensors are not those of this task's network: {str(error).splitlines()[-1]}"
+        ) from None
+    probes = torch.randn(PROBES, *task.shape, generator=torch_rng(0, "arrival"))
+    scores = predictor.scores(probes)
+    if not (scores.known.isfinite().all() and scores.unknown.isfinite().all()):
+        largest = max(float(tensor.abs().max()) for tensor in params.values() if tensor.numel())
+        raise ReportRefused(f"its network answers with NaN or infinity; its largest weight is {largest:.3g}")
+
+
+def _numbers(value: Any, path: str) -> Iterator[tuple[str, Tensor | float]]:
+    if isinstance(value, Tensor):
+        if value.is_floating_point():
+            yield path, value
+    elif isinstance(value, float):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _numbers(item, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from _numbers(item, f"{path}[{i}]")
+    elif is_dataclass(value):
+        for spec in fields(value):
+            yield from _numbers(getattr(value, spec.name), f"{path}.{spec.name}")

@@ -1,0 +1,44 @@
+"""Parties that did not finish: what is kept of it, what is said, and whether the run may go on without them."""
+
+from collections.abc import Sequence
+
+from ostraka.engines.base import Failure
+from ostraka.errors import PartyFailed, StoreError, writing
+from ostraka.runs.plan import Plan
+from ostraka.runs.record import RunDir
+
+SHOWN = 5
+"""Failures that a message names."""
+
+
+def report_failures(plan: Plan, home: RunDir, failures: Sequence[Failure], asked: int) -> None:
+    """Return if the run goes on without the failed parties, otherwise raise what there is to say."""
+    log = _keep(plan, home, failures)
+    named = "; ".join(f"{plan.parties.names[f.party]}: {f.reason}" for f in failures[:SHOWN])
+    named += f" (and {len(failures) - SHOWN} more)" if len(failures) > SHOWN else ""
+    if any(failure.storage for failure in failures):  # no fault of the party: nobody is dropped for a full disk
+        raise StoreError(
+            f"the work of {len(failures)} of {asked} parties could not be stored: {named}. What was finished is kept; "
+            f"go on with: {home.resume_command()}"
+        )
+    drops = plan.config.on_failure == "drop"
+    if drops and len(failures) < asked:
+        return
+    again = all(failure.final for failure in failures)
+    mend = "begin a new run with other settings" if again else f"mend the cause and go on with: {home.resume_command()}"
+    others = not drops and len(failures) < asked
+    without = f", or go on without: {home.resume_command()} --on-failure drop" if others else ""
+    raise PartyFailed(
+        f"{len(failures)} of {asked} parties failed: {named}. {log}The others' work is kept; {mend}{without}"
+    )
+
+
+def _keep(plan: Plan, home: RunDir, failures: Sequence[Failure]) -> str:
+    """Write the failures down; where they can be read, or why not."""
+    log = home.root / "failures.log"
+    try:
+        with writing(log), log.open("a") as file:
+            file.writelines(f"{plan.parties.names[f.party]}: {f.reason}\n{f.details}\n" for f in failures)
+    except StoreError as error:  # must not hide the failures themselves
+        return f"({error}) "
+    return f"Details: {log}. "
