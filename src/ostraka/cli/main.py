@@ -57,6 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output went away, as `| head` does
         return 0
+    except OSError as error:  # whatever the system refused and nobody had better words for
+        named = f"{error.filename}: " if error.filename else ""
+        print(f"ostraka: {named}{error.strerror or error}; nothing that was finished is lost", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

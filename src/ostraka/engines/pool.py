@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from typing import Any, final
 
@@ -16,7 +17,9 @@ import torch
 import torch.multiprocessing  # registers how tensors in shared memory travel to a worker
 
 from ostraka.engines.base import Crew, Engine, Failure, Job, Outcome, Tell, Work, silent, try_job
+from ostraka.engines.guard import NO_GUARD, NO_GUARD_ADVICE
 from ostraka.engines.memory import keep_freed_memory
+from ostraka.engines.scratch import use_own_folder
 from ostraka.errors import ConfigError
 from ostraka.registry import ENGINES
 
@@ -61,7 +64,26 @@ def _context() -> Any:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["ostraka.engines.pool", "ostraka.engines.warm"])
+    use_own_folder()
+    with _deaf_children():
+        forkserver.ensure_running()
     return context
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes started in here ignore Ctrl-C from their first moment, imports included: it is the parent's to handle.
+
+    Only the main thread may change signals; a pool opened in another one has no Ctrl-C to handle.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class _Worker:
@@ -91,7 +113,13 @@ class _Worker:
 class _Workers(Crew):
     def __init__(self, work: Work, count: int, timeout: float) -> None:
         self.work, self.timeout = work, timeout
-        self.workers = [_Worker(work) for _ in range(count)]
+        self.workers: list[_Worker] = []
+        try:
+            for _ in range(count):
+                self.workers.append(_Worker(work))
+        except BaseException:  # Ctrl-C while they start
+            self.stop()
+            raise
 
     def run(self, jobs: Sequence[Job], tell: Tell = silent) -> Iterator[Outcome]:
         # The largest parties first: the last ones to finish are then small, and no core idles for long.
@@ -130,6 +158,8 @@ class _Workers(Crew):
                 tell(*news)
         if not worker.process.is_alive():
             worker.process.join()
+            if worker.process.exitcode == NO_GUARD:
+                raise ConfigError(NO_GUARD_ADVICE)
             return Outcome(party, Failure(party, _death(worker.process.exitcode)))
         if time.monotonic() - worker.since > self.timeout:
             worker.kill()

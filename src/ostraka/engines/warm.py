@@ -8,5 +8,7 @@ import torch
 import ostraka.methods
 import ostraka.nets
 import ostraka.objectives  # noqa: F401
+from ostraka.engines.scratch import remove_at_exit
 
+remove_at_exit()
 torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)

@@ -98,6 +98,9 @@ class _Run:
                 self._evaluate(state)  # as round 0
             return state
         saved = self.home.checkpoint_place().load()
+        missing = [key for key in ("round", "state", "totals") if key not in saved]
+        if missing:
+            raise StoreError(f"{self.home.checkpoint} lacks {missing[0]!r}; remove it, and the run begins again")
         self.round, self.totals = saved["round"], Totals(**saved["totals"])
         if not 1 <= self.round <= self.method.exchanges:
             raise StoreError(

@@ -24,6 +24,7 @@ from ostraka.data.domains import first_of_each, positions
 from ostraka.data.fingerprint import Fingerprint, fingerprint, values_of_training
 from ostraka.data.partition import Partition, format_spec, parse, partition
 from ostraka.data.sources import data_dirs, load
+from ostraka.engines.guard import leave_if_imported_by_a_worker
 from ostraka.errors import ConfigError, DataError
 from ostraka.registry import NETS
 from ostraka.runs.config import Config, build_method, resolve
@@ -116,6 +117,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
 
     With `begun`, the folder of a run to go on with, its own record of who holds what is used.
     """
+    leave_if_imported_by_a_worker()
     start = find_start(config)
     method, config = build_method(config), pinned(resolve(config), start)
     division = divide(config, begun)
