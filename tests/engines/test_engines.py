@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 from toy_work import Odd, jobs, sleep_in_a_pool, work
 
 import ostraka
-from ostraka.engines.base import Engine, Outcome
+from ostraka.engines import pool
+from ostraka.engines.base import Engine, Outcome, Work
 from ostraka.engines.pool import Pool
+from ostraka.engines.scratch import PREFIX, remove_left_behind
 from ostraka.engines.serial import Serial
 from ostraka.errors import ConfigError
 from ostraka.registry import ENGINES
@@ -49,9 +52,9 @@ def test_serial_and_pool_give_the_same_bits(tmp_path: Path) -> None:
     expected = contents(serial, 2)
     assert serial.memory(2, 0).load()["times"] == 2
     for workers in (1, 3):
-        outcomes, pool = run(Pool(workers=workers), method, tmp_path / f"pool{workers}", rounds=2)
+        outcomes, desk = run(Pool(workers=workers), method, tmp_path / f"pool{workers}", rounds=2)
         assert all(outcome.failure is None for outcome in outcomes.values())
-        assert contents(pool, 2) == expected
+        assert contents(desk, 2) == expected
 
 
 def test_every_engine_works_on_one_thread(tmp_path: Path) -> None:
@@ -167,8 +170,9 @@ def test_workers_leave_when_the_parent_is_killed(tmp_path: Path) -> None:
         parent.kill()
         parent.wait(timeout=10)
     deadline = time.monotonic() + 20
-    while any(alive(pid) for pid in pids):
-        assert time.monotonic() < deadline, "workers outlive their parent"
+    temporary = Path(tempfile.gettempdir())
+    while any(alive(pid) for pid in pids) or list(temporary.glob(f"{PREFIX}{parent.pid}-*")):
+        assert time.monotonic() < deadline, "workers or their folder outlive their parent"
         time.sleep(0.1)
 
 
@@ -179,6 +183,67 @@ def alive(pid: int) -> bool:
     except OSError:
         return False
     return state not in "ZX"
+
+
+def test_a_pool_removes_what_killed_ones_left_behind(tmp_path: Path) -> None:
+    """Folders named after a process that lives, or by nobody of ours, stay."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    for name in (f"{PREFIX}{gone.pid}-abc", f"{PREFIX}{os.getpid()}-abc", "pymp-abc", f"{PREFIX}x-abc"):
+        (tmp_path / name / "socket").mkdir(parents=True)
+    remove_left_behind(tmp_path)
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == sorted([f"{PREFIX}{os.getpid()}-abc", "pymp-abc", f"{PREFIX}x-abc"])
+
+
+def test_ctrl_c_while_workers_start_ends_those_that_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[pool._Worker] = []
+    usual = pool._Worker.__init__
+
+    def start(self: pool._Worker, work: Work) -> None:
+        if started:
+            raise KeyboardInterrupt
+        usual(self, work)
+        started.append(self)
+
+    monkeypatch.setattr(pool._Worker, "__init__", start)
+    with pytest.raises(KeyboardInterrupt), Pool(workers=2).open(work(Odd())):
+        pass
+    assert not started[0].process.is_alive()
+
+
+def test_processes_of_a_pool_never_hear_ctrl_c() -> None:
+    """They share the terminal with the run; a Ctrl-C while they import must not print their tracebacks."""
+    with pool._deaf_children():
+        child = subprocess.run(
+            [sys.executable, "-c", "import signal; print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert child.stdout.strip() == "True"
+    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+def test_a_script_without_the_guard_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(
+        'import ostraka\nostraka.run("fedavg", data="digits", parties=2, partition="iid", out="run", '
+        'set={"local": {"epochs": 1}})\n'
+    )
+    paths = str(Path(ostraka.__file__).parents[1])
+    shown = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert shown.returncode != 0
+    assert 'if __name__ == "__main__":' in shown.stderr.splitlines()[-1]
+    assert shown.stderr.count("Traceback") == 1, "the script's own, and none of a worker"
 
 
 def test_workers_must_be_positive_and_engines_are_listed() -> None:

@@ -196,3 +196,20 @@ def test_typicality_on_needs_statistics() -> None:
     with pytest.raises(ConfigError, match="tell=statistics"):
         Calibrated(typicality="on").wants_typicality(ANYONE)
     assert Calibrated().wants_typicality(ANYONE) is False
+
+
+def test_shares_for_a_student_sum_to_one() -> None:
+    """Of the sum's .9 and 1.05 a student learns .9 / 1.95 and 1.05 / 1.95; of log probabilities, their softmax."""
+    shares = Sum().shares(Sum().count(Votes(THREE, ANYONE)))
+    torch.testing.assert_close(shares, torch.tensor([[0.9 / 1.95, 1.05 / 1.95]]))
+    scores = Calibrated(share=0.0).count(Votes(THREE, cards((7, 0), (0, 0), (0, 9))))
+    torch.testing.assert_close(Calibrated().shares(scores), torch.tensor([[0.6 / 1.35, 0.75 / 1.35]]))
+
+
+def test_mix_is_half_of_what_public_samples_say_and_half_of_what_members_tell() -> None:
+    """One owner, told doubt 2 with share .5: own offset 1. Public samples say 3: probe has 3, mix (3 + 1) / 2 = 2."""
+    votes, odds = Votes(THREE[2:], cards((0, 50), doubt=2.0), tuned=(3.0,)), log(0.05 / 0.95)
+    for public, offset in (("none", 1.0), ("mix", 2.0), ("probe", 3.0)):
+        known = Calibrated(public=public).count(votes).known  # type: ignore[arg-type]
+        expected = torch.nn.functional.logsigmoid(torch.tensor(offset - odds)) + log(0.75 / 0.95)
+        torch.testing.assert_close(known[0, 1], expected)

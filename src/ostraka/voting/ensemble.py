@@ -15,6 +15,7 @@ from ostraka.core.predictor import Predictor, Scores, join
 from ostraka.core.samples import Samples
 from ostraka.core.task import Task
 from ostraka.core.wire import wire
+from ostraka.errors import DataError
 from ostraka.voting.ballots import Ballot, Votes
 from ostraka.voting.calibration import typicality
 
@@ -68,7 +69,7 @@ class Ensemble(Predictor):
     @torch.no_grad()
     def votes(self, x: Tensor) -> Votes:
         """All members' votes on `x`, with what the ballot asks for."""
-        logits = torch.stack([voter.scores(x).logits() for voter in self.voters])
+        logits = self._logits(x)
         usual = None
         if self.ballot.wants_typicality(self.cards):
             places = [card.calibration["typicality"] for card in self.cards]
@@ -79,8 +80,17 @@ class Ensemble(Predictor):
     def votes_on(self, samples: Samples) -> Votes:
         """The members' votes on all of `samples`, without typicality: what a ballot tunes itself on."""
         parts = [samples.inputs(slice(i, i + self._chunk())) for i in range(0, len(samples), self._chunk())]
-        logits = [torch.stack([voter.scores(x).logits() for voter in self.voters]) for x in parts]
-        return Votes(torch.cat(logits, dim=1), self.cards)
+        return Votes(torch.cat([self._logits(x) for x in parts], dim=1), self.cards)
+
+    def _logits(self, x: Tensor) -> Tensor:
+        """[M, B, K + 1]: every member's answers, which must be numbers."""
+        answers = [voter.scores(x) for voter in self.voters]
+        for card, scores in zip(self.cards, answers, strict=True):
+            if not (scores.known.isfinite().all() and scores.unknown.isfinite().all()):
+                raise DataError(
+                    f"the member of {card.name or f'party {card.party}'} answers with NaN or infinity; leave it out"
+                )
+        return torch.stack([scores.logits() for scores in answers])
 
     def _chunk(self) -> int:
         return max(1, VOTES // (len(self.voters) * (self.voters[0].net.classes + 1)))
