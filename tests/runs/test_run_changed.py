@@ -297,7 +297,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(monkeypatch: pytest.MonkeyP
         StoreError, match=r"could not be stored: party-2: .*No space left.*--resume --out run"
     ) as caught:
         go(on_failure="drop")
-    assert c.value.exit_code == 2
+    assert caught.value.exit_code == 2
     full = False
     trained: list[int] = []
 
