@@ -7,7 +7,7 @@ import torch
 
 from ostraka.errors import ConfigError, DataError
 from ostraka.objectives import destruction_ops as ops
-from ostraka.objectives.destruction import FEDOV, MIXES, OPERATIONS, destroy, draw_operations, shares_of
+from ostraka.objectives.destruction import FEDOV, GEOMETRY, MIXES, OPERATIONS, destroy, draw_operations, shares_of
 
 SHAPES = [(1, 28, 28), (3, 32, 32), (2, 17, 40), (1, 31, 13), (4, 8, 8)]
 IMAGE_OPERATIONS = [name for name, op in OPERATIONS.items() if op.dims == 3]
@@ -130,7 +130,7 @@ SLOW = {"paste": slow_cut, "swap": slow_cut} | {
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("name", IMAGE_OPERATIONS)
+@pytest.mark.parametrize("name", [name for name in IMAGE_OPERATIONS if name not in GEOMETRY])
 def test_an_operation_equals_the_slow_reference_with_the_same_numbers(name, shape):
     count = 4 if name in ("crop", "blur") else 12  # the slow loops are slow
     if name == "mask":
@@ -286,7 +286,7 @@ def test_paste_and_swap_divide_the_cases_of_cut():
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("mix", ["fedov", "mixture", "audio", *IMAGE_OPERATIONS])
+@pytest.mark.parametrize("mix", ["fedov", "mixture", "wide", "audio", *IMAGE_OPERATIONS])
 def test_destroy_changes_images_repeatably_and_leaves_the_input_alone(mix, shape):
     x = images(300, shape)
     before = x.clone()
@@ -310,6 +310,24 @@ def test_every_image_of_a_mix_gets_one_operation():
     assert erased.double().mean().item() == pytest.approx(1 / 4, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("mix", "weighed", "squared"),
+    [
+        ("destruction", 14.663630559319275, 24382.695083467483),
+        ("fedov", 14.663630559319275, 24382.695083467483),
+        ("mixture", 30.408248263981985, 27672.71011488379),
+        ("audio", 20.94564363968107, 24671.971315574032),
+    ],
+)
+def test_the_mixes_of_the_first_version_keep_their_numbers(mix, weighed, squared):
+    """Two sums over the outliers of a fixed seed, noted before wider destruction came: results stay comparable."""
+    x = torch.sin(torch.arange(60 * 3 * 20 * 16.0) * 0.37).view(60, 3, 20, 16)
+    out = destroy(x, rng(5), mix).double()
+    weights = torch.cos(torch.arange(out.numel(), dtype=torch.float64) * 0.11).view_as(out)
+    assert (out * weights).sum().item() == pytest.approx(weighed, abs=1e-2)
+    assert (out * out).sum().item() == pytest.approx(squared, abs=1e-1)
+
+
 def test_strided_and_double_images_are_taken():
     x = images(40, (3, 16, 20)).double()
     strided = x.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2)
@@ -318,7 +336,7 @@ def test_strided_and_double_images_are_taken():
         assert destroy(x, rng(), mix).dtype == torch.float64
 
 
-@pytest.mark.parametrize("mix", ["fedov", "mixture", "audio", *IMAGE_OPERATIONS])
+@pytest.mark.parametrize("mix", ["fedov", "mixture", "wide", "audio", *IMAGE_OPERATIONS])
 def test_results_are_where_the_images_are(mix):
     """A device without values refuses to meet a stray CPU tensor."""
     assert destroy(images(50, (3, 16, 16)).to("meta"), rng(), mix).device.type == "meta"
@@ -376,3 +394,36 @@ def test_mistakes_are_named():
     with pytest.raises(DataError, match="floating-point"):
         destroy(torch.zeros(2, 1, 28, 28, dtype=torch.uint8), rng())
     assert shares_of("destruction") == FEDOV
+
+
+def test_mixes_by_hand():
+    assert shares_of("stretch:1") == shares_of("stretch") == {"stretch": 1.0}
+    assert shares_of("fedov:1.0") == FEDOV
+    assert shares_of("destruction:2", dims=1) == pytest.approx(dict.fromkeys(("exchange", "shuffle", "noise"), 2 / 3))
+    assert shares_of(" crop: 0.5 + blur : 1e-1+erase:0") == {"crop": 0.5, "blur": 0.1}
+    assert shares_of("fedov:0.7+crop:0.3") == pytest.approx(
+        {"crop": 0.4, "blur": 0.1, "erase": 0.1, "cut": 0.2, "rotate": 0.2}
+    )
+    assert shares_of({"fedov": 7, "morph": 3}) == {"crop": 1, "blur": 1, "erase": 1, "cut": 2, "rotate": 2, "morph": 3}
+    x = images(40, (1, 12, 12))
+    mix = "fedov:0.4+stretch:0.12"
+    assert torch.equal(destroy(x, rng(), mix), destroy(x, rng(), shares_of(mix)))
+
+
+@pytest.mark.parametrize(
+    ("mix", "words"),
+    [
+        ("fedov:0.4+strech:0.6", "Did you mean 'stretch'"),
+        ("fedov+stretch:0.6", "'fedov' in the mix 'fedov\\+stretch:0.6' is not NAME:SHARE.*fedov:0.4.*patchswap.*wide"),
+        ("fedov:much", "'fedov:much' in the mix"),
+        ("fedov:0.4+", "'' in the mix"),
+        ("fedov:-1", "share of 'fedov' is -1.0; shares are numbers of 0 or above"),
+        ("fedov:nan", "share of 'fedov' is nan"),
+        ("fedov:0+stretch:0", "nothing in the mix 'fedov:0\\+stretch:0' has a share above 0"),
+        (":1", "unknown destruction ''"),
+        ("", "unknown destruction ''"),
+    ],
+)
+def test_mistakes_in_a_mix_by_hand_are_named(mix, words):
+    with pytest.raises(ConfigError, match=words):
+        shares_of(mix)

@@ -110,6 +110,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "clamped": {"clamp": (0.0, 1.0), "size": 0.05},
     "cutpaste": {"outliers": "cutpaste"},
     "one operation": {"outliers": "rotate"},
+    "wide": {"outliers": "wide"},
+    "by hand": {"outliers": "fedov:0.4+stretch:0.3+patchswap:0.3"},
 }
 
 
@@ -321,6 +323,7 @@ def test_registered_and_rebuilt_from_plain_values(name):
 def test_wrong_settings_are_refused():
     for settings, words in [
         ({"outliers": "rotat"}, "Did you mean 'rotate'"),
+        ({"outliers": "fedov:0.4+none:0.6"}, "unknown destruction 'none'"),
         ({"w_mix": -1.0}, "w_mix is -1.0"),
         ({"steps": 0}, "set w_adversarial to 0"),
         ({"clamp": (1.0, 0.0)}, "smaller first"),

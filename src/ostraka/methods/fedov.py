@@ -14,6 +14,7 @@ from typing import Any, ClassVar, final
 from ostraka.core.objective import Objective
 from ostraka.core.settings import setting
 from ostraka.methods.panel import PAPER, VotingMethod
+from ostraka.objectives.destruction import FEDOV, GEOMETRY
 from ostraka.objectives.open_voting import OpenVoting
 from ostraka.registry import BALLOTS, METHODS, OBJECTIVES, PRESETS, Preset
 from ostraka.voting.ballots import Ballot
@@ -53,6 +54,6 @@ _preset("open-proser", "ablation: PROSER alone", objective={"outliers": "none"},
 _preset("open-proser-dd", "ablation: PROSER and data destruction", objective={"w_adversarial": 0.0}, ballot="sum")
 _preset("open-proser-aoe", "ablation: PROSER and adversarial outliers, without the loss of the destroyed images",
         objective={"w_destroyed": 0.0}, ballot="sum")  # fmt: skip
-for operation in ("crop", "blur", "erase", "cut", "rotate", "cutpaste", "mixture"):
+for operation in (*FEDOV, "cutpaste", "mixture", *GEOMETRY, "wide"):
     _preset(f"dd-{operation}", f"ablation: PROSER and destruction by {operation} alone",
             objective={"outliers": operation, "w_adversarial": 0.0}, ballot="sum")  # fmt: skip

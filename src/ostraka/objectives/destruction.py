@@ -1,7 +1,7 @@
 """Data destruction: outliers made from the party's own samples (FedOV; Diao, Li & He, ICLR 2023, section 3.4).
 
-One operation per sample, drawn by the shares of a mix. All random numbers come from a CPU generator; the results are
-where the samples are.
+One operation per sample, drawn by the shares of a mix: the paper's, or a wider one. All random numbers come from a CPU
+generator; the results are where the samples are.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +13,7 @@ from torch import Generator, Tensor
 
 from ostraka.errors import ConfigError, DataError, choices, did_you_mean
 from ostraka.objectives import destruction_features as features
+from ostraka.objectives import destruction_geometry as geometry
 from ostraka.objectives import destruction_ops as ops
 from ostraka.objectives.destruction_ops import COPY_COLUMNS, COPY_ROWS, SWAP_COLUMNS, SWAP_ROWS, Drawn, Shape
 
@@ -42,6 +43,12 @@ OPERATIONS: Mapping[str, Operation] = {
     "swap": Operation(partial(ops.draw_cut, cases=SWAP_COLUMNS + SWAP_ROWS), ops.apply_cut),
     "rotate": Operation(ops.draw_rotate, ops.apply_rotate),
     "cutpaste": Operation(ops.draw_cutpaste, ops.apply_cutpaste),
+    "stretch": Operation(geometry.draw_stretch, geometry.apply_stretch),
+    "elastic": Operation(geometry.draw_elastic, geometry.apply_elastic),
+    "mirror": Operation(geometry.draw_mirror, geometry.apply_mirror),
+    "morph": Operation(geometry.draw_morph, geometry.apply_morph),
+    "patches": Operation(geometry.draw_patches, geometry.apply_patches),
+    "patchswap": Operation(geometry.draw_patchswap, geometry.apply_patchswap),
     "mask": Operation(features.draw_mask, features.apply_mask),
     "shift": Operation(features.draw_shift, features.apply_shift),
     "exchange": Operation(features.draw_exchange, features.apply_exchange, dims=1),
@@ -51,21 +58,23 @@ OPERATIONS: Mapping[str, Operation] = {
 """`cut` is `paste` (4 of 6 cases) and `swap` (2 of 6) together, as in the authors' code."""
 
 FEDOV = {"crop": 1 / 7, "blur": 1 / 7, "erase": 1 / 7, "cut": 2 / 7, "rotate": 2 / 7}
+GEOMETRY = {"stretch": 0.12, "elastic": 0.12, "mirror": 0.09, "morph": 0.09, "patches": 0.09, "patchswap": 0.09}
 
 MIXES: Mapping[str, Mapping[str, float]] = {
     "fedov": FEDOV,
     "mixture": {name: share / 2 for name, share in FEDOV.items()} | {"cutpaste": 1 / 2},
+    "wide": {name: 0.4 * share for name, share in FEDOV.items()} | GEOMETRY,
     "tables": {"exchange": 1 / 3, "shuffle": 1 / 3, "noise": 1 / 3},
     "audio": {"mask": 1 / 4, "shift": 1 / 4, "paste": 1 / 4, "swap": 1 / 4},
 }
-"""Shares of the operations; a single operation is also the name of a mix."""
+"""Shares of the operations, together 1; a single operation is also the name of a mix."""
 
 
 def destroy(x: Tensor, rng: Generator, mix: str | Mapping[str, float] = "fedov") -> Tensor:
     """Destroyed copies of the samples `x` [B, ...], by one operation each; `x` stays as it is.
 
-    `mix` names a mix or an operation, or gives shares by operation. `destruction` means `fedov` for images and `tables`
-    for rows.
+    `mix` names a mix or an operation, or gives shares by name (`shares_of`). `destruction` means `fedov` for images and
+    `tables` for rows.
     """
     shares = shares_of(mix, x.dim() - 1)
     names = list(shares)
@@ -90,25 +99,50 @@ def draw_operations(count: int, shares: Mapping[str, float], rng: Generator) -> 
 
 
 def shares_of(mix: str | Mapping[str, float], dims: int = 3) -> Mapping[str, float]:
-    """The operations of a mix and their shares, or an error that names the allowed ones."""
-    if isinstance(mix, str):
-        if mix == "destruction":
-            mix = "tables" if dims == 1 else "fedov"
-        if mix not in MIXES and mix not in OPERATIONS:
-            known = ["destruction", *MIXES, *OPERATIONS]
-            raise ConfigError(f"unknown destruction {mix!r}.{did_you_mean(mix, known)} Known: {choices(known)}")
-        mix = MIXES.get(mix, {mix: 1.0})
-    for name, share in mix.items():
-        if name not in OPERATIONS:
-            raise ConfigError(
-                f"unknown operation {name!r}.{did_you_mean(name, OPERATIONS)} Operations: {choices(OPERATIONS)}"
-            )
+    """The operations of a mix and their shares, or an error that names the allowed ones.
+
+    A mix by hand is a table or text such as `fedov:0.4+stretch:0.3+elastic:0.3`. Its names may be mixes as well as
+    operations. Only the proportions of the shares count.
+    """
+    used: dict[str, float] = {}
+    for name, share in _by_hand(mix) if isinstance(mix, str) else mix.items():
         if not 0 <= share < float("inf"):
-            raise ConfigError(f"the share of {name!r} is {share}; shares are 0 or above")
-    used = {name: share for name, share in mix.items() if share > 0}
+            raise ConfigError(f"the share of {name!r} is {share}; shares are numbers of 0 or above")
+        for operation, part in _named(name, dims).items():
+            if share * part > 0:
+                used[operation] = used.get(operation, 0.0) + share * part
     if not used:
-        raise ConfigError(f"no operation of the mix {dict(mix)} has a share above 0")
+        raise ConfigError(f"nothing in the mix {mix!r} has a share above 0")
     return used
+
+
+def _by_hand(text: str) -> list[tuple[str, float]]:
+    """`name` alone, or `name:share+name:share` taken apart."""
+    if not set(text) & set("+:"):
+        return [(text, 1.0)]
+    parts = []
+    for part in text.split("+"):
+        name, _, share = part.partition(":")
+        try:
+            parts.append((name.strip(), float(share)))
+        except ValueError:
+            raise ConfigError(
+                f"{part.strip()!r} in the mix {text!r} is not NAME:SHARE; write a mix as fedov:0.4+stretch:0.6, with "
+                f"names out of: {choices(_NAMES)}"
+            ) from None
+    return parts
+
+
+def _named(name: str, dims: int) -> Mapping[str, float]:
+    """The shares of a mix or of a single operation."""
+    if name == "destruction":
+        name = "tables" if dims == 1 else "fedov"
+    if name not in MIXES and name not in OPERATIONS:
+        raise ConfigError(f"unknown destruction {name!r}.{did_you_mean(name, _NAMES)} Known: {choices(_NAMES)}")
+    return MIXES.get(name, {name: 1.0})
+
+
+_NAMES = ("destruction", *MIXES, *OPERATIONS)
 
 
 def _check(x: Tensor, names: list[str]) -> None:

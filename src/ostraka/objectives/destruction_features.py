@@ -15,7 +15,7 @@ def draw_exchange(count: int, shape: Shape, rng: Generator) -> Drawn:
     features = shape[0]
     order = torch.rand(count, features, generator=rng).argsort(dim=1)
     taken = (uniform(0.3, 0.7, (count, 1), rng) * features).ceil()
-    return {"other": _others(count, 1, rng), "taken": order < taken}
+    return {"other": others(count, 1, rng), "taken": order < taken}
 
 
 def apply_exchange(x: Tensor, drawn: Drawn) -> Tensor:
@@ -25,7 +25,7 @@ def apply_exchange(x: Tensor, drawn: Drawn) -> Tensor:
 
 def draw_shuffle(count: int, shape: Shape, rng: Generator) -> Drawn:
     """For each feature of each row, another row of its own."""
-    return {"other": _others(count, shape[0], rng)}
+    return {"other": others(count, shape[0], rng)}
 
 
 def apply_shuffle(x: Tensor, drawn: Drawn) -> Tensor:
@@ -45,7 +45,7 @@ def apply_noise(x: Tensor, drawn: Drawn) -> Tensor:
     return x + drawn["noise"].to(x) * spread
 
 
-def _others(count: int, columns: int, rng: Generator) -> Tensor:
+def others(count: int, columns: int, rng: Generator) -> Tensor:
     """[count, columns]: rows other than one's own."""
     step = 1 + below(max(1, count - 1), count * columns, rng).view(count, columns)
     return (torch.arange(count)[:, None] + step) % count

@@ -13,7 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 Drawn = dict[str, Tensor]
-"""What was drawn: by name, one number per image, on the CPU."""
+"""What was drawn: by name, one number (or a small table of them) per image, on the CPU."""
 
 Shape = tuple[int, ...]
 """The shape of one sample; of an image: channels, height, width."""

@@ -41,7 +41,10 @@ class OpenVoting(Objective):
 
     w_second: float = setting(1.0, "PROSER: weight of unknown as the second choice after the true class")
     w_mix: float = setting(0.01, "PROSER: weight of mixed hidden values being unknown")
-    outliers: str = setting("destruction", "destruction, cutpaste, mixture, tables, audio, one operation, or none")
+    outliers: str = setting(
+        "destruction",
+        "destruction, wide, mixture, tables, audio, one operation, a mix such as fedov:0.4+stretch:0.6, or none",
+    )
     w_destroyed: float = setting(1.0, "weight of destroyed samples being unknown")
     w_adversarial: float = setting(1.0, "weight of adversarially enhanced destroyed samples being unknown")
     steps: int = setting(5, "adversarial steps")

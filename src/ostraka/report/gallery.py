@@ -10,14 +10,16 @@ from ostraka.core.samples import Samples
 from ostraka.core.seeds import torch_rng
 from ostraka.errors import ConfigError
 from ostraka.objectives.adversarial import enhance
-from ostraka.objectives.destruction import destroy
+from ostraka.objectives.destruction import FEDOV, GEOMETRY, destroy
 from ostraka.report.canvas import check_suffix, new_figure, save
 
-OPERATIONS = ("crop", "blur", "erase", "cut", "rotate", "cutpaste")
+OPERATIONS = (*FEDOV, "cutpaste", *GEOMETRY)
+CELL = 0.8
+"""Inches from one picture to the next."""
 
 
 def draw_gallery(samples: Samples, path: Path, seed: int = 0, net: Net | None = None, count: int = 6) -> None:
-    """One row per sample: itself, each operation, a random one and, with a trained `net`, that one enhanced.
+    """One row per sample: itself, each operation, one drawn from `wide` and, with a trained `net`, that one enhanced.
 
     Enhancement moves every pixel by at most 0.01, which no eye sees: the last column shows the change, enlarged.
     """
@@ -27,7 +29,7 @@ def draw_gallery(samples: Samples, path: Path, seed: int = 0, net: Net | None = 
     x = samples.inputs(first_of_each_class(samples, count))
     rng = torch_rng(seed, "gallery")
     columns = [("sample", x)] + [(name, destroy(x, rng, name)) for name in OPERATIONS]
-    mixed = destroy(x, rng)
+    mixed = destroy(x, rng, "wide")
     columns.append(("random", mixed))
     if net is not None:
         enhanced = enhance(net.eval(), mixed).contiguous()
@@ -45,7 +47,7 @@ def first_of_each_class(samples: Samples, count: int) -> Tensor:
 
 def _draw(columns: list[tuple[str, Tensor]], path: Path) -> None:
     rows = len(columns[0][1])
-    figure = new_figure(1.05 * len(columns), 1.0 * rows + 0.4)
+    figure = new_figure(CELL * len(columns), CELL * rows + 0.25)
     grid = figure.subplots(rows, len(columns), squeeze=False)
     for place, (name, images) in enumerate(columns):
         for row, image in enumerate(images):
@@ -55,5 +57,5 @@ def _draw(columns: list[tuple[str, Tensor]], path: Path) -> None:
             axes.set_xticks([])
             axes.set_yticks([])
             if row == 0:
-                axes.set_title(name, fontsize=9)
+                axes.set_title(name, fontsize=8)
     save(figure, path)
