@@ -3,9 +3,11 @@
     make bench                      # or: python benchmarks/speed.py [--rounds 9] [--json FILE] [--quick]
 
 One run, all variants in turn (a busy moment then hits all of them), each in a process of its own (none inherits what
-another did to the C library's memory), medians of CPU-seconds; wall time for information.
+another did to the C library's memory), medians of CPU-seconds; wall time for information. The opponent of every ratio
+is the better of a and a* in the same round: which of them that is depends on the machine. Beside a ratio, its range
+over the rounds.
 
-    a    plain torch: eager NCHW module fed by batches cut from memory; the opponent of every ratio
+    a    plain torch: eager NCHW module fed by batches cut from memory
     a*   the same with the C library told to keep freed memory (plain torch otherwise gets fresh pages at every step)
     a+   a fed by a DataLoader that loads sample by sample, as research code does
     b    ostraka's `fit` with torch's convolution
@@ -140,17 +142,26 @@ def cpu(job: Callable[[], object]) -> tuple[float, float]:
     return time.process_time() - began, time.perf_counter() - wall
 
 
-def interleave(
-    jobs: dict[str, Callable[[], tuple[float, float]]], rounds: int, warm: int = 1
-) -> dict[str, tuple[float, float]]:
-    """Median CPU and wall seconds that each job tells; the first `warm` rounds are not counted."""
+Seconds = list[tuple[float, float]]
+"""CPU and wall seconds, round by round."""
+
+
+def interleave(jobs: dict[str, Callable[[], tuple[float, float]]], rounds: int, warm: int = 1) -> dict[str, Seconds]:
+    """CPU and wall seconds that each job tells in every round; the first `warm` rounds are not counted."""
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
     for number in range(warm + rounds):
         for name, job in jobs.items():
             figures = job()
             if number >= warm:
                 seen[name].append(figures)
-    return {name: (median(f[0] for f in all_), median(f[1] for f in all_)) for name, all_ in seen.items()}
+    return seen
+
+
+def compared(opponents: list[Seconds], own: Seconds) -> str:
+    """How many times less CPU than the best opponent of the same round: the median over rounds, and the range."""
+    best = [min(opponent[i][0] for opponent in opponents) for i in range(len(own))]
+    ratios = [there / here[0] for there, here in zip(best, own, strict=True)]
+    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def keep_memory() -> None:
@@ -206,16 +217,17 @@ def bench_training(shape: tuple[int, ...], count: int, rounds: int, limit: float
     seconds = interleave({name: remote.train for name, remote in crew.items()}, rounds)
     for remote in crew.values():
         remote.end()
-    base = seconds["a plain torch"][0]
+    plain = [seconds["a plain torch"], seconds["a* memory kept"]]
     rows: list[dict[str, object]] = []
-    for name, (used, wall) in seconds.items():
+    for name, found in seconds.items():
+        used, wall = median(f[0] for f in found), median(f[1] for f in found)
         rate = flops_per_sample(shape) * count / used / 1e9
         rows.append(
             {
                 "variant": name,
                 "shape": "x".join(map(str, shape)),
                 "samples per CPU-s": round(count / used),
-                "ratio to a": round(base / used, 2),
+                "times the better of a, a*": compared(plain, found),
                 "GFLOP/s": round(rate, 1),
                 "% of matmul": round(100 * rate / limit, 1),
                 "wall s": round(wall, 3),
@@ -284,9 +296,8 @@ def bench_voting(members: int, count: int, rounds: int) -> dict[str, object]:
     return {
         "members": members,
         "images": count,
-        "plain loop CPU-s": round(seconds["plain loop"][0], 2),
-        "ours CPU-s": round(seconds["ours"][0], 2),
-        "ratio": round(seconds["plain loop"][0] / seconds["ours"][0], 2),
+        **{f"{name} CPU-s": round(median(f[0] for f in found), 2) for name, found in seconds.items()},
+        "ratio": compared([seconds["plain loop"]], seconds["ours"]),
     }
 
 
@@ -302,6 +313,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9, help="repetitions of every variant (default 9)")
     parser.add_argument("--json", type=Path, default=Path("runs/bench/speed.json"), help="where the figures go")
+    parser.add_argument("--training", action="store_true", help="training alone, without workers and votes")
     parser.add_argument("--quick", action="store_true", help="few samples and members, to see that it works")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -311,6 +323,8 @@ def main() -> None:
     print(f"{machine}; matmul {limit:.0f} GFLOP/s on one core\n")
     training = [row for shape in SHAPES for row in bench_training(shape, count, rounds, limit)]
     show(training)
+    if options.training:
+        return
     workers = bench_workers(count, 2 if options.quick else 5)
     show([{name: round(value, 2) for name, value in workers.items()}])
     panels = ((2, 500),) if options.quick else ((10, 10_000), (100, 10_000), (1000, 10_000))
