@@ -117,7 +117,7 @@ def checked_only(command: str) -> bool:
     if words[:2] == ["pip", "install"]:
         assert "-c" not in words or (ROOT / words[words.index("-c") + 1]).is_file(), command
         return True
-    return words[:2] == ["git", "clone"]
+    return words[:2] == ["git", "clone"] or words == ["python", "-m", "build"]
 
 
 def write(block: Block, folder: Path) -> None:
