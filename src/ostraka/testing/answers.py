@@ -22,16 +22,17 @@ def expect_settings(subject: Any) -> None:
     advice = "use plain values, other settings dataclasses, or setting(..., registry=...) for what has a name"
     with hoped(subject, what, advice):
         again = settings.build(type(subject), settings.values_of(subject))
-    if again != subject:
-        fail(subject, what, f"{subject} became {again}", advice)
+        if again != subject:
+            fail(subject, what, f"{subject} became {again}", advice)
 
 
 def expect_picklable(subject: Any) -> None:
     """It can be sent to a worker process."""
     with hoped(subject, "it is pickled and read back", "define it at the top of a module"):
         again = pickle.loads(pickle.dumps(subject))
-    if again != subject:
-        fail(subject, "its copy in a worker is equal to it", f"{subject} became {again}", "leave pickling to dataclass")
+        if again != subject:
+            done = f"{subject} became {again}"
+            fail(subject, "its copy in a worker is equal to it", done, "leave pickling to dataclass")
 
 
 def expect_scores(subject: object, ask: Callable[[], Scores], count: int, classes: int, what: str) -> None:

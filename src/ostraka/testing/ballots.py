@@ -140,13 +140,13 @@ def check_tuned(ballot: Ballot) -> None:
 CHECKS: tuple[Callable[[Ballot], None], ...] = (
     check_settings,
     check_tuned,
+    check_unchanged,
     check_scores,
     check_closed,
     check_unanimous,
     check_members,
     check_samples,
     check_classes,
-    check_unchanged,
     check_shares,
     check_silent,
 )

@@ -38,7 +38,7 @@ class Bench:
 
 
 def check_objective(objective: Objective, task: Task | None = None) -> None:
-    """Raise a ContractBroken if `objective` fails any of CHECKS; takes some seconds."""
+    """Raise a ContractBroken if `objective`, which must be registered, fails any of CHECKS; takes some seconds."""
     bench = bench_of(task)
     for check in CHECKS:
         check(objective, bench)
