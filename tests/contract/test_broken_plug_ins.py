@@ -1,4 +1,4 @@
-"""A sound toy passes all checks of its kind; one broken in one way fails the check that looks for it, and none before."""
+"""A sound toy passes all checks of its kind; one broken in one way fails the check for it, and none before that."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
