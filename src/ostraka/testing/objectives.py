@@ -101,7 +101,7 @@ def check_loss(objective: Objective, bench: Bench) -> None:
         net = _net(objective, bench)
         loss = _loss(objective, net, batch, what)
         if loss.dim() or not loss.isfinite():
-            done = f"it is {float(loss)}" if not loss.dim() else f"it has the shape {list(loss.shape)}"
+            done = f"it is {float(loss.detach())}" if not loss.dim() else f"it has the shape {list(loss.shape)}"
             fail(objective, what, done, "take a mean over the batch, and mind the logarithm of 0 and empty choices")
         with hoped(objective, f"the loss of {case} can be differentiated", "mend the error above"):
             loss.backward()
