@@ -45,4 +45,4 @@ format: $(READY)  ## let ruff format the code
 	@$(BIN)/ruff check --fix .
 
 clean:  ## remove what was built, but not results
-	@rm -rf $(VENV) build src/*.egg-info src/ostraka/nets/native/*.so
+	@rm -rf $(VENV) build dist src/*.egg-info src/ostraka/nets/native/*.so

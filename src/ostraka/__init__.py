@@ -10,6 +10,7 @@ Authors of methods import the contract from `ostraka.core` and `ostraka.registry
 """
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -60,4 +61,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    """The public names and the modules that are loaded; not what this file itself imports."""
+    own = (name for name, value in globals().items() if name.startswith("__") or isinstance(value, ModuleType))
+    return sorted({*own, *_HOME})

@@ -18,6 +18,12 @@ def test_import_does_not_load_torch() -> None:
     assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0
 
 
+def test_completion_shows_public_names_and_no_imports() -> None:
+    shown = {name for name in dir(package) if not name.startswith("_")}
+    assert set(package.__all__) <= shown
+    assert not shown & {"Any", "TYPE_CHECKING", "import_module"}
+
+
 def test_run_from_python_equals_the_command(ostraka: Ostraka) -> None:
     shown = ostraka("run", "fedavg", *TINY, *ONE_EPOCH, "--json", "--out", "a").json()
     values: dict[str, Any] = {

@@ -7,7 +7,6 @@ import broken_methods as toys
 import pytest
 import torch
 
-from ostraka import testing
 from ostraka.core import settings
 from ostraka.core.fit import Budget
 from ostraka.core.method import Method, Needs
@@ -15,6 +14,7 @@ from ostraka.core.net import Recipe
 from ostraka.core.task import Commons, Task
 from ostraka.errors import NeedError
 from ostraka.registry import METHODS, PRESETS
+from ostraka.testing import ContractBroken, methods
 
 AnyMethod = Method[Any, Any, Any]
 
@@ -28,13 +28,13 @@ def brief(method: AnyMethod) -> AnyMethod:
 @pytest.mark.parametrize("name", METHODS.names())
 def test_every_method_keeps_the_contract(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name in ONE_CLASS_EACH:
-        monkeypatch.setattr(testing, "make_stage", one_class_each)
-    testing.check_method(brief(METHODS.get(name)()))
+        monkeypatch.setattr(methods, "make_stage", one_class_each)
+    methods.check_method(brief(METHODS.get(name)()))
 
 
 ONE_CLASS_EACH = {"fedaws"}
 """Methods that refuse a party of two classes, as the usual federation of the check has them."""
-usual_stage = testing.make_stage
+usual_stage = methods.make_stage
 
 
 def one_class_each(*args: Any, **options: Any) -> Any:
@@ -50,41 +50,41 @@ def one_class_each(*args: Any, **options: Any) -> Any:
 def test_every_preset_keeps_the_contract(name: str) -> None:
     preset = PRESETS.get(name)
     method = brief(settings.build(METHODS.get(preset.method), preset.settings))
-    for check in testing.CHECKS:
-        if check is not testing.check_pool:  # slow to start; the preset's method passes it above
+    for check in methods.CHECKS:
+        if check is not methods.check_pool:  # slow to start; the preset's method passes it above
             check(method, None)
 
 
 def test_a_sound_toy_passes() -> None:
-    testing.check_method(toys.Sound())
+    methods.check_method(toys.Sound())
 
 
 @pytest.mark.parametrize("method", [toys.OneRound(), toys.TwoFitsTwoNames(), toys.SeededNoise()])
 def test_what_looks_odd_but_is_sound_passes(method: AnyMethod) -> None:
-    for check in testing.CHECKS[:-1]:  # the pool is slow to start, and nothing here depends on the process
+    for check in methods.CHECKS[:-1]:  # the pool is slow to start, and nothing here depends on the process
         check(method, None)
 
 
 BROKEN = {
-    toys.ObjectiveWithoutRegistry(): (testing.check_settings, "registry"),
-    toys.ForgetsSettings(scale=2.0): (testing.check_picklable, "scale=2.0"),
-    toys.NamedTuplePayload(): (testing.check_codec, "payload"),
-    toys.ChangesMessage(): (testing.check_unchanged, "copy of the message"),
-    toys.ChangesMemory(): (testing.check_unchanged, "copy of the memory"),
-    toys.ChangesData(): (testing.check_unchanged, "copy of the samples"),
-    toys.InfiniteScores(): (testing.check_scores, "finite"),
-    toys.ScoresByPlace(): (testing.check_scores, "in another order"),
-    toys.ScoresByBatch(): (testing.check_scores, "without the second half"),
-    toys.NeedsTwoClasses(): (testing.check_one_class, "one class only"),
-    toys.NeedsFullBatches(): (testing.check_one_sample_batch, "holds one sample"),
-    toys.NeedsEveryParty(): (testing.check_dropped_party, "drops out"),
-    toys.NeedsMemory(): (testing.check_dropped_party, "empty memory"),
-    toys.NoProgressGiven(): (testing.check_interrupted_fit, "progress=party.progress"),
-    toys.OwnLoop(): (testing.check_interrupted_fit, "progress=party.progress"),
-    toys.TwoFitsOneName(): (testing.check_interrupted_fit, "its own name"),
-    toys.GlobalChance(): (testing.check_same_seed, "rnd.seed"),
-    toys.CountsOnSelf(): (testing.check_resume, "nothing on self"),
-    toys.KnowsItsProcess(): (testing.check_pool, "process"),
+    toys.ObjectiveWithoutRegistry(): (methods.check_settings, "registry"),
+    toys.ForgetsSettings(scale=2.0): (methods.check_picklable, "scale=2.0"),
+    toys.NamedTuplePayload(): (methods.check_codec, "payload"),
+    toys.ChangesMessage(): (methods.check_unchanged, "copy of the message"),
+    toys.ChangesMemory(): (methods.check_unchanged, "copy of the memory"),
+    toys.ChangesData(): (methods.check_unchanged, "copy of the samples"),
+    toys.InfiniteScores(): (methods.check_scores, "finite"),
+    toys.ScoresByPlace(): (methods.check_scores, "in another order"),
+    toys.ScoresByBatch(): (methods.check_scores, "without the second half"),
+    toys.NeedsTwoClasses(): (methods.check_one_class, "one class only"),
+    toys.NeedsFullBatches(): (methods.check_one_sample_batch, "holds one sample"),
+    toys.NeedsEveryParty(): (methods.check_dropped_party, "drops out"),
+    toys.NeedsMemory(): (methods.check_dropped_party, "empty memory"),
+    toys.NoProgressGiven(): (methods.check_interrupted_fit, "progress=party.progress"),
+    toys.OwnLoop(): (methods.check_interrupted_fit, "progress=party.progress"),
+    toys.TwoFitsOneName(): (methods.check_interrupted_fit, "its own name"),
+    toys.GlobalChance(): (methods.check_same_seed, "rnd.seed"),
+    toys.CountsOnSelf(): (methods.check_resume, "nothing on self"),
+    toys.KnowsItsProcess(): (methods.check_pool, "process"),
 }
 
 ALSO = {
@@ -96,26 +96,26 @@ ALSO = {
 @pytest.mark.parametrize("method", BROKEN, ids=lambda m: type(m).__name__)
 def test_a_broken_toy_fails_its_check_and_no_other(method: AnyMethod) -> None:
     check, words = BROKEN[method]
-    with pytest.raises(testing.ContractBroken, match=words) as caught:
+    with pytest.raises(ContractBroken, match=words) as caught:
         check(method, None)
     assert str(caught.value).startswith(type(method).__name__)
     assert "What to do" in str(caught.value)
-    for other in testing.CHECKS:
-        slow_and_sure = other is testing.check_pool and check is not testing.check_pool
+    for other in methods.CHECKS:
+        slow_and_sure = other is methods.check_pool and check is not methods.check_pool
         if other is not check and other.__name__ not in ALSO.get(type(method), set()) and not slow_and_sure:
             other(method, None)
 
 
 def test_each_check_has_a_toy_that_fails_it() -> None:
-    assert {check for check, _ in BROKEN.values()} == set(testing.CHECKS)
+    assert {check for check, _ in BROKEN.values()} == set(methods.CHECKS)
 
 
 def test_check_method_runs_all_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, Any, Any]] = []
-    recorders = [lambda method, task, i=i: seen.append((i, method, task)) for i in range(len(testing.CHECKS))]
-    monkeypatch.setattr(testing, "CHECKS", recorders)
+    recorders = [lambda method, task, i=i: seen.append((i, method, task)) for i in range(len(methods.CHECKS))]
+    monkeypatch.setattr(methods, "CHECKS", recorders)
     task = Task(("ant",), (2,), Recipe("mlp"))
-    testing.check_method(toys.Sound(), task)
+    methods.check_method(toys.Sound(), task)
     assert seen == [(i, toys.Sound(), task) for i in range(len(recorders))]
 
 
@@ -123,22 +123,22 @@ def test_another_task_can_be_given() -> None:
     """A network with batch norm: the one-sample batch is then a real obstacle, which `fit` takes away."""
     task = Task(("ant", "bee"), (1, 28, 28), Recipe("lenet5", {"norm": "batch"}))
     method = toys.Sound(local=Budget(epochs=1, batch=16))
-    for check in (testing.check_one_sample_batch, testing.check_interrupted_fit, testing.check_codec):
+    for check in (methods.check_one_sample_batch, methods.check_interrupted_fit, methods.check_codec):
         check(method, task)
 
 
 def test_needs_are_met_or_named() -> None:
     """Public and shared samples and a prior are made up; a generator must be given."""
-    task = testing.make_stage(_Needy(), None).task
+    task = methods.make_stage(_Needy(), None).task
     assert task.commons.public is not None
     assert task.commons.public.y is None
     assert task.commons.shared is not None
     assert task.commons.prior is not None
     assert float(task.commons.prior.sum()) == pytest.approx(1.0)
     with pytest.raises(NeedError, match="generator"):
-        testing.check_codec(_NeedsGenerator(), None)
-    given = replace(testing.make_stage(toys.Sound(), None).task, commons=Commons(nets={"generator": {}}))
-    testing.check_codec(_NeedsGenerator(), given)
+        methods.check_codec(_NeedsGenerator(), None)
+    given = replace(methods.make_stage(toys.Sound(), None).task, commons=Commons(nets={"generator": {}}))
+    methods.check_codec(_NeedsGenerator(), given)
 
 
 class _Needy(toys.Sound):

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 
-from ostraka import testing
 from ostraka.alignment.match import hidden_groups, move
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build
@@ -19,6 +18,7 @@ from ostraka.core.task import Task
 from ostraka.errors import ConfigError, OstrakaError
 from ostraka.methods.fedma import FedMA, Matched, class_rows, match_in_turn
 from ostraka.objectives.cross_entropy import CrossEntropy
+from ostraka.testing import methods as contract
 
 NETS = [Recipe("mlp", {"hidden": [7, 5]}), Recipe("digits", {"width": 0.05}), Recipe("wideresnet", {"depth": 10})]
 NO_TRAINING = FedMA(local=Budget(epochs=0))
@@ -144,7 +144,9 @@ def test_models_are_matched_to_the_mean_of_those_before_by_weight() -> None:
         match_in_turn(layers, [], [], set())
 
 
-@pytest.mark.parametrize("check", [testing.check_one_sample_batch, testing.check_resume, testing.check_dropped_party])
+@pytest.mark.parametrize(
+    "check", [contract.check_one_sample_batch, contract.check_resume, contract.check_dropped_party]
+)
 def test_the_contract_holds_with_batch_norm_and_skip_connections(check: Any) -> None:
     check(FedMA(local=Budget(epochs=1, batch=8)), task_of(NETS[2]))
 

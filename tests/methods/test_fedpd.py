@@ -8,7 +8,6 @@ import pytest
 import torch
 from toy_line import final_state, plan_of
 
-from ostraka import testing
 from ostraka.alignment.match import matched_average
 from ostraka.alignment.transport import Exact
 from ostraka.core.fit import Budget, fit
@@ -27,6 +26,7 @@ from ostraka.objectives.proser import Proser
 from ostraka.registry import PRESETS
 from ostraka.runs.config import build_method, make
 from ostraka.store import codec
+from ostraka.testing import methods as contract
 
 TASK = Task(("ant", "bee", "cat"), (1, 8, 8), Recipe("digits", {"width": 0.05}))
 QUICK = Budget(epochs=1, batch=8, lr=0.05, weight_decay=5e-4)
@@ -62,7 +62,7 @@ def reports_of(models: list[Params], masks: list[Params], sizes: tuple[int, ...]
 
 
 @pytest.mark.parametrize(
-    "check", [testing.check_one_sample_batch, testing.check_one_class, testing.check_resume, testing.check_scores]
+    "check", [contract.check_one_sample_batch, contract.check_one_class, contract.check_resume, contract.check_scores]
 )
 def test_the_contract_holds_with_batch_norm(check: Any) -> None:
     check(FedPD(local=QUICK), TASK)

@@ -31,9 +31,8 @@ from ostraka.runs.plan import Plan
 from ostraka.runs.record import RunDir
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
+from ostraka.testing.answers import SEED
 from ostraka.testing.verdict import AnyMethod, hoped
-
-SEED = 20230501
 
 
 @dataclass(frozen=True)

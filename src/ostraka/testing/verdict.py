@@ -1,9 +1,9 @@
-"""How a broken contract is said: what was expected, what the method did, and what to do."""
+"""How a broken contract is said: what was expected, what the plug-in did, and what to do."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from torch import Tensor
 
@@ -14,11 +14,11 @@ AnyMethod: TypeAlias = Method[Any, Any, Any]
 
 
 class ContractBroken(AssertionError):
-    """A method that does not keep the contract of `ostraka.core.method`."""
+    """A method, or another plug-in, that does not keep the contract of its kind."""
 
 
 @contextmanager
-def hoped(method: AnyMethod, what: str, advice: str) -> Iterator[None]:
+def hoped(subject: object, what: str, advice: str) -> Iterator[None]:
     """Turn any error into a ContractBroken that says what should have worked."""
     try:
         yield
@@ -26,16 +26,18 @@ def hoped(method: AnyMethod, what: str, advice: str) -> Iterator[None]:
         raise
     except Exception as error:
         done = f"it raised {type(error).__name__}: {error}"
-        raise ContractBroken(_sentence(method, what, done, advice)) from error
+        raise ContractBroken(_sentence(subject, what, done, advice)) from error
 
 
-def fail(method: AnyMethod, expected: str, done: str, advice: str) -> None:
+def fail(subject: object, expected: str, done: str, advice: str) -> NoReturn:
     """Say that the contract is broken."""
-    raise ContractBroken(_sentence(method, expected, done, advice))
+    raise ContractBroken(_sentence(subject, expected, done, advice))
 
 
-def _sentence(method: AnyMethod, expected: str, done: str, advice: str) -> str:
-    return f"{type(method).__name__}: expected that {expected}; {done}. What to do: {advice}"
+def _sentence(subject: object, expected: str, done: str, advice: str) -> str:
+    """`subject` is what is checked, or its name."""
+    name = subject if isinstance(subject, str) else type(subject).__name__
+    return f"{name}: expected that {expected}; {done}. What to do: {advice}"
 
 
 def difference(a: Any, b: Any, name: str) -> str | None:

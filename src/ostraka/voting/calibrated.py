@@ -148,7 +148,12 @@ def _expected(counts: Tensor) -> list[float]:
 
 
 def _solve(odds: Tensor, target: float) -> float:
-    """The b with mean sigmoid(b - odds) = target, by bisection: the mean grows with b."""
+    """The b with mean sigmoid(b - odds) = target, by bisection: the mean grows with b.
+
+    A member that cannot answer unknown claims every sample with any b: 0.
+    """
+    if odds.isneginf().all():
+        return 0.0
     low, high = float(odds.min()) - 50.0, float(odds.max()) + 50.0
     for _ in range(60):
         middle = (low + high) / 2

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from ostraka.errors import ConfigError, choices
@@ -26,6 +25,9 @@ SWITCH = "OSTRAKA_NATIVE"
 
 LEVELS = {"v4": "native x86-64-v4 (AVX-512)", "v3": "native x86-64-v3 (AVX2)", "base": "native baseline"}
 """Builds, best first. Only x86-64 has more than the baseline."""
+
+SUFFIX = ".so"
+"""Of the libraries on every system: they belong to no version of Python, so its suffixes are not asked for."""
 
 _override: ContextVar[str | None] = ContextVar("ostraka_native", default=None)
 
@@ -106,12 +108,8 @@ def _title(level: str) -> str:
 
 
 def _find(level: str) -> Path | None:
-    folder = Path(__file__).parent
-    for suffix in EXTENSION_SUFFIXES:
-        path = folder / f"_kernel_{level}{suffix}"
-        if path.is_file():
-            return path
-    return None
+    path = Path(__file__).with_name(f"_kernel_{level}{SUFFIX}")
+    return path if path.is_file() else None
 
 
 @cache

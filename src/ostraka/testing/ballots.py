@@ -1,0 +1,205 @@
+"""The contract of ballots, checked on made-up votes of three members on four classes."""
+
+import math
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ostraka.core.method import Card
+from ostraka.core.predictor import UNKNOWN, Scores
+from ostraka.core.seeds import torch_rng
+from ostraka.errors import ConfigError
+from ostraka.testing.answers import SEED, expect_picklable, expect_scores, expect_settings, near
+from ostraka.testing.verdict import difference, fail, hoped
+from ostraka.voting.ballots import Ballot, Votes
+
+MEMBERS, SAMPLES, CLASSES = 3, 12, 4
+SURE = 12.0
+"""A logit so far above the others that nobody can doubt what is meant."""
+
+
+def check_ballot(ballot: Ballot) -> None:
+    """Raise a ContractBroken if `ballot` fails any of CHECKS; takes a moment."""
+    for check in CHECKS:
+        check(ballot)
+
+
+def check_settings(ballot: Ballot) -> None:
+    """The ballot can be written as plain values, and sent to a worker process."""
+    expect_settings(ballot)
+    expect_picklable(ballot)
+
+
+def check_scores(ballot: Ballot) -> None:
+    """Scores have the right shapes and are finite, whatever the members say and however many they are."""
+    for case, votes in _cases(ballot).items():
+        classes = votes.logits.shape[2] - 1
+        expect_scores(ballot, _asks(ballot, votes), votes.logits.shape[1], classes, f"it counts {case}")
+
+
+def check_closed(ballot: Ballot) -> None:
+    """Where no member can answer unknown, neither does the ballot: its threshold is infinite."""
+    scores = _count(ballot, _cases(ballot)["members without an unknown output"])
+    if scores.threshold != math.inf:
+        done = f"the threshold is {scores.threshold:g}"
+        fail(ballot, "closed-set members are never overruled by unknown", done, "give math.inf where votes.closed")
+
+
+def check_unanimous(ballot: Ballot) -> None:
+    """What all members are sure of is the answer: each class, and unknown."""
+    advice = "a higher known score means a likelier class; unknown is answered where its score is above the threshold"
+    for answer in range(CLASSES + 1):
+        logits = torch.zeros(MEMBERS, SAMPLES, CLASSES + 1)
+        logits[:, :, answer] = SURE
+        given = int(_count(ballot, _votes(ballot, logits)).open[0])
+        wanted = answer if answer < CLASSES else UNKNOWN
+        if given != wanted:
+            name = {UNKNOWN: "unknown"}
+            done = f"it answered {name.get(given, given)}"
+            fail(ballot, f"what all members are sure of ({name.get(wanted, wanted)}) wins", done, advice)
+
+
+def check_members(ballot: Ballot) -> None:
+    """The order of the members does not matter."""
+    votes, order = _cases(ballot)["mixed votes"], [2, 0, 1]
+    turned = _votes(ballot, votes.logits[order], [votes.cards[i] for i in order])
+    _expect(ballot, _count(ballot, votes), _count(ballot, turned), "the order of the members does not matter")
+
+
+def check_samples(ballot: Ballot) -> None:
+    """A sample's scores depend on the votes on that sample alone."""
+    votes = _cases(ballot)["mixed votes"]
+    whole = _count(ballot, votes)
+    order = torch.randperm(SAMPLES, generator=torch_rng(SEED, "order"))
+    for rows, case in ((order, "in another order"), (order[: SAMPLES // 2], "without half of the others")):
+        usual = None if votes.typicality is None else votes.typicality[:, rows]
+        part = replace(votes, logits=votes.logits[:, rows], typicality=usual)
+        wanted = replace(whole, known=whole.known[rows], unknown=whole.unknown[rows])
+        _expect(ballot, wanted, _count(ballot, part), f"a sample scores the same {case}")
+
+
+def check_classes(ballot: Ballot) -> None:
+    """Classes are treated alike: with other numbers for them, their scores change places and nothing else does."""
+    votes, order = _cases(ballot)["mixed votes"], [3, 1, 0, 2]
+    cards = [replace(card, counts=tuple((card.counts or ())[i] for i in order)) for card in votes.cards]
+    turned = _votes(ballot, votes.logits[:, :, [*order, CLASSES]], cards)
+    whole = _count(ballot, votes)
+    wanted = replace(whole, known=whole.known[:, order])
+    _expect(ballot, wanted, _count(ballot, turned), "classes with other numbers score the same")
+
+
+def check_unchanged(ballot: Ballot) -> None:
+    """The votes are left as they were."""
+    votes = _cases(ballot)["mixed votes"]
+    before = deepcopy(votes)
+    _count(ballot, votes)
+    change = difference(before.logits, votes.logits, "logits") or difference(before.cards, votes.cards, "cards")
+    if change:
+        fail(ballot, "count leaves the votes unchanged", change, "work on a copy: the votes are used again")
+
+
+def check_shares(ballot: Ballot) -> None:
+    """`shares` gives what a student learns: from 0 to 1, with the sum 1, and the likeliest class the largest."""
+    for case, votes in _cases(ballot).items():
+        scores = _count(ballot, votes)
+        with hoped(ballot, f"shares takes the scores of {case}", "mend the error above"):
+            shares = ballot.shares(scores)
+        summed = torch.ones(len(shares))
+        good = shares.shape == scores.known.shape and bool((shares >= 0).all()) and near(shares.sum(dim=1), summed)
+        if not good or not torch.equal(shares.argmax(dim=1), scores.closed):
+            done = f"for {case} the first row is {[round(v, 4) for v in shares[0].tolist()]}"
+            advice = "override shares if the known scores are not probabilities, for example with their softmax"
+            fail(ballot, "shares are probabilities in the order of the known scores", done, advice)
+
+
+def check_silent(ballot: Ballot) -> None:
+    """Members that tell nothing but their size are counted, or refused with a ConfigError."""
+    cards = [Card(i, 10) for i in range(MEMBERS)]
+    what = "members that do not tell their class counts are counted or refused in words"
+    with hoped(ballot, what, "raise a ConfigError that says what to do"):
+        try:
+            ballot.count(_votes(ballot, _logits(), cards))
+        except ConfigError:
+            return
+
+
+def check_tuned(ballot: Ballot) -> None:
+    """A ballot that wants public samples finds one finite number for each member on them."""
+    if not ballot.wants_public:
+        return
+    votes = Votes(_logits(), _cards())
+    with hoped(ballot, "tune finds a number for each member", "mend the error above"):
+        found = ballot.tune(votes)
+    if len(found) != MEMBERS or not all(math.isfinite(number) for number in found):
+        fail(ballot, "tune finds one finite number for each member", f"it gave {found}", "return a tuple of floats")
+
+
+CHECKS: tuple[Callable[[Ballot], None], ...] = (
+    check_settings,
+    check_tuned,
+    check_unchanged,
+    check_scores,
+    check_closed,
+    check_unanimous,
+    check_members,
+    check_samples,
+    check_classes,
+    check_shares,
+    check_silent,
+)
+"""All checks, those with the plainest message first."""
+
+
+def _logits(members: int = MEMBERS) -> Tensor:
+    return 2 * torch.randn(members, SAMPLES, CLASSES + 1, generator=torch_rng(SEED, "votes"))
+
+
+def _cards(members: int = MEMBERS) -> list[Card]:
+    """Every class has owners; counts, sizes and doubt differ."""
+    counts = [tuple(20 + 7 * m + 3 * c for c in range(CLASSES)) for m in range(members)]
+    told = [{"doubt": -1.0 - m, "typicality": {}} for m in range(members)]
+    return [Card(m, sum(n), n, calibration=told[m], name=f"member {m}") for m, n in enumerate(counts)]
+
+
+def _votes(ballot: Ballot, logits: Tensor, cards: Sequence[Card] = ()) -> Votes:
+    """Votes with all that the ballot asks for; typicality is made of the logits, so that it moves with them."""
+    votes = Votes(logits, cards or _cards(len(logits)))
+    usual = logits[..., :-1].tanh() if ballot.wants_typicality(votes.cards) else None
+    return replace(votes, typicality=usual, tuned=ballot.tune(votes) if ballot.wants_public else ())
+
+
+def _cases(ballot: Ballot) -> dict[str, Votes]:
+    mixed, closed, sure = _logits(), _logits(), torch.zeros(MEMBERS, SAMPLES, CLASSES + 1)
+    closed[..., -1] = -math.inf
+    for member in range(MEMBERS):  # every pair of members contradicts each other, some of them with unknown
+        sure[member, torch.arange(SAMPLES), (torch.arange(SAMPLES) + member) % (CLASSES + 1)] = 200.0
+    given = {
+        "mixed votes": mixed,
+        "members without an unknown output": closed,
+        "members that are wholly sure and contradict each other": sure,
+        "a single member": mixed[:1],
+    }
+    with hoped(ballot, "it says what it wants to know of the members", "mend the error above"):
+        return {case: _votes(ballot, logits) for case, logits in given.items()}
+
+
+def _asks(ballot: Ballot, votes: Votes) -> Callable[[], Scores]:
+    return lambda: ballot.count(votes)
+
+
+def _count(ballot: Ballot, votes: Votes) -> Scores:
+    with hoped(ballot, "it counts the votes", "mend the error above"):
+        return ballot.count(votes)
+
+
+def _expect(ballot: Ballot, wanted: Scores, given: Scores, what: str) -> None:
+    for name, a, b in (("known", wanted.known, given.known), ("unknown", wanted.unknown, given.unknown)):
+        if not near(a, b):
+            done = f"the {name} scores changed"
+            fail(ballot, what, done, "use only the votes on the sample itself, and no number of a member or class")
+    if wanted.threshold != given.threshold:
+        done = f"the threshold was {wanted.threshold:g} and is {given.threshold:g}"
+        fail(ballot, what, done, "a threshold must not depend on the batch or on any order")

@@ -1,0 +1,269 @@
+"""The contract of networks, checked with three classes on random samples."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ostraka.alignment.match import hidden_groups, move
+from ostraka.core.net import INPUT, OUTPUT, Layer, Net, Params, params_of
+from ostraka.core.seeds import seeded, torch_rng
+from ostraka.errors import ConfigError
+from ostraka.store import codec
+from ostraka.testing.answers import SEED, near
+from ostraka.testing.stage import known_chance
+from ostraka.testing.verdict import difference, fail, hoped
+
+CLASSES, SAMPLES = 3, 6
+ODD_SHAPES: tuple[tuple[int, ...], ...] = (
+    (1,),
+    (7,),
+    (2, 5),
+    (1, 1, 1),
+    (1, 2, 3),
+    (3, 5, 9),
+    (2, 16, 11),
+    (1, 3, 3, 3),
+)
+"""Shapes of samples that somebody will try."""
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A network to be: what makes it, the shape of a sample, and options."""
+
+    make: Callable[..., Net]
+    shape: tuple[int, ...] = (1, 28, 28)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return getattr(self.make, "__name__", str(self.make))
+
+    def build(self, unknown: bool = False, seed: int = 1, shape: tuple[int, ...] | None = None) -> Net:
+        """A network, as a recipe builds it."""
+        shape = self.shape if shape is None else shape
+        with seeded(seed, "net"):
+            net = self.make(shape=shape, classes=CLASSES, unknown=unknown, **self.options)
+        net.shape = shape
+        return net
+
+    def samples(self, count: int = SAMPLES) -> Tensor:
+        """Random inputs."""
+        return torch.randn(count, *self.shape, generator=torch_rng(SEED, "samples"))
+
+
+def check_net(make: Callable[..., Net], shape: tuple[int, ...] = (1, 28, 28), **options: Any) -> None:
+    """Raise a ContractBroken if the network `make(shape=, classes=, unknown=, **options)` fails any of CHECKS."""
+    sketch = Sketch(make, shape, options)
+    for check in CHECKS:
+        check(sketch)
+
+
+def check_outputs(sketch: Sketch) -> None:
+    """One output for each class, and one more for unknown; a batch may hold a single sample."""
+    for unknown in (False, True):
+        net, wanted = _net(sketch, unknown).eval(), CLASSES + unknown
+        if (net.classes, net.unknown, net.outputs) != (CLASSES, unknown, wanted):
+            done = f"classes is {net.classes} and unknown {net.unknown}"
+            fail(sketch.name, "the network knows its classes", done, "call super().__init__(classes, unknown)")
+        for count in (1, SAMPLES):
+            logits = _forward(sketch, net, sketch.samples(count))
+            if tuple(logits.shape) != (count, wanted):
+                done = f"it gives {list(logits.shape)}"
+                fail(
+                    sketch.name, f"unknown={unknown} gives [{count}, {wanted}]", done, "the last layer has self.outputs"
+                )
+            if not logits.isfinite().all():
+                fail(sketch.name, "logits are finite", "some are infinite or NaN", "check the initialisation")
+
+
+def check_parts(sketch: Sketch) -> None:
+    """`late(early(x))` and `head(embed(x))` are the forward pass; the embedding is one row for each sample."""
+    net, x = _net(sketch).eval(), sketch.samples()
+    logits = _forward(sketch, net, x)
+    with hoped(sketch.name, "its parts can be called", "mend the error above"), torch.no_grad():
+        parts = {"late(early(x))": net.late(net.early(x)), "head(embed(x))": net.head(net.embed(x))}
+        hidden, embedding = net.early(x), net.embed(x)
+    for name, given in parts.items():
+        if not near(given, logits):
+            fail(sketch.name, f"{name} is the forward pass", "it gives other logits", "cut one network at two places")
+    if embedding.dim() != 2 or len(embedding) != len(x) or len(hidden) != len(x):
+        done = f"early gives {list(hidden.shape)} and embed {list(embedding.shape)} for {len(x)} samples"
+        fail(sketch.name, "early keeps the samples and embed gives [samples, width]", done, "flatten in embed_late")
+
+
+def check_rows(sketch: Sketch) -> None:
+    """A sample's logits depend on that sample alone; in training too, unless `mixes_batch` says otherwise."""
+    order, x = torch.randperm(SAMPLES, generator=torch_rng(SEED, "order")), sketch.samples()
+    for mode in ("evaluation", "training"):
+        net = _net(sketch).train(mode == "training")
+        if mode == "training" and net.mixes_batch():
+            continue
+        for rows, case in ((order, "in another order"), (order[:2], "without most of the others")):
+            if not near(_forward(sketch, net, x)[rows], _forward(sketch, net, x[rows])):
+                advice = "use no statistic of the batch and no chance, or let mixes_batch say so for training"
+                fail(sketch.name, f"a sample gets the same logits {case} in {mode}", "they changed", advice)
+
+
+def check_seeds(sketch: Sketch) -> None:
+    """Equal seeds give equal weights, however numpy's and Python's chance stand; other seeds give others."""
+    weights = []
+    for chance, seed in ((1, 1), (2, 1), (1, 2)):
+        with known_chance(chance):
+            weights.append(params_of(_net(sketch, seed=seed)))
+    advice = "initialise with torch's functions and without a generator or a seed of your own"
+    change = difference(weights[0], weights[1], "weights")
+    if change:
+        fail(sketch.name, "equal seeds give equal weights", change, advice)
+    if difference(weights[0], weights[2], "weights") is None:
+        fail(sketch.name, "another seed gives other weights", "they are the same", advice)
+
+
+def check_tensors(sketch: Sketch) -> None:
+    """All that the network has learned is in its state_dict and can be stored."""
+    net, fresh = _net(sketch), _net(sketch, seed=2)
+    _train(sketch, net)
+    what = "its tensors are stored and loaded into a new network"
+    with hoped(sketch.name, what, "keep parameters and buffers on submodules, with the same names every time"):
+        fresh.load_state_dict(codec.decode(codec.encode(params_of(net))))
+    x = sketch.samples()
+    if not near(_forward(sketch, net.eval(), x), _forward(sketch, fresh.eval(), x)):
+        advice = "register every tensor that counts as a parameter or buffer"
+        fail(sketch.name, f"{what}, which then answers the same", "it does not", advice)
+
+
+def check_gradients(sketch: Sketch) -> None:
+    """Every parameter takes part in training, with a finite gradient."""
+    net = _net(sketch)
+    _train(sketch, net)
+    for name, parameter in net.named_parameters():
+        if parameter.requires_grad and (parameter.grad is None or not parameter.grad.isfinite().all()):
+            done = f"{name} has none" if parameter.grad is None else f"that of {name} is infinite or NaN"
+            advice = "use every parameter in the forward pass, or remove it"
+            fail(sketch.name, "every parameter gets a finite gradient", done, advice)
+
+
+def check_slope(sketch: Sketch) -> None:
+    """`slope` is the gradient in the inputs, and no parameter gets one by it."""
+    net, x = _net(sketch).eval(), sketch.samples()
+    labels = torch.arange(len(x)) % CLASSES
+
+    def error(logits: Tensor) -> Tensor:
+        return logits.softmax(dim=1) - F.one_hot(labels, logits.shape[1])
+
+    with hoped(sketch.name, "slope gives the gradient in the inputs", "mend the error above"):
+        given, wanted = net.slope(x, error), Net.slope(net, x, error)
+    if not near(given, wanted):
+        fail(sketch.name, "slope gives the gradient in the inputs", "it gives others", "leave slope to Net")
+    if any(parameter.grad is not None for parameter in net.parameters()):
+        fail(sketch.name, "slope leaves no gradient on parameters", "it does", "use torch.autograd.grad")
+
+
+def check_anatomy(sketch: Sketch) -> None:
+    """If the network describes its layers, they are what it has: hidden units can be moved without a trace."""
+    net = _net(sketch).eval()
+    with hoped(sketch.name, "anatomy describes the layers or refuses with a ConfigError", "mend the error above"):
+        try:
+            layers = net.anatomy()
+        except ConfigError:
+            return
+    params = params_of(net)
+    problem = _anatomy_problem(layers, params, net.outputs)
+    if problem:
+        fail(
+            sketch.name, "anatomy describes the layers", problem, "name the weights and groups of the network as it is"
+        )
+    rng = torch_rng(SEED, "units")
+    sizes = {layer.outputs: len(params[layer.weight]) for layer in layers}
+    maps = {group: torch.randperm(sizes[group], generator=rng) for group in hidden_groups(layers)}
+    x = sketch.samples()
+    before = _forward(sketch, net, x)
+    with hoped(sketch.name, "its hidden units can be moved", "check the groups of its layers"):
+        net.load_state_dict(move(layers, params, maps))
+    if not near(before, _forward(sketch, net, x)):
+        done = "the logits changed"
+        advice = "list every layer that reads or writes a group, and in vectors every tensor with a value for each unit"
+        fail(sketch.name, "hidden units in another order give the same logits", done, advice)
+
+
+def check_shapes(sketch: Sketch) -> None:
+    """Samples of an odd shape are taken, or refused with a ConfigError when the network is built."""
+    for shape in ODD_SHAPES:
+        what = f"samples of the shape {shape} are taken, or refused with a ConfigError"
+        with hoped(sketch.name, what, "check the shape in __init__ and say what the network takes"):
+            try:
+                net = sketch.build(shape=shape).eval()
+            except ConfigError:
+                continue
+            with torch.no_grad():
+                logits = net(torch.zeros(2, *shape))
+        if tuple(logits.shape) != (2, CLASSES):
+            fail(sketch.name, what, f"it gives {list(logits.shape)}", "check the shape in __init__")
+
+
+CHECKS: tuple[Callable[[Sketch], None], ...] = (
+    check_outputs,
+    check_parts,
+    check_rows,
+    check_seeds,
+    check_tensors,
+    check_gradients,
+    check_slope,
+    check_anatomy,
+    check_shapes,
+)
+"""All checks, those with the plainest message first."""
+
+
+def _net(sketch: Sketch, unknown: bool = False, seed: int = 1) -> Net:
+    with hoped(sketch.name, f"it is built for samples of the shape {sketch.shape}", "give a shape that it takes"):
+        net = sketch.build(unknown, seed)
+    if not isinstance(net, Net):
+        fail(sketch.name, "it is an ostraka.core.net.Net", f"it is a {type(net).__name__}", "inherit from Net")
+    return net
+
+
+def _forward(sketch: Sketch, net: Net, x: Tensor) -> Tensor:
+    with hoped(sketch.name, "the forward pass works", "mend the error above"), torch.no_grad():
+        logits: Tensor = net(x)
+    return logits
+
+
+def _train(sketch: Sketch, net: Net) -> None:
+    """One step by hand; buffers such as running statistics move too."""
+    labels = torch.arange(SAMPLES) % CLASSES
+    with hoped(sketch.name, "a training step works", "mend the error above"):
+        F.cross_entropy(net.train()(sketch.samples()), labels).backward()
+        with torch.no_grad():
+            for parameter in net.parameters():
+                if parameter.grad is not None:
+                    parameter.sub_(0.1 * parameter.grad)
+
+
+def _anatomy_problem(layers: tuple[Layer, ...], params: Params, outputs: int) -> str | None:
+    """The first thing that does not fit."""
+    missing = [name for layer in layers for name in (layer.weight, *layer.vectors) if name not in params]
+    if missing:
+        return f"there is no tensor {missing[0]}"
+    claimed = {name for layer in layers for name in (layer.weight, *layer.vectors)}
+    forgotten = [name for name, tensor in params.items() if tensor.dim() and name not in claimed]
+    if forgotten:
+        return f"no layer claims the tensor {forgotten[0]}"
+    if not layers or layers[-1].outputs != OUTPUT or INPUT not in {layer.inputs for layer in layers}:
+        return f"it does not begin with {INPUT!r} and end with {OUTPUT!r}"
+    sizes: dict[str, int] = {}
+    for layer in layers:
+        units = sizes.setdefault(layer.outputs, len(params[layer.weight]))
+        wrong = [n for n in (layer.weight, *layer.vectors) if len(params[n]) != units]
+        if wrong:
+            return f"{wrong[0]} has {len(params[wrong[0]])} rows, the group {layer.outputs!r} has {units} units"
+        columns = params[layer.weight].shape[1]
+        if layer.inputs != INPUT and (layer.inputs not in sizes or columns % sizes[layer.inputs]):
+            units = sizes.get(layer.inputs, 0)
+            return f"{layer.weight} has {columns} columns, the group {layer.inputs!r} has {units} units"
+    return None if sizes[OUTPUT] == outputs else f"the last layer has {sizes[OUTPUT]} outputs, the network {outputs}"

@@ -1,0 +1,165 @@
+"""The contract of partition rules, checked on made-up labels."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from inspect import getdoc
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ostraka.data.partition import format_spec, make_pool, parse
+from ostraka.data.rule import Pool, Rule, Shares
+from ostraka.errors import PartitionError
+from ostraka.testing.answers import SEED
+from ostraka.testing.stage import known_chance
+from ostraka.testing.verdict import fail, hoped
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What is divided: labels and columns of a training set, the rows that count, and among how many parties."""
+
+    labels: Array
+    parties: int
+    columns: Mapping[str, Array] = field(default_factory=dict)
+    rows: Array | None = None
+    classes: int = 0
+
+    def pool(self, seed: int = SEED) -> Pool:
+        """As a rule gets it."""
+        return make_pool(self.labels, self.parties, seed, self.rows, self.columns, self.classes)
+
+
+def check_partition(
+    rule: Rule, parties: int = 6, labels: Sequence[int] | None = None, columns: Mapping[str, Any] | None = None
+) -> None:
+    """Raise a ContractBroken if `rule` fails any of CHECKS; takes a moment.
+
+    The rule must be registered. Six classes of 40 to 90 samples are divided among `parties`, unless you give labels and
+    columns that the rule can divide.
+    """
+    ground = ground_of(parties, labels, columns)
+    for check in CHECKS:
+        check(rule, ground)
+
+
+def ground_of(
+    parties: int = 6, labels: Sequence[int] | None = None, columns: Mapping[str, Any] | None = None
+) -> Ground:
+    """The usual labels, in no order, or those that are given."""
+    usual = np.random.default_rng(SEED).permutation(np.repeat(np.arange(6), np.arange(40, 100, 10)))
+    y = usual if labels is None else np.asarray(labels)
+    named = {name: np.asarray(values) for name, values in (columns or {}).items()}
+    return Ground(y, parties, named, classes=int(y.max()) + 1)
+
+
+def check_spec(rule: Rule, ground: Ground) -> None:
+    """The rule is written as text, as in a run's files, and read back; its docstring is its line in lists."""
+    what = "the rule is written as text and read back"
+    advice = "make it a frozen dataclass with fields of text, numbers and true or false, and register it"
+    with hoped(rule, what, advice):
+        text = format_spec(rule)
+        again = parse(text)
+    if again != rule:
+        fail(rule, what, f"{rule} became {again} by way of {text!r}", advice)
+    if not (getdoc(type(rule)) or "").strip() or getdoc(type(rule)) == getdoc(Rule):
+        fail(
+            rule, "its docstring says what it does", "it has none", "the first line is shown by ostraka list partitions"
+        )
+
+
+def check_complete(rule: Rule, ground: Ground) -> None:
+    """Every row to divide goes to exactly one party, and every party has one; the same for a part of the rows."""
+    some = np.flatnonzero(np.arange(len(ground.labels)) % 5 != 0)
+    for case, own in (("all rows", ground), ("a part of the rows", replace(ground, rows=some))):
+        with hoped(rule, f"it divides {case}", "mend the error above, or give other labels or another number"):
+            try:
+                shares = rule.divide(own.pool())
+            except PartitionError:
+                if rule.counts_parties and own.rows is not None:
+                    continue  # a division that is given for all rows need not fit a part of them
+                raise
+        problem = _problem(rule, own.pool(), shares)
+        if problem:
+            fail(rule, f"it divides {case} among all parties", *problem)
+
+
+def check_same_seed(rule: Rule, ground: Ground) -> None:
+    """The same seed gives the same parties, however numpy's and Python's chance stand."""
+    found = []
+    for chance in (1, 2):
+        with known_chance(chance), hoped(rule, "it divides", "mend the error above"):
+            found.append([np.sort(rows).tolist() for rows in rule.divide(ground.pool()).rows])
+    if found[0] != found[1]:
+        done = "the parties of two divisions hold different rows"
+        fail(rule, "the same seed gives the same parties", done, "draw everything from pool.rng")
+
+
+def check_unchanged(rule: Rule, ground: Ground) -> None:
+    """Labels, rows and columns are left as they were."""
+    pool = ground.pool()
+    before = [pool.labels.copy(), pool.rows.copy(), *(v.copy() for v in pool.columns.values())]
+    with hoped(rule, "it divides", "mend the error above"):
+        rule.divide(pool)
+    if not all(map(np.array_equal, before, [pool.labels, pool.rows, *pool.columns.values()])):
+        done = "the labels, rows or columns that it was given changed"
+        fail(rule, "it leaves what it divides unchanged", done, "work on a copy")
+
+
+def check_refusals(rule: Rule, ground: Ground) -> None:
+    """What cannot be divided is refused with a PartitionError; what can be is divided completely."""
+    first = np.flatnonzero(ground.labels == ground.labels[0])
+    one_each = np.unique(ground.labels, return_index=True)[1]
+    rows = {"one class only": first, "one sample of each class": np.sort(one_each), "one sample": first[:1]}
+    for (case, some), parties in product(rows.items(), (1, 2, ground.parties, len(first))):
+        if parties > len(some) and not rule.counts_parties:
+            continue  # refused before any rule is asked
+        pool = replace(ground, rows=some, parties=0 if rule.counts_parties else parties).pool()
+        what = f"{case} for {parties} parties is divided, or refused with a PartitionError"
+        with hoped(rule, what, "raise a PartitionError that says what was asked, and what to do"):
+            try:
+                shares = rule.divide(pool)
+            except PartitionError:
+                continue
+        problem = _problem(rule, pool, shares)
+        if problem:
+            fail(rule, what, *problem)
+
+
+CHECKS: tuple[Callable[[Rule, Ground], None], ...] = (
+    check_spec,
+    check_complete,
+    check_same_seed,
+    check_unchanged,
+    check_refusals,
+)
+"""All checks, those with the plainest message first."""
+
+
+def _problem(rule: Rule, pool: Pool, shares: Shares) -> tuple[str, str] | None:
+    """What is wrong with a division, and what to do."""
+    parts = [np.asarray(rows) for rows in shares.rows]
+    if not rule.counts_parties and len(parts) != pool.parties:
+        return f"it made {len(parts)} parties of {pool.parties}", "give as many lists of rows as pool.parties"
+    if any(len(rows) == 0 for rows in parts):
+        return "a party holds no row", "raise a PartitionError, or divide so that every party has one"
+    if any(rows.dtype.kind not in "iu" for rows in parts):
+        return "rows are not whole numbers", "give arrays of row numbers from pool.rows"
+    held = np.sort(np.concatenate(parts))
+    twice = held[:-1][np.diff(held) == 0]
+    if len(twice):
+        return f"row {twice[0]} belongs to two parties", "give every row to one party"
+    strange = np.setdiff1d(held, pool.rows)
+    if len(strange):
+        return f"row {strange[0]} is not among the rows to divide", "give out pool.rows only, not all of pool.labels"
+    missing = np.setdiff1d(pool.rows, held)
+    if len(missing) and not shares.partial:
+        advice = "give every row to a party, or Shares(..., partial=True) if rows are left out on purpose"
+        return f"{len(missing)} rows belong to no party", advice
+    if shares.names and len(set(shares.names)) != len(parts):
+        return f"{len(parts)} parties have the names {list(shares.names)}", "give each party a name of its own, or none"
+    return None

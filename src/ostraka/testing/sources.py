@@ -1,0 +1,252 @@
+"""The contract of data sources, checked on an example that the author gives."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+
+from ostraka.core.samples import Samples
+from ostraka.data.dataset import Dataset
+from ostraka.data.source import Source
+from ostraka.errors import DataError
+from ostraka.testing.verdict import difference, fail, hoped
+
+Example = Path | None
+
+
+def check_source(source: Source, example: str | Path | None = None) -> None:
+    """Raise a ContractBroken if `source` fails any of CHECKS; takes as long as reading the example a few times.
+
+    `example` is a small file or folder that the source reads; it is copied, never changed. A source whose data sets are
+    all built in needs none.
+    """
+    path = None if example is None else Path(example)
+    if path is None and not source.builtin:
+        fail(
+            _name(source),
+            "there is something to read",
+            "no example was given",
+            "give the path of a small file or folder",
+        )
+    for check in CHECKS:
+        check(source, path)
+
+
+def check_find(source: Source, example: Example) -> None:
+    """`find` names what is there, the same every time, and nothing in what is not of its kind."""
+    with _workplace() as folder:
+        (folder / "empty").mkdir()
+        (folder / "notes.txt").write_text("not a data set\n")
+        for stranger in (folder / "empty", folder / "notes.txt", folder / "missing"):
+            with hoped(_name(source), "find passes over files of other kinds", "return an empty list"):
+                names = source.find(stranger)
+            if names:
+                done = f"it found {names} in {stranger.name}"
+                fail(_name(source), "find passes over files of other kinds", done, "look at names and suffixes first")
+    if example is not None:
+        names = _names(source, example)
+        if not names:
+            fail(_name(source), "find names the example", f"it found nothing in {example}", "return its name in a list")
+        if names != _names(source, example):
+            fail(_name(source), "find gives the same names every time", "it did not", "take them from the files alone")
+
+
+def check_find_is_light(source: Source, example: Example) -> None:
+    """`find` looks at names: it changes nothing, and a damaged file does not stop it. It is asked about every file."""
+    if example is None:
+        return
+    with _workplace() as folder:
+        copy = _copy(example, folder)
+        before = _state(copy)
+        _names(source, copy)
+        if _state(copy) != before:
+            fail(_name(source), "find changes nothing", "a file was changed, added or removed", "only look at names")
+        for file in _files(copy):
+            file.write_bytes(b"")
+        what = "find does not stop at a damaged file"
+        with hoped(_name(source), what, "look at names only; read says what is wrong with the content"):
+            source.find(copy)
+
+
+def check_read(source: Source, example: Example) -> None:
+    """`read` gives samples of one shape, whole labels for every class, finite inputs and information for run files.
+
+    A source that is not listed is there to refuse: its `read` gives a DataError, whatever it is asked for.
+    """
+    if not source.listed and example is not None:
+        _expect_refusal(source, example)
+    for path, name in _readable(source, example):
+        data = _read(source, path, name)
+        problem = _problem(data)
+        if problem:
+            fail(
+                _name(source),
+                f"{name} is fit to train on",
+                problem,
+                "let ostraka.data.dataset.assemble make the Dataset",
+            )
+        if data.name != name:
+            fail(
+                _name(source),
+                f"the data set is called {name}",
+                f"it is called {data.name}",
+                "use the name that read got",
+            )
+        with hoped(_name(source), "info can be written as JSON", "use text, numbers, lists and dicts"):
+            json.dumps(dict(data.info))
+
+
+def check_same_data(source: Source, example: Example) -> None:
+    """The same bytes give the same data, wherever the file lies."""
+    for path, name in _readable(source, example):
+        first, second = _read(source, path, name), _read(source, path, name)
+        _expect_same(source, first, second, "reading twice gives the same data")
+        if path is not None:
+            with _workplace() as folder:
+                _expect_same(source, first, _read(source, _copy(path, folder), name), "a copy gives the same data")
+
+
+def check_damage(source: Source, example: Example) -> None:
+    """A file that is missing, empty or cut short gives a DataError, never other samples or another error."""
+    for path, name in _readable(source, example):
+        if path is None:
+            continue
+        whole = _read(source, path, name)
+        for index, file in enumerate(_files(path)):
+            for case, damage in DAMAGE.items():
+                with _workplace() as folder:
+                    copy = _copy(path, folder)
+                    damage(_files(copy)[index])
+                    what = f"read refuses {name} with a DataError when {file.name} {case}"
+                    with hoped(_name(source), what, "raise a DataError that names the file and says what to do"):
+                        try:
+                            data = source.read(copy, name)
+                        except DataError:
+                            continue
+                    _expect_same(source, whole, data, what)
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "is missing": lambda file: file.unlink(),
+    "is empty": lambda file: file.write_bytes(b""),
+    "is cut short": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2 + 1]),
+}
+"""One byte more than half: half of a file of equal records could be a whole number of them."""
+
+
+CHECKS: tuple[Callable[[Source, Example], None], ...] = (
+    check_find,
+    check_find_is_light,
+    check_read,
+    check_same_data,
+    check_damage,
+)
+"""All checks, those with the plainest message first."""
+
+
+def _name(source: Source) -> str:
+    return f"the source {source.kind!r}"
+
+
+@contextmanager
+def _workplace() -> Iterator[Path]:
+    with TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def _copy(example: Path, folder: Path) -> Path:
+    """The example under the same name, with what lies beside a file under the same stem (a sidecar)."""
+    target = folder / example.name
+    if example.is_dir():
+        shutil.copytree(example, target)
+    else:
+        for file in example.parent.glob(f"{example.stem}.*"):
+            shutil.copy(file, folder / file.name)
+    return target
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+
+
+def _state(path: Path) -> list[tuple[str, int, int]]:
+    return [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in _files(path)]
+
+
+def _names(source: Source, path: Path) -> list[str]:
+    with hoped(_name(source), "find names what is in the example", "mend the error above"):
+        return list(source.find(path))
+
+
+def _readable(source: Source, example: Example) -> list[tuple[Path | None, str]]:
+    """What can be read: a path and a name. A source that is not listed has nothing: it only refuses."""
+    if not source.listed:
+        return []
+    found = [] if example is None else [(example, name) for name in _names(source, example)]
+    return [*found, *((None, name) for name in source.builtin)]
+
+
+def _read(source: Source, path: Path | None, name: str) -> Dataset:
+    with hoped(_name(source), f"read gives the data set {name}", "mend the error above"):
+        data = source.read(path or Path(), name)
+    if not isinstance(data, Dataset):
+        fail(
+            _name(source), "read gives a Dataset", f"it gave {type(data).__name__}", "use ostraka.data.dataset.assemble"
+        )
+    return data
+
+
+def _expect_refusal(source: Source, example: Path) -> None:
+    what = "a source that is not listed refuses with a DataError"
+    with hoped(_name(source), what, "say why such files are not read"):
+        try:
+            source.read(example, _names(source, example)[0])
+        except DataError:
+            return
+    fail(_name(source), what, "it read the example", "leave listed=True to offer its data sets")
+
+
+def _problem(data: Dataset) -> str | None:
+    """The first thing that would disturb a training."""
+    for part, samples in (("training", data.train), ("test", data.test)):
+        wrong = _samples_problem(samples, len(data.classes))
+        if wrong:
+            return f"{part} samples: {wrong}"
+    if data.train.shape != data.test.shape:
+        return f"training samples have the shape {data.train.shape}, test samples {data.test.shape}"
+    if not data.train.counts(len(data.classes)).all():
+        return "a class has no training sample"
+    if data.test.view.augment != "none":
+        return "test samples would be augmented"
+    if len(set(data.classes)) != len(data.classes):
+        return "two classes have the same name"
+    sides = ((data.columns, data.train), (data.test_columns, data.test))
+    columns = [(name, len(v), len(samples.x)) for named, samples in sides for name, v in named.items()]
+    return next((f"column {name!r} has {n} values for {rows} rows" for name, n, rows in columns if n != rows), None)
+
+
+def _samples_problem(samples: Samples, classes: int) -> str | None:
+    if len(samples) == 0:
+        return "there are none"
+    if samples.x.dtype not in (torch.uint8, torch.float32):
+        return f"stored as {samples.x.dtype}; uint8 or float32 is needed"
+    if samples.y is None or samples.y.dtype != torch.int64:
+        return "labels are missing or are not int64"
+    if int(samples.labels.min()) < 0 or int(samples.labels.max()) >= classes:
+        return f"labels are not all from 0 to {classes - 1}"
+    return None if samples.inputs().isfinite().all() else "an input is infinite or NaN"
+
+
+def _expect_same(source: Source, a: Dataset, b: Dataset, what: str) -> None:
+    for part, one, two in (("train", a.train, b.train), ("test", a.test, b.test)):
+        change = difference(one.inputs(), two.inputs(), f"{part}.x") or difference(one.labels, two.labels, f"{part}.y")
+        if change:
+            fail(_name(source), what, change, "make the data of the file's bytes alone, and check how many there are")
+    columns = ((name, values, b.columns.get(name)) for name, values in a.columns.items())
+    if any(other is None or not np.array_equal(values, other) for _, values, other in columns):
+        fail(_name(source), what, "a column differs", "make the columns of the file's bytes alone")

@@ -1,0 +1,154 @@
+"""Every built-in objective, net, source, partition and ballot keeps the contract that plug-ins are checked for."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ostraka.core import settings
+from ostraka.data.partition import parse
+from ostraka.registry import BALLOTS, NETS, OBJECTIVES, PARTITIONS, SOURCES
+from ostraka.testing import check_ballot, check_net, check_objective, check_partition, check_source
+
+
+@pytest.mark.parametrize("name", OBJECTIVES.names())
+def test_every_objective_keeps_the_contract(name: str) -> None:
+    check_objective(OBJECTIVES.get(name)())
+
+
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    ("calibrated", {"public": "mix", "doubt": "own", "typicality": "off"}),
+    ("calibrated", {"public": "probe", "typicality": "on"}),
+    ("sum", {"doubt": "mean"}),
+    ("top-k", {"k": 1, "doubt": "product"}),
+]
+
+
+@pytest.mark.parametrize(("name", "values"), [*((name, {}) for name in BALLOTS.names()), *VARIANTS])
+def test_every_ballot_keeps_the_contract(name: str, values: dict[str, Any]) -> None:
+    check_ballot(settings.build(BALLOTS.get(name), values))
+
+
+NET_CASES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
+    ("mlp", (7,), {"hidden": [9, 5]}),
+    ("simple-cnn", (1, 16, 16), {}),
+    ("simple-cnn", (3, 9, 8), {"padding": "same"}),
+    ("lenet5", (1, 28, 28), {}),
+    ("lenet5", (3, 32, 32), {"norm": "batch"}),
+    ("lenet5", (1, 28, 28), {"norm": "group"}),
+    ("vgg9", (3, 9, 16), {}),
+    ("digits", (1, 8, 12), {"width": 0.05}),
+    ("wideresnet", (3, 8, 9), {"depth": 10}),
+]
+
+
+@pytest.mark.parametrize(("name", "shape", "options"), NET_CASES)
+def test_every_net_keeps_the_contract(name: str, shape: tuple[int, ...], options: dict[str, Any]) -> None:
+    check_net(NETS.get(name), shape, **options)
+
+
+def test_no_net_is_left_out() -> None:
+    assert {name for name, _, _ in NET_CASES} == set(NETS.names())
+
+
+SPECS: dict[str, str] = {
+    "labels": "labels:2",
+    "dirichlet": "dirichlet:0.5,min_size=2",
+    "party-dirichlet": "party-dirichlet:0.3",
+    "shards": "shards:2",
+    "iid": "iid",
+    "iid-quantity": "iid-quantity:2",
+    "by": "by:ward",
+    "domain": "domain",
+    "file": "file:mine.json",
+}
+"""A spec of every rule; the parties are six, or as many as the data says."""
+
+
+@pytest.mark.parametrize("name", PARTITIONS.names())
+def test_every_partition_keeps_the_contract(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(390)
+    Path("mine.json").write_text(json.dumps({"parties": [rows[:200].tolist(), rows[200:].tolist()], "partial": True}))
+    wards = rows % 4
+    rule = parse(SPECS.get(name, name))
+    parties = {"by": 4, "domain": 4, "file": 2}.get(name, 6)
+    check_partition(rule, parties, columns={"ward": wards, "domain": wards})
+
+
+def write_npz(folder: Path, end: str = ".npz") -> Path:
+    arrays = {f"{axis}_{part}": values for part in ("train", "test") for axis, values in sample_arrays().items()}
+    np.savez_compressed(folder / f"set{end}", **arrays)
+    (folder / "set.json").write_text(json.dumps({"class_names": ["a", "b", "c"]}))
+    return folder / f"set{end}"
+
+
+def sample_arrays() -> dict[str, Any]:
+    x = np.random.default_rng(0).integers(0, 256, (9, 8, 8), np.uint8)
+    return {"x": x, "y": np.arange(9) % 3}
+
+
+def write_packed(folder: Path) -> Path:
+    return write_npz(folder, ".packed.npz")
+
+
+def write_idx(folder: Path) -> Path:
+    path = folder / "sketches"
+    path.mkdir()
+    for part, end in (("train", ".gz"), ("t10k", "")):
+        for what, values in (("images-idx3", sample_arrays()["x"]), ("labels-idx1", sample_arrays()["y"])):
+            head = bytes([0, 0, 8, values.ndim]) + b"".join(n.to_bytes(4, "big") for n in values.shape)
+            raw = head + values.astype(np.uint8).tobytes()
+            (path / f"{part}-{what}-ubyte{end}").write_bytes(gzip.compress(raw, mtime=0) if end else raw)
+    return path
+
+
+def write_cifar(folder: Path) -> Path:
+    path = folder / "cifar-10-batches-bin"
+    path.mkdir()
+    rng = np.random.default_rng(0)
+    for name in (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"):
+        records = rng.integers(0, 256, (10, 3073), np.uint8)
+        records[:, 0] = np.arange(10)
+        (path / f"{name}.bin").write_bytes(records.tobytes())
+    return path
+
+
+def write_pickled_cifar(folder: Path) -> Path:
+    path = folder / "cifar-10-batches-py"
+    path.mkdir()
+    (path / "data_batch_1").write_bytes(b"\x80\x04.")
+    return path
+
+
+def write_svhn(folder: Path) -> Path:
+    from scipy.io import savemat
+
+    path = folder / "svhn"
+    path.mkdir()
+    x = np.random.default_rng(0).integers(0, 256, (32, 32, 3, 10), np.uint8)
+    for part in ("train", "test"):
+        savemat(path / f"{part}_32x32.mat", {"X": x, "y": np.arange(1, 11)[:, None]})
+    return path
+
+
+EXAMPLES: dict[str, Callable[[Path], Path] | None] = {
+    "bundled": None,
+    "digits": None,
+    "npz": write_npz,
+    "packed": write_packed,
+    "idx": write_idx,
+    "cifar": write_cifar,
+    "cifar-pickled": write_pickled_cifar,
+    "svhn": write_svhn,
+}
+
+
+@pytest.mark.parametrize("name", SOURCES.names())
+def test_every_source_keeps_the_contract(name: str, tmp_path: Path) -> None:
+    write = EXAMPLES[name]
+    check_source(SOURCES.get(name), write and write(tmp_path))
