@@ -1,6 +1,7 @@
 """The dataset inside the package: 4,000 + 1,000 images of Fashion-MNIST (MIT, Zalando; see the folder's NOTICE)."""
 
-from importlib.resources import as_file, files
+from importlib.resources import as_file
+from importlib.resources import files as files_of
 from pathlib import Path
 
 from ostraka.data import npz
@@ -13,8 +14,16 @@ FOLDER, FILE = "bundled", "embedded-fashion-mnist-4k.npz"
 
 def read(path: Path, name: str) -> Dataset:
     """The bundled subset; `path` is not used."""
-    with as_file(files("ostraka.data").joinpath(FOLDER)) as folder:
+    with as_file(files_of("ostraka.data").joinpath(FOLDER)) as folder:
         return npz.read(folder / FILE, name)
 
 
-SOURCES.add("bundled")(Source("bundled", "the subset of Fashion-MNIST in this package", read, builtin=("fashion-4k",)))
+def files(path: Path, name: str) -> list[Path]:
+    """The file inside the package and its sidecar."""
+    with as_file(files_of("ostraka.data").joinpath(FOLDER)) as folder:
+        return npz.files(folder / FILE, name)
+
+
+SOURCES.add("bundled")(
+    Source("bundled", "the subset of Fashion-MNIST in this package", read, builtin=("fashion-4k",), files=files)
+)

@@ -12,15 +12,14 @@ from ostraka.registry import SOURCES
 
 CLASSES10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 PIXELS = 3 * 32 * 32
+NAMES = {"cifar10": "batches.meta.txt", "cifar100": "fine_label_names.txt"}
+"""Where the class names stand."""
 
 
 def read(path: Path, name: str) -> Dataset:
     """CIFAR-10 or CIFAR-100 (fine labels) from a folder of .bin files."""
-    if name == "cifar10":
-        train = [path / f"data_batch_{i}.bin" for i in range(1, 6)]
-        test, label_bytes, names = path / "test_batch.bin", 1, path / "batches.meta.txt"
-    else:
-        train, test, label_bytes, names = [path / "train.bin"], path / "test.bin", 2, path / "fine_label_names.txt"
+    *train, test = batches(path, name)
+    label_bytes, names = (1 if name == "cifar10" else 2), path / NAMES[name]
     for file in (*train, test):
         if not file.is_file():
             raise DataError(f"{path} has no {file.name}; unpack the whole binary version of {name} there")
@@ -31,6 +30,18 @@ def read(path: Path, name: str) -> Dataset:
     if not classes:
         classes = CLASSES10 if name == "cifar10" else tuple(str(c) for c in range(100))
     return assemble(name, Arrays(x_train, y_train, x_test, y_test, classes, info=file_info("cifar", *train, test)))
+
+
+def batches(path: Path, name: str) -> list[Path]:
+    """The files of the training batches, and last that of the test batch."""
+    if name == "cifar10":
+        return [*(path / f"data_batch_{i}.bin" for i in range(1, 6)), path / "test_batch.bin"]
+    return [path / "train.bin", path / "test.bin"]
+
+
+def files(path: Path, name: str) -> list[Path]:
+    """The batches and, if it is there, the list of class names."""
+    return [*batches(path, name), *(file for file in [path / NAMES[name]] if file.is_file())]
 
 
 def refuse(path: Path, name: str) -> Dataset:
@@ -65,7 +76,7 @@ def _records(path: Path, label_bytes: int) -> tuple[Array, Array]:
     return records[:, label_bytes:].reshape(-1, 3, 32, 32), records[:, label_bytes - 1]
 
 
-SOURCES.add("cifar")(Source("cifar", "the folder cifar-10-batches-bin or cifar-100-binary", read, find))
+SOURCES.add("cifar")(Source("cifar", "the folder cifar-10-batches-bin or cifar-100-binary", read, find, files=files))
 SOURCES.add("cifar-pickled")(
     Source("cifar-pickled", "recognised only to be refused: Python batches", refuse, find_pickled, listed=False)
 )

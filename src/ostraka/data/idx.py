@@ -23,21 +23,21 @@ UBYTE = 8
 
 def read(path: Path, name: str) -> Dataset:
     """The dataset called `name` in a folder of four IDX files."""
-    prefix = _prefixes(path).get(name, "")
-    files = {
-        (part, what): _file(path, prefix, part, what)
-        for part in ("train", "test")
-        for what in ("images-idx3", "labels-idx1")
-    }
-    x_train, x_test = (_idx(files[part, "images-idx3"], 3) for part in ("train", "test"))
-    y_train, y_test = (_idx(files[part, "labels-idx1"], 1) for part in ("train", "test"))
+    own = files(path, name)
+    x_train, y_train, x_test, y_test = (_idx(file, dims) for file, dims in zip(own, (3, 1, 3, 1), strict=True))
     classes: tuple[str, ...] = FASHION if name == "fashion-mnist" else ()
     if name.startswith("emnist"):
         x_train, x_test = x_train.transpose(0, 2, 1), x_test.transpose(0, 2, 1)
     if name == "emnist-letters":
         y_train, y_test = (y.astype(np.int64) - 1 for y in (y_train, y_test))
         classes = tuple(ascii_uppercase)
-    return assemble(name, Arrays(x_train, y_train, x_test, y_test, classes, info=file_info("idx", *files.values())))
+    return assemble(name, Arrays(x_train, y_train, x_test, y_test, classes, info=file_info("idx", *own)))
+
+
+def files(path: Path, name: str) -> list[Path]:
+    """Training images and labels, test images and labels."""
+    prefix = _prefixes(path).get(name, "")
+    return [_file(path, prefix, part, what) for part in ("train", "test") for what in ("images-idx3", "labels-idx1")]
 
 
 def find(path: Path) -> list[str]:
@@ -80,4 +80,4 @@ def _idx(path: Path, dimensions: int) -> Array:
     return np.frombuffer(raw, np.uint8, offset=header).reshape(shape)
 
 
-SOURCES.add("idx")(Source("idx", "a folder of MNIST-style train-images-idx3-ubyte[.gz] files", read, find))
+SOURCES.add("idx")(Source("idx", "a folder of MNIST-style train-images-idx3-ubyte[.gz] files", read, find, files=files))

@@ -155,5 +155,12 @@ def _find_packed(path: Path) -> list[str]:
     return [path.name.removesuffix(PACKED)] if path.name.endswith(PACKED) and path.is_file() else []
 
 
-SOURCES.add("npz")(Source("npz", "NAME.npz with x_train, y_train, x_test, y_test", read, _find_plain))
-SOURCES.add("packed")(Source("packed", "NAME.packed.npz, images as prediction residuals", read, _find_packed))
+def files(path: Path, name: str) -> list[Path]:
+    """The file and, if there is one, its sidecar."""
+    return [file for file in (path, path.with_suffix(".json")) if file.is_file()]
+
+
+SOURCES.add("npz")(Source("npz", "NAME.npz with x_train, y_train, x_test, y_test", read, _find_plain, files=files))
+SOURCES.add("packed")(
+    Source("packed", "NAME.packed.npz, images as prediction residuals", read, _find_packed, files=files)
+)

@@ -1,6 +1,6 @@
 """What a source of datasets is: one reader of one kind of file or folder, or of data that comes with a library."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,8 @@ class Source:
     """`find` names the datasets that a file or folder holds (none: not of this kind); `read` loads one of them.
 
     `builtin` lists datasets that need no file; `read` then ignores its path. A source that is not `listed` only
-    recognises files in order to refuse them with a reason.
+    recognises files in order to refuse them with a reason. `files` names what `read` opens: a run whose files have not
+    changed since then need not read its data again.
     """
 
     kind: str
@@ -25,3 +26,4 @@ class Source:
     find: Callable[[Path], list[str]] = _nothing
     builtin: tuple[str, ...] = ()
     listed: bool = True
+    files: Callable[[Path, str], Sequence[Path]] | None = None

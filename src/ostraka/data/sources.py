@@ -76,15 +76,34 @@ def load(name: str, dirs: Sequence[Path] | None = None) -> Dataset:
     if name.startswith(domains.PREFIX):
         parts, size = domains.parse(name)
         return domains.join(name, [load(part, folders) for part in parts], size)
+    place, source = _find(name, folders)
+    if source is None:
+        return _load_named(place.name, folders)
+    return source.read(place.path or Path(), place.name)
+
+
+def locate(name: str, dirs: Sequence[Path]) -> list[tuple[Found, Source]]:
+    """Where the data called `name` is read from, and by which source; several where it is joined of several sets."""
+    if name.startswith(domains.PREFIX):
+        return [pair for part in domains.parse(name)[0] for pair in locate(part, dirs)]
+    place, source = _find(name, dirs)
+    if source is not None:
+        return [(place, source)]
+    parts, _ = domains.choose(place.name, (found.name for found in available(dirs)))
+    return [pair for part in parts for pair in locate(part, dirs)]
+
+
+def _find(name: str, folders: Sequence[Path]) -> tuple[Found, Source | None]:
+    """One data set and its source; no source where the name stands for a list of domains."""
     if _is_path(name):
-        return _load_path(Path(name).expanduser())
+        return _find_path(Path(name).expanduser())
     wanted = canonical(name)
     places = [(place, source) for place, source in _places(folders) if place.name == wanted]
     # A refused copy (pickles) must not hide a readable one in a later folder.
     for place, source in sorted(places, key=lambda pair: not pair[1].listed):
-        return source.read(place.path or Path(), wanted)
+        return place, source
     if wanted in domains.NAMED:
-        return _load_named(wanted, folders)
+        return Found(wanted, "domains", None), None
     raise _missing(name, wanted, folders)
 
 
@@ -113,7 +132,7 @@ def _is_path(name: str) -> bool:
     return os.sep in name or "/" in name or name.endswith((".npz", ".mat")) or name in (".", "..")
 
 
-def _load_path(path: Path) -> Dataset:
+def _find_path(path: Path) -> tuple[Found, Source]:
     if not path.exists():
         raise DataError(f"{path} does not exist; give an existing file or folder, or a dataset's name")
     if path.suffix == ".mat":
@@ -125,7 +144,7 @@ def _load_path(path: Path) -> Dataset:
                 f"{path} holds several datasets ({choices(names)}); name one of them with --data-dir {path}"
             )
         if names:
-            return source.read(path, names[0])
+            return Found(names[0], source.kind, path), source
     kinds = "; ".join(source.summary for source in _sources() if source.listed and not source.builtin)
     raise DataError(f"{path} is not a dataset of a known kind. Known kinds: {kinds}")
 

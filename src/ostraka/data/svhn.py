@@ -48,4 +48,9 @@ def _mat(path: Path) -> tuple[Array, Array]:
     return x.transpose(3, 0, 1, 2), np.where(y == 10, 0, y).astype(np.int64)
 
 
-SOURCES.add("svhn")(Source("svhn", f"a folder with {TRAIN} and {TEST}", read, find))
+def files(path: Path, name: str) -> list[Path]:
+    """Its two files."""
+    return [path / TRAIN, path / TEST]
+
+
+SOURCES.add("svhn")(Source("svhn", f"a folder with {TRAIN} and {TEST}", read, find, files=files))
