@@ -56,7 +56,12 @@ def test_labels_first_random_ignores_the_cycle():
         # parties 1 and 3 both start with class 1, which has one sample; with 3 parties only one does
         ("labels:1", 4, [0] * 10 + [1], "class 1 has 1 samples for 2 owners; what works: 3 parties"),
         # 3 parties x 2 classes = 6 shares; class 1 can give one, class 0 three (one for each party)
-        ("labels:2,first=random", 3, [0] * 9 + [1], "need 6 shares of a class, the samples give 4.*1 parties or 1 clas"),
+        (
+            "labels:2,first=random",
+            3,
+            [0] * 9 + [1],
+            "need 6 parts of a class, the samples give 4.*1 parties or 1 class",
+        ),
         ("labels:1", 2, [0] * 9, "class 1 has 0 samples for 1 owners; no number of parties works"),
     ],
 )

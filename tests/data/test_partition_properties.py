@@ -70,9 +70,7 @@ def test_owners_are_found_exactly_where_there_are_some(parties, classes, k, data
     fixed = firsts(parties, classes, data.draw(st.booleans()))
     rows = [[np.isin(range(classes), own) for own in combinations(range(classes), k)] for _ in range(parties)]
     tables = (np.stack(choice) for choice in product(*rows))
-    exists = any(
-        (t >= fixed).all() and (t.sum(axis=0) >= 1).all() and (t.sum(axis=0) <= counts).all() for t in tables
-    )
+    exists = any((t >= fixed).all() and (t.sum(axis=0) >= 1).all() and (t.sum(axis=0) <= counts).all() for t in tables)
     assert exists == (obstacle(k, counts, fixed) == "")
     if exists:
         owned = assign(k, counts, fixed, np.random.default_rng(data.draw(st.integers(0, 99))))

@@ -37,7 +37,7 @@ def obstacle(k: int, counts: Ints, fixed: Owned) -> str:
         return f"class {c} has {counts[c]} samples for {max(int(fixed[:, c].sum()), 1)} owners"
     places = int(np.minimum(counts, parties).sum())
     if places < parties * k:
-        return f"{parties} parties with {k} classes each need {parties * k} shares of a class, the samples give {places}"
+        return f"{parties} parties with {k} classes each need {parties * k} parts of a class, the samples give {places}"
     return ""
 
 
