@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from ostraka.data.partition import describe, format_spec, parse, partition
 from ostraka.data.partition_rules import Dirichlet, floored_sizes
+from ostraka.data.rule import Rule, Shares
 from ostraka.errors import PartitionError
 from ostraka.registry import PARTITIONS
 
@@ -315,6 +317,70 @@ def test_files_that_are_right(tmp_path):
         from_file(tmp_path, {"parties": [[0, 1], [2, 3]]}, rows=np.array([0, 1, 2]))
     with pytest.raises(PartitionError, match="has 2 parties, 3 were asked for"):
         from_file(tmp_path, {"parties": [[0, 1], [2, 3]]}, parties=3)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a", "a"], "party 0 and party 1 are both called 'a'; give every party a name of its own"),
+        ([1, "1"], "party 0 and party 1 are both called '1'"),
+        (["a", ""], "party 1 has an empty name"),
+        (["a", "b\nc"], r"the name 'b\\nc' of party 1 has a line break or another control character"),
+        (["a", "\ud800"], "control character"),
+        (["a", None], '"names" must be a list of 2 names'),
+        (["a", True], '"names" must be a list of 2 names'),
+    ],
+)
+def test_party_names_that_cannot_be_told_apart(tmp_path, names, message):
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps({"names": names, "parties": [list(range(20)), list(range(20, 40))]}))
+    with pytest.raises(PartitionError, match=message) as caught:
+        partition(f"file:{path}", LABELS, 0, 0, classes=4)
+    assert "own.json" in str(caught.value)
+
+
+def test_names_of_any_language_and_a_byte_order_mark(tmp_path):
+    path = tmp_path / "own.json"
+    content = {"names": ["Zürich", "北京 🙂"], "parties": [list(range(20)), list(range(20, 40))]}
+    path.write_text(json.dumps(content), encoding="utf-8-sig")
+    assert partition(f"file:{path}", LABELS, 0, 0, classes=4).names == ("Zürich", "北京 🙂")
+    path.write_text("[" * 100_000)
+    with pytest.raises(PartitionError, match="is not JSON"):
+        partition(f"file:{path}", LABELS, 0, 0, classes=4)
+
+
+def test_columns_give_names_too():
+    for value, message in (("", "party 0 has an empty name"), ("a\tb", "control character")):
+        with pytest.raises(PartitionError, match=f"by:site: .*{message}"):
+            partition("by:site", LABELS, 0, 0, classes=4, columns={"site": np.array([value, "x"] * 20)})
+    days = np.array(["NaT", "2020-01-01"] * 20, "datetime64[D]")
+    with pytest.raises(PartitionError, match="column 'day' has no value for row 0"):
+        partition("by:day", LABELS, 0, 0, classes=4, columns={"day": days})
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        (Shares([np.arange(20), np.arange(20, 40)], ("a", "a")), "odd: party 0 and party 1 are both called 'a'"),
+        (Shares([np.arange(20), np.arange(20, 40)], ("a",)), "odd gave 1 names to 2 parties"),
+        (Shares([]), "odd made no party"),
+        (Shares([np.arange(50)], partial=True), "odd gave out row 40, which is not one to divide"),
+    ],
+)
+def test_a_plug_in_rule_is_checked_like_all_others(shares, message):
+    @dataclass(frozen=True)
+    class Odd(Rule):
+        """Gives what it likes."""
+
+        def divide(self, pool):
+            return shares
+
+    PARTITIONS.add("odd")(Odd)
+    try:
+        with pytest.raises(PartitionError, match=message):
+            partition("odd", LABELS, 2, 0, classes=4)
+    finally:
+        PARTITIONS.remove("odd")
 
 
 def test_every_rule_is_described():

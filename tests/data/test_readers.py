@@ -195,7 +195,7 @@ def test_label_above_the_named_classes(tmp_path):
     (tmp_path / "own.json").write_text('{"class_names": ["no", "yes"]}')
     with pytest.raises(
         DataError,
-        match=r"y_train has label 2 at position 2, but .*own.json lists 2 class names, for labels 0 to 1 \(y_train has 3",
+        match=r"y_train has label 2 at position 2, but .*own.json lists 2 class names, for labels 0 to 1 \(y_train has",
     ):
         load("own", [tmp_path])
 

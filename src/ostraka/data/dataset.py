@@ -170,7 +170,7 @@ def _check_values(name: str, key: str, x: Array) -> None:
 
 
 def _too_large(x: Array) -> Array:
-    small = np.finfo(x.dtype).max < LARGEST  # 16-bit numbers: they cannot even be compared with it
+    small = float(np.finfo(x.dtype).max) < LARGEST  # 16-bit numbers: they cannot even be compared with it
     return np.zeros(0, bool) if small else np.abs(x) > LARGEST
 
 
