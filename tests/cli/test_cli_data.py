@@ -39,7 +39,7 @@ def test_list_data_shows_shapes_and_sizes_and_what_is_damaged(ostraka: Ostraka) 
     lines = {
         line.split()[0]: line for line in ostraka("list", "data", "--data-dir", ".").out.splitlines() if line.strip()
     }
-    assert " ".join(lines["mine"].split()) == "mine npz 1x3x4 6 1,200 + 30 mine.npz"
+    assert " ".join(lines["mine"].split()) == "mine 1x3x4 6 1,200 + 30 mine.npz"
     assert "1x28x28" in lines["fashion-4k"]
     assert "4,000 + 1,000" in lines["fashion-4k"]
     assert "bad.npz: is not" in lines["bad"]

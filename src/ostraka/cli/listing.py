@@ -70,16 +70,14 @@ def _presets(options: argparse.Namespace) -> Listing:
 
 
 def _data(options: argparse.Namespace) -> Listing:
-    rows = [
-        (found.name, found.kind, *_sizes(found, summary)) for found, summary in summaries(data_dirs(options.data_dir))
-    ]
-    joined = (USAGE.partition("[")[0], "domains", "", "", "", "sets of images with the same classes")
-    return ("name", "kind", "sample", "classes", "train + test", "where"), [*rows, joined]
+    rows = [(found.name, *_sizes(found, summary)) for found, summary in summaries(data_dirs(options.data_dir))]
+    joined = (USAGE.partition("[")[0], "", "", "", "sets of images with the same classes, joined")
+    return ("name", "sample", "classes", "train + test", "where"), [*rows, joined]
 
 
 def _sizes(found: Found, summary: Summary | str) -> tuple[str, str, str, str]:
     """Shape of a sample, classes, training and test samples, and where they lie or why nothing is known of them."""
-    where = "+".join(found.parts) or str(found.path or PLACES.get(found.kind, "built in"))
+    where = " + ".join(found.parts) or str(found.path or PLACES.get(found.kind, "built in"))
     if isinstance(summary, str):
         return "?", "?", "?", f"{where}: {summary}"
     shape = "x".join(map(str, summary.shape))
