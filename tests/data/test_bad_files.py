@@ -130,7 +130,7 @@ def test_free_memory_and_units():
         # the outlier is named, not the classes between it and the others
         (
             {"y_train": np.where(np.arange(12) == 5, 99, Y)},
-            "label 99 at position 5 (1 of 12 samples), but none lies from 4",
+            "label 99 at position 5 (1 of 12 samples), but none lies from 4 to 98; the labels below it are 4 cla",
         ),
         ({"y_train": np.where(np.arange(12) == 5, 2**62, Y)}, f"label {2**62} at position 5"),
         (

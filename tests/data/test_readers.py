@@ -164,7 +164,7 @@ def test_features_are_standardised_per_coefficient(tmp_path):
         ),
         (
             {"y_train": np.array([0, 2, 0, 2])},
-            r"y_train has label 2 at position 1 \(2 of 4 samples\), but none is 1; 2 different labels go from 0 to 1",
+            r"y_train has label 2 at position 1 \(2 of 4 samples\), but none is 1; the labels below it are 1 classes",
         ),
         (
             {"y_test": np.array([0, 3])},

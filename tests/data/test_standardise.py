@@ -146,8 +146,9 @@ def test_values_far_apart_and_nearly_none():
 
 
 def test_a_constant_is_found_although_its_mean_is_rounded():
-    """The sum of a thousand times 0.1 is not a thousand times it, and its deviation not quite 0."""
-    assert statistics(Samples(torch.full((1000, 1), 0.1)))[1] == (1.0,)
+    """A thousand times 7/255, added up, is not quite a thousand times it: there would be a deviation of 1e-17."""
+    constant = Samples(torch.full((1000, 1), 7, dtype=torch.uint8), view=View(scale=1 / 255))
+    assert statistics(constant)[1] == (1.0,)
 
 
 def test_more_samples_than_are_read_at_once():

@@ -99,8 +99,8 @@ def _gap(y: Array, found: Array) -> str:
     label = found[missing]
     at = np.flatnonzero(y == label)
     span = f"is {missing}" if label == missing + 1 else f"lies from {missing} to {label - 1}"
+    below = f"; the labels below it are {missing} classes, 0 to {missing - 1}" if missing else ""
     return (
-        f"y_train has label {label} at position {int(at[0])} ({len(at)} of {len(y)} samples), but none {span}; "
-        f"{len(found)} different labels go from 0 to {len(found) - 1}: correct this one, or renumber training and test "
-        f"labels together ({RENUMBER})"
+        f"y_train has label {label} at position {int(at[0])} ({len(at)} of {len(y)} samples), but none {span}{below}. "
+        f"Correct it, or renumber training and test labels together, from 0 without gaps: {RENUMBER}"
     )
