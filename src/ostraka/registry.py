@@ -79,6 +79,16 @@ class Registry(Generic[T]):
                 ) from error
         return self._items[name]
 
+    def working(self) -> dict[str, T]:
+        """Every item that can be loaded, by name; a broken plug-in is passed over with a warning that names it."""
+        found: dict[str, T] = {}
+        for name in self.names():
+            try:
+                found[name] = self.get(name)
+            except ConfigError as error:
+                warnings.warn(str(error), stacklevel=2)
+        return found
+
     def name_of(self, item: T) -> str:
         """The name under which `item` is registered."""
         self._load()

@@ -91,7 +91,7 @@ def test_partition_and_list_name_the_domains(ostraka: Ostraka, data: None) -> No
     assert "synthdigits-like" in shown
     assert "Note: usps has fewer than 16 training samples of some classes" in shown
     listed = ostraka("list", "data", "--data-dir", ".").out
-    assert "usps+synthdigits-like" in listed
+    assert "usps +" in listed
     assert "domains:A+B" in listed
     refused = ostraka("partition", "domain", "--data", "hdr-fl")
     assert refused.code == 2

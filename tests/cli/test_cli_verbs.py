@@ -54,6 +54,8 @@ def test_top_help_lists_verbs_and_exit_codes(ostraka: Ostraka) -> None:
         ("run closed-voting --rounds 3", "members are trained in one exchange"),
         ("partition dirichlet", "write it as dirichlet:BETA"),
         ("partition iid --plot x.pdf", ".svg or .png"),
+        ("run fedavg --standardise maybe", "allowed: auto, on, off"),
+        ("run fedavg --data https://example.org/mnist.npz", "ostraka downloads nothing"),
         ("list method", "Did you mean 'methods'?"),
         ("list settings fedavgg", "Did you mean 'fedavg'?"),
         ("run fedavg --known-classes a", "is not a list of class numbers"),
@@ -136,9 +138,11 @@ def test_lists_name_what_there_is(ostraka: Ostraka, what: str, names: tuple[str,
 
 
 def test_doctor(ostraka: Ostraka) -> None:
+    Path("mine").mkdir()
     facts = ostraka("doctor", "--json", "--data-dir", "mine").json()
     assert facts.keys() >= {"ostraka", "python", "torch", "cores", "device", "convolution"}
     assert facts["data_folders"] == ["mine"]
+    assert facts["missing_folders"] == []
     assert {"digits", "fashion-4k"} <= set(facts["data_sets"])
     shown = ostraka("doctor").out
     assert "convolution" in shown

@@ -1,12 +1,15 @@
 """Partition rules against numbers derived by hand, specs, files and error messages."""
 
+import hashlib
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from ostraka.data.partition import describe, format_spec, parse, partition
 from ostraka.data.partition_rules import Dirichlet, floored_sizes
+from ostraka.data.rule import Rule, Shares
 from ostraka.errors import PartitionError
 from ostraka.registry import PARTITIONS
 
@@ -47,16 +50,60 @@ def test_labels_first_random_ignores_the_cycle():
     assert any((t.argmax(axis=1) != cycle).any() for t in draws)
 
 
-def test_labels_names_the_class_without_an_owner():
-    """2 parties with one class each own classes 0 and 1; class 2 is the first without an owner."""
-    with pytest.raises(PartitionError, match=r"not possible in 1000 draws: class 2 has no owner.*more parties"):
-        table("labels:1", 2)
+@pytest.mark.parametrize(
+    ("spec", "parties", "labels", "message"),
+    [
+        # 2 x 1 owners for 4 classes: 4 x 1 or 2 x 2 are the first that suffice
+        ("labels:1", 2, LABELS, "2 parties with 1 classes each own at most 2 of 4.*works: 4 parties or 2 classes per"),
+        # parties 1 and 3 both start with class 1, which has one sample; with 3 parties only one does
+        ("labels:1", 4, [0] * 10 + [1], "class 1 has 1 samples for 2 owners; what works: 3 parties"),
+        # 3 parties x 2 classes = 6 shares; class 1 can give one, class 0 three (one for each party)
+        (
+            "labels:2,first=random",
+            3,
+            [0] * 9 + [1],
+            "need 6 parts of a class, the samples give 4.*1 parties or 1 class",
+        ),
+        ("labels:1", 2, [0] * 9, "class 1 has 0 samples for 1 owners; no number of parties works"),
+    ],
+)
+def test_labels_that_cannot_be_say_what_can(spec, parties, labels, message):
+    classes = max(*labels, 1) + 1
+    with pytest.raises(PartitionError, match=f"{spec[:8]} with {parties} parties is not possible: .*{message}"):
+        table(spec, parties, np.array(labels), classes)
 
 
-def test_labels_names_the_class_that_is_too_small():
-    labels = np.array([0] * 10 + [1])
-    with pytest.raises(PartitionError, match=r"class 1 has 1 samples for 2 owners.*fewer parties"):
-        table("labels:1", 4, labels, 2)
+GOLDEN = {
+    ("labels:2", 10, 10, 0): "801d5ae11ee6d187",
+    ("labels:2", 7, 10, 3): "f876446887fdb50a",
+    ("labels:3", 5, 10, 1): "30ed4e741e1e302e",
+    ("labels:2,first=random", 9, 10, 2): "67b5513e9df2de9b",
+    ("labels:3", 12, 26, 1): "7eb0fe60f4756a75",
+    ("labels:2", 5, 10, 0): "ddccab8995dc042e",
+    ("labels:4", 9, 26, 4): "3180b269bf9bd0b4",
+}
+"""(spec, parties, classes, seed): of the parties' rows, as the first draw that fits gave them before there was more."""
+
+
+@pytest.mark.parametrize("case", GOLDEN)
+def test_labels_that_chance_finds_stay_as_they_were(case):
+    spec, parties, classes, seed = case
+    labels = np.random.default_rng(7).permutation(np.repeat(np.arange(classes), 40))
+    digest = hashlib.sha256()
+    for rows in partition(spec, labels, parties, seed, classes=classes).parties:
+        digest.update(len(rows).to_bytes(4, "big") + rows.astype("<i8").tobytes())
+    assert digest.hexdigest()[:16] == GOLDEN[case]
+
+
+@pytest.mark.parametrize(("k", "parties", "classes"), [(2, 5, 10), (3, 12, 26)])
+def test_labels_with_hardly_a_choice_work_for_every_seed(k, parties, classes):
+    """Of these, one draw in some hundreds or thousands has an owner for every class: 1000 draws may find none."""
+    labels = np.repeat(np.arange(classes), 40)
+    for seed in range(8):
+        found = table(f"labels:{k}", parties, labels, classes, seed)
+        assert ((found > 0).sum(axis=1) == k).all()
+        assert (found.sum(axis=0) == 40).all()
+        assert all(found[i, i] > 0 for i in range(parties))
 
 
 def test_dirichlet_balance_by_hand():
@@ -270,6 +317,70 @@ def test_files_that_are_right(tmp_path):
         from_file(tmp_path, {"parties": [[0, 1], [2, 3]]}, rows=np.array([0, 1, 2]))
     with pytest.raises(PartitionError, match="has 2 parties, 3 were asked for"):
         from_file(tmp_path, {"parties": [[0, 1], [2, 3]]}, parties=3)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a", "a"], "party 0 and party 1 are both called 'a'; give every party a name of its own"),
+        ([1, "1"], "party 0 and party 1 are both called '1'"),
+        (["a", ""], "party 1 has an empty name"),
+        (["a", "b\nc"], r"the name 'b\\nc' of party 1 has a line break or another control character"),
+        (["a", "\ud800"], "control character"),
+        (["a", None], '"names" must be a list of 2 names'),
+        (["a", True], '"names" must be a list of 2 names'),
+    ],
+)
+def test_party_names_that_cannot_be_told_apart(tmp_path, names, message):
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps({"names": names, "parties": [list(range(20)), list(range(20, 40))]}))
+    with pytest.raises(PartitionError, match=message) as caught:
+        partition(f"file:{path}", LABELS, 0, 0, classes=4)
+    assert "own.json" in str(caught.value)
+
+
+def test_names_of_any_language_and_a_byte_order_mark(tmp_path):
+    path = tmp_path / "own.json"
+    content = {"names": ["Zürich", "北京 🙂"], "parties": [list(range(20)), list(range(20, 40))]}
+    path.write_text(json.dumps(content), encoding="utf-8-sig")
+    assert partition(f"file:{path}", LABELS, 0, 0, classes=4).names == ("Zürich", "北京 🙂")
+    path.write_text("[" * 100_000)
+    with pytest.raises(PartitionError, match="is not JSON"):
+        partition(f"file:{path}", LABELS, 0, 0, classes=4)
+
+
+def test_columns_give_names_too():
+    for value, message in (("", "party 0 has an empty name"), ("a\tb", "control character")):
+        with pytest.raises(PartitionError, match=f"by:site: .*{message}"):
+            partition("by:site", LABELS, 0, 0, classes=4, columns={"site": np.array([value, "x"] * 20)})
+    days = np.array(["NaT", "2020-01-01"] * 20, "datetime64[D]")
+    with pytest.raises(PartitionError, match="column 'day' has no value for row 0"):
+        partition("by:day", LABELS, 0, 0, classes=4, columns={"day": days})
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        (Shares([np.arange(20), np.arange(20, 40)], ("a", "a")), "odd: party 0 and party 1 are both called 'a'"),
+        (Shares([np.arange(20), np.arange(20, 40)], ("a",)), "odd gave 1 names to 2 parties"),
+        (Shares([]), "odd made no party"),
+        (Shares([np.arange(50)], partial=True), "odd gave out row 40, which is not one to divide"),
+    ],
+)
+def test_a_plug_in_rule_is_checked_like_all_others(shares, message):
+    @dataclass(frozen=True)
+    class Odd(Rule):
+        """Gives what it likes."""
+
+        def divide(self, pool):
+            return shares
+
+    PARTITIONS.add("odd")(Odd)
+    try:
+        with pytest.raises(PartitionError, match=message):
+            partition("odd", LABELS, 2, 0, classes=4)
+    finally:
+        PARTITIONS.remove("odd")
 
 
 def test_every_rule_is_described():

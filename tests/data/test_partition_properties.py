@@ -1,10 +1,13 @@
 """What every partition promises, for random inputs: disjoint, complete, its label rule, its sizes, its seed."""
 
+from itertools import combinations, product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ostraka.data.ownership import assign, firsts, obstacle
 from ostraka.data.partition import Partition, partition
 from ostraka.errors import PartitionError
 
@@ -45,18 +48,53 @@ def check_promise(found: Partition, rows):
 def test_labels(problem, k, first):
     _, _, classes, parties, _ = problem
     k = min(k, classes)
-    try:
-        _, table = divide(f"labels:{k},first={first}", problem)
-    except PartitionError as error:
-        assert "not possible" in str(error)  # noqa: PT017 - the draw may fail, but only with few parties
-        assert parties < classes or first == "random"
+    if parties * k < classes:
+        with pytest.raises(PartitionError, match="not possible"):
+            divide(f"labels:{k},first={first}", problem)
         return
+    _, table = divide(f"labels:{k},first={first}", problem)  # 12 samples of a class and at most 12 parties
     assert ((table > 0).sum(axis=1) == k).all()
     if first == "cycle":
         assert all(table[i, i % classes] > 0 for i in range(parties))
     for column in table.T:
         owned = column[column > 0]
         assert owned.max() - owned.min() <= 1
+
+
+@CASES
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), st.data())
+def test_owners_are_found_exactly_where_there_are_some(parties, classes, k, data):
+    """Against all assignments there are, for parties and classes few enough to list them."""
+    k = min(k, classes)
+    counts = np.array(data.draw(st.lists(st.integers(0, 4), min_size=classes, max_size=classes)))
+    fixed = firsts(parties, classes, data.draw(st.booleans()))
+    rows = [[np.isin(range(classes), own) for own in combinations(range(classes), k)] for _ in range(parties)]
+    tables = (np.stack(choice) for choice in product(*rows))
+    exists = any((t >= fixed).all() and (t.sum(axis=0) >= 1).all() and (t.sum(axis=0) <= counts).all() for t in tables)
+    assert exists == (obstacle(k, counts, fixed) == "")
+    if exists:
+        owned = assign(k, counts, fixed, np.random.default_rng(data.draw(st.integers(0, 99))))
+        owners = owned.sum(axis=0)
+        assert (owned >= fixed).all()
+        assert (owned.sum(axis=1) == k).all()
+        assert ((owners >= 1) & (owners <= counts)).all()
+
+
+@CASES
+@given(st.integers(1, 30), st.integers(1, 12), st.integers(1, 12), st.integers(0, 999), st.booleans())
+def test_owners_where_every_place_is_needed(parties, classes, k, seed, cycle):
+    """As many samples as places, so that chance hardly ever fits: exchanges between parties must find it."""
+    k, rng = min(k, classes), np.random.default_rng(seed)
+    if parties * k < classes:
+        return
+    fixed = firsts(parties, classes, cycle)
+    counts = np.maximum(fixed.sum(axis=0), 1)
+    while counts.sum() < parties * k:
+        counts[rng.choice(np.flatnonzero(counts < parties))] += 1
+    owned = assign(k, counts, fixed, rng)
+    assert (owned.sum(axis=1) == k).all()
+    assert (owned.sum(axis=0) == counts).all()
+    assert (owned >= fixed).all()
 
 
 @CASES

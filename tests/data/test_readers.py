@@ -154,16 +154,25 @@ def test_features_are_standardised_per_coefficient(tmp_path):
         ({"x_train": np.zeros((4, 5, 5), np.int64)}, "x_train is int64; store images as uint8"),
         ({"x_train": bytes_of(4, 6, 6)}, r"training samples are uint8 \[6, 6\], test samples uint8 \[5, 5\]"),
         ({"x_train": bytes_of(3, 5, 5)}, "x_train has 3 samples and y_train 4 labels"),
-        ({"y_train": np.array([0.0, 1, 0, 1])}, "y_train is float64; store labels as whole numbers"),
-        ({"y_train": np.array([0, 1, 0, -1])}, "y_train has label -1 at position 3; with 2 classes"),
-        ({"y_train": np.array([0, 2, 0, 2])}, r"no training sample of class 1 \(1\)"),
+        (
+            {"y_train": np.array([0.0, 1, 0, 1])},
+            r"y_train is float64; labels are stored as whole numbers: store y.astype\(numpy.int64\)",
+        ),
+        (
+            {"y_train": np.array([0, 1, 0, -1])},
+            "y_train has label -1 at position 3; labels are whole numbers from 0: renumber",
+        ),
+        (
+            {"y_train": np.array([0, 2, 0, 2])},
+            r"y_train has label 2 at position 1 \(2 of 4 samples\), but none is 1; the labels below it are 1 classes",
+        ),
         (
             {"y_test": np.array([0, 3])},
-            r"no training sample of class 2 \(2\), 3 \(3\); labels must use every number from 0 to 3",
+            r"y_test has label 3 at position 1, but no training sample has it \(they have labels from 0 to 1\)",
         ),
         ({"y_train": np.array([[0], [1], [0], [1]])}, r"y_train has shape \[4, 1\]"),
         ({"x_train": bytes_of(0, 5, 5), "y_train": np.zeros(0, int)}, r"shape \[0, 5, 5\]; give at least one sample"),
-        ({"speaker_train": np.arange(3)}, "column 'speaker' has 3 values for 4 training samples"),
+        ({"speaker_train": np.arange(3)}, "column 'speaker' has 3 values for 4 train samples"),
     ],
 )
 def test_npz_that_no_method_could_use(tmp_path, changed, message):
@@ -177,14 +186,17 @@ def test_missing_numbers_name_the_sample(tmp_path, bad):
     x = np.ones((4, 5, 5), np.float32)
     x[2, 1, 1] = bad
     write_npz(tmp_path / "own.npz", x_train=x, x_test=x[:2])
-    with pytest.raises(DataError, match=r"x_train has a NaN or infinite value \(first in sample 2\)"):
+    with pytest.raises(DataError, match=rf"x_train has a NaN or infinite value \(first in sample 2: {bad}\)"):
         load("own", [tmp_path])
 
 
 def test_label_above_the_named_classes(tmp_path):
     write_npz(tmp_path / "own.npz", y_train=np.array([0, 1, 2, 1]))
     (tmp_path / "own.json").write_text('{"class_names": ["no", "yes"]}')
-    with pytest.raises(DataError, match="label 2 at position 2; with 2 classes labels go from 0 to 1"):
+    with pytest.raises(
+        DataError,
+        match=r"y_train has label 2 at position 2, but .*own.json lists 2 class names, for labels 0 to 1 \(y_train has",
+    ):
         load("own", [tmp_path])
 
 

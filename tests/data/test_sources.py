@@ -93,12 +93,19 @@ def test_missing_data_says_where_it_looked_and_what_to_put_there(tmp_path):
         load("cifar-10", [])
 
 
-def test_data_dirs_join_option_and_variable(monkeypatch):
+def test_data_dirs_join_option_and_variable(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
     monkeypatch.setenv("OSTRAKA_DATA", os.pathsep.join(["b", "c", ""]))
     assert data_dirs(os.pathsep.join(["a", "b"])) == [Path("a"), Path("b"), Path("c")]
     assert data_dirs(None) == [Path("b"), Path("c")]
     monkeypatch.delenv("OSTRAKA_DATA")
     assert data_dirs() == []
+    (tmp_path / "file").write_text("")
+    for option, wrong in (("nowhere", "does not exist"), (f"a{os.pathsep}file", "is a file, not a folder"), ("", "no")):
+        with pytest.raises(DataError, match=wrong):
+            data_dirs(option)
 
 
 def test_the_variable_is_used_when_no_folder_is_given(tmp_path, monkeypatch):

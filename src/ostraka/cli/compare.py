@@ -12,6 +12,7 @@ from rich.console import Console
 from ostraka.cli.display import Display, show_wide
 from ostraka.cli.options import add_run_options, values_from
 from ostraka.core import settings
+from ostraka.data.sources import data_dirs
 from ostraka.errors import ConfigError
 from ostraka.report.published import METRICS, beside, with_published
 from ostraka.report.rounds import draw_all
@@ -94,6 +95,7 @@ def make_grid(options: argparse.Namespace) -> Grid:
     single = [pair for pair in options.set if ":" in pair.partition("=")[0]]
     options.set = [pair for pair in options.set if pair not in single]
     values = values_from(options)
+    data_dirs(values.get("data_dir"))  # a folder that is not there is one mistake, not one in every cell
     methods = options.methods or values.pop("methods", [])
     if not methods:
         raise ConfigError("name the methods to compare, for example: ostraka compare closed-voting fedavg")

@@ -43,11 +43,14 @@ def act(options: argparse.Namespace) -> int:
         "device": pick_device("auto"),
         "convolution": native.describe(),
         "data_folders": [str(folder) for folder in folders],
+        "missing_folders": [str(folder) for folder in folders if not folder.is_dir()],
         "data_sets": sorted({found.name for found in available(folders)}),
     }
     if options.json:
         print(json.dumps(facts))
     else:
+        absent = facts.pop("missing_folders")
+        facts["data_folders"] = [f"{f} (does not exist)" if f in absent else f for f in facts["data_folders"]]
         rows = [(key.replace("_", " "), _text(value)) for key, value in facts.items()]
         Console().print(Table(("what", "found"), rows).rich())
     return 0

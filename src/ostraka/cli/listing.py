@@ -8,9 +8,11 @@ from typing import Any
 
 from rich.console import Console
 
+from ostraka.data.catalogue import summaries
 from ostraka.data.domains import USAGE
 from ostraka.data.partition import describe as describe_partitions
-from ostraka.data.sources import available, data_dirs
+from ostraka.data.source import Summary
+from ostraka.data.sources import Found, data_dirs
 from ostraka.errors import ConfigError, choices, did_you_mean
 from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PRESETS, Registry
 from ostraka.report.tables import Table
@@ -68,11 +70,18 @@ def _presets(options: argparse.Namespace) -> Listing:
 
 
 def _data(options: argparse.Namespace) -> Listing:
-    rows = [
-        (f.name, f.kind, "+".join(f.parts) or str(f.path or PLACES.get(f.kind, "built in")))
-        for f in available(data_dirs(options.data_dir))
-    ]
-    return ("name", "kind", "where"), [*rows, (USAGE, "domains", "any sets of images with the same classes")]
+    rows = [(found.name, *_sizes(found, summary)) for found, summary in summaries(data_dirs(options.data_dir))]
+    joined = (USAGE.partition("[")[0], "", "", "", "sets of images with the same classes, joined")
+    return ("name", "sample", "classes", "train + test", "where"), [*rows, joined]
+
+
+def _sizes(found: Found, summary: Summary | str) -> tuple[str, str, str, str]:
+    """Shape of a sample, classes, training and test samples, and where they lie or why nothing is known of them."""
+    where = " + ".join(found.parts) or str(found.path or PLACES.get(found.kind, "built in"))
+    if isinstance(summary, str):
+        return "?", "?", "?", f"{where}: {summary}"
+    shape = "x".join(map(str, summary.shape))
+    return shape, str(summary.classes), f"{summary.train:,} + {summary.test:,}", where
 
 
 def _partitions(options: argparse.Namespace) -> Listing:

@@ -14,6 +14,7 @@ RUN_OPTIONS = (
     "public",
     "start_from",
     "train_per_class",
+    "standardise",
     "shared",
     "validation",
     "engine",
@@ -30,6 +31,11 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     """What a run can be told beside its method, data, partition and seed."""
     add_data_options(parser)
     group = parser.add_argument_group("training")
+    group.add_argument(
+        "--standardise",
+        metavar="WHAT",
+        help="inputs with mean 0 and deviation 1 by the training data: auto (default: float data, not bytes), on, off",
+    )
     group.add_argument("--net", metavar="NAME", help="network (ostraka list nets); default: auto")
     group.add_argument("--objective", metavar="NAME", help="what the parties minimise; default: the method's own")
     group.add_argument(

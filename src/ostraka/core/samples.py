@@ -1,6 +1,8 @@
 """Samples: stored values, labels, and how stored values become network inputs."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +14,10 @@ from ostraka.registry import AUGMENTATIONS
 
 @dataclass(frozen=True)
 class View:
-    """How stored values become inputs: `(value * scale - mean) / std` per channel, then, in training, augmentation."""
+    """How stored values become inputs: `(value * scale - mean) / std`, then, in training, augmentation.
+
+    `mean` and `std` have a value for each channel of images, for each feature of rows; they are empty where unused.
+    """
 
     scale: float = 1.0
     mean: tuple[float, ...] = ()
@@ -26,9 +31,18 @@ class View:
             x.mul_(self.scale)
         if self.mean:
             shape = (1, -1) + (1,) * (x.dim() - 2)
-            mean, std = (torch.tensor(v, device=x.device).view(shape) for v in (self.mean, self.std))
-            x = (x - mean) / std
+            mean, std = (v.to(x.device).view(shape) for v in self._statistics)
+            x.sub_(mean).div_(std)
         return x
+
+    @cached_property
+    def _statistics(self) -> tuple[Tensor, Tensor]:
+        """Mean and deviation as tensors, made once: a row may have thousands of features."""
+        return torch.tensor(self.mean), torch.tensor(self.std)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: a tensor would make another process map shared memory for a few numbers."""
+        return {spec.name: getattr(self, spec.name) for spec in fields(self)}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ostraka.data import npz
 from ostraka.data.dataset import Dataset
-from ostraka.data.source import Source
+from ostraka.data.source import Source, Summary
 from ostraka.registry import SOURCES
 
 FOLDER, FILE = "bundled", "embedded-fashion-mnist-4k.npz"
@@ -24,6 +24,19 @@ def files(path: Path, name: str) -> list[Path]:
         return npz.files(folder / FILE, name)
 
 
+def peek(path: Path, name: str) -> Summary:
+    """As of any .npz file."""
+    with as_file(files_of("ostraka.data").joinpath(FOLDER)) as folder:
+        return npz.peek(folder / FILE, name)
+
+
 SOURCES.add("bundled")(
-    Source("bundled", "the subset of Fashion-MNIST in this package", read, builtin=("fashion-4k",), files=files)
+    Source(
+        "bundled",
+        "the subset of Fashion-MNIST in this package",
+        read,
+        builtin=("fashion-4k",),
+        files=files,
+        peek=peek,
+    )
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from ostraka.data.dataset import Array, Arrays, Dataset, assemble
 from ostraka.data.files import file_info, read_bytes
-from ostraka.data.source import Source
+from ostraka.data.source import Source, Summary
 from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 
@@ -44,6 +44,16 @@ def files(path: Path, name: str) -> list[Path]:
     return [*batches(path, name), *(file for file in [path / NAMES[name]] if file.is_file())]
 
 
+def peek(path: Path, name: str) -> Summary:
+    """The sizes of the files, in records."""
+    record = PIXELS + (1 if name == "cifar10" else 2)
+    try:
+        *train, test = (file.stat().st_size // record for file in batches(path, name))
+    except OSError as error:
+        raise DataError(f"{error.filename} cannot be read: {error.strerror}; unpack all files of {name}") from error
+    return Summary((3, 32, 32), 10 if name == "cifar10" else 100, sum(train), test)
+
+
 def refuse(path: Path, name: str) -> Dataset:
     """The Python version is never opened."""
     folder = "cifar-10-batches-bin" if name == "cifar10" else "cifar-100-binary"
@@ -76,7 +86,9 @@ def _records(path: Path, label_bytes: int) -> tuple[Array, Array]:
     return records[:, label_bytes:].reshape(-1, 3, 32, 32), records[:, label_bytes - 1]
 
 
-SOURCES.add("cifar")(Source("cifar", "the folder cifar-10-batches-bin or cifar-100-binary", read, find, files=files))
+SOURCES.add("cifar")(
+    Source("cifar", "the folder cifar-10-batches-bin or cifar-100-binary", read, find, files=files, peek=peek)
+)
 SOURCES.add("cifar-pickled")(
     Source("cifar-pickled", "recognised only to be refused: Python batches", refuse, find_pickled, listed=False)
 )

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ostraka.core.predictor import UNKNOWN
 from ostraka.core.samples import Samples, View
+from ostraka.data.labels import class_names
 from ostraka.errors import DataError
 
 Array = NDArray[Any]
@@ -23,6 +24,12 @@ CIFAR100_STD = (0.26733, 0.25644, 0.27615)
 """Channel statistics of CIFAR-100's 50,000 training images."""
 
 
+USUAL = (1, 3, 4)
+"""Channels of grey and colour images."""
+
+LARGEST = 1e30
+"""Far below the end of 32-bit numbers (3e38): differences and sums of inputs must stay finite."""
+
 DOMAIN = "domain"
 """The column that says which domain a sample is from."""
 
@@ -32,6 +39,7 @@ class Dataset:
     """`columns`: one value for each row of the training storage (such as "speaker"); `info`: where it is from.
 
     `test_columns` are those of the test storage. Data whose two sides have the column "domain" is judged by domain.
+    `own_view`: the reader knows how its values become inputs, and they are not standardised unless a run asks for it.
     """
 
     name: str
@@ -41,6 +49,7 @@ class Dataset:
     columns: Mapping[str, Array] = field(default_factory=dict)
     test_columns: Mapping[str, Array] = field(default_factory=dict)
     info: Mapping[str, Any] = field(default_factory=dict)
+    own_view: bool = False
 
     @property
     def test_domains(self) -> Array | None:
@@ -60,33 +69,29 @@ class Arrays:
     columns: Mapping[str, Array] = field(default_factory=dict)
     test_columns: Mapping[str, Array] = field(default_factory=dict)
     info: Mapping[str, Any] = field(default_factory=dict)
+    classes_from: str = ""
+    """The file that gives the names of the classes, for error messages."""
 
 
 def assemble(name: str, arrays: Arrays, view: View | None = None) -> Dataset:
     """A checked dataset. Bytes are kept as bytes and scaled to [0, 1] by the view; floats are kept as float32."""
-    classes = arrays.classes or _numbered(arrays.y_train, arrays.y_test)
-    check(name, classes, arrays.x_train, arrays.y_train, arrays.x_test, arrays.y_test)
-    for part, columns, y in (
-        ("training", arrays.columns, arrays.y_train),
-        ("test", arrays.test_columns, arrays.y_test),
-    ):
-        for column, values in columns.items():
-            if len(values) != len(y):
-                raise DataError(
-                    f"{name}: column {column!r} has {len(values)} values for {len(y)} {part} samples; "
-                    "give one value for each sample"
-                )
+    check(name, arrays.x_train, arrays.y_train, arrays.x_test, arrays.y_test)
+    classes = class_names(name, arrays.y_train, arrays.y_test, arrays.classes, arrays.classes_from)
+    columns = _checked_columns(name, "train", arrays.columns, len(arrays.y_train))
+    test_columns = _checked_columns(name, "test", arrays.test_columns, len(arrays.y_test))
     x_train, x_test = channels_first(name, arrays.x_train), channels_first(name, arrays.x_test)
+    own_view = view is not None
     if view is None:
         view = default_view(name, x_train)
     return Dataset(
         name=name,
-        classes=tuple(classes),
+        classes=classes,
         train=Samples(_tensor(x_train), _tensor(arrays.y_train.astype(np.int64)), view=view),
         test=Samples(_tensor(x_test), _tensor(arrays.y_test.astype(np.int64)), view=replace(view, augment="none")),
-        columns=dict(arrays.columns),
-        test_columns=dict(arrays.test_columns),
+        columns=columns,
+        test_columns=test_columns,
         info=dict(arrays.info),
+        own_view=own_view,
     )
 
 
@@ -102,38 +107,44 @@ def default_view(name: str, x: Array) -> View:
 
 def channels_first(name: str, x: Array) -> Array:
     """Images as [N, C, H, W]; rows [N, D] stay as they are."""
-    if x.ndim == 2:
-        return x
     if x.ndim == 3:
         return x[:, None]
-    if x.ndim == 4 and x.shape[-1] in (1, 3, 4) and x.shape[1] not in (1, 3):
-        return x.transpose(0, 3, 1, 2)
-    if x.ndim == 4:
-        return x
-    raise DataError(
-        f"{name}: samples have shape {list(x.shape)}; give rows [N, D], grey images [N, H, W] "
-        "or colour images [N, H, W, C] or [N, C, H, W]"
-    )
+    return x.transpose(0, 3, 1, 2) if x.ndim == 4 and channels_last(name, x.shape) else x
 
 
-def check(name: str, classes: Sequence[str], x_train: Array, y_train: Array, x_test: Array, y_test: Array) -> None:
-    """Refuse what no method could learn from: wrong types, shapes or labels, NaN, a class without samples."""
+def channels_last(name: str, shape: Sequence[int]) -> bool:
+    """Whether images [N, ., ., .] are [N, H, W, C]; what could be read either way is refused."""
+    _, first, middle, last = shape
+    if last in USUAL:
+        return first not in (1, 3)
+    if first not in USUAL and last < min(first, middle):
+        raise DataError(
+            f"{name}: samples have shape {list(shape)}; is it [N, C, H, W] or [N, H, W, C]? "
+            "Images of other than 1, 3 or 4 channels are read as [N, C, H, W], with no more channels than rows and "
+            "columns: use x.transpose(0, 3, 1, 2), or rows [N, D]"
+        )
+    return False
+
+
+def sample_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of one sample as networks see it, given that of the stored array."""
+    if len(shape) == 3:
+        return (1, *shape[1:])
+    if len(shape) == 4 and channels_last(name, shape):
+        return (shape[3], shape[1], shape[2])
+    return tuple(shape[1:])
+
+
+def check(name: str, x_train: Array, y_train: Array, x_test: Array, y_test: Array) -> None:
+    """Refuse samples that no method could learn from: wrong types and shapes, NaN, other numbers of labels."""
     for part, x, y in (("train", x_train, y_train), ("test", x_test, y_test)):
         _check_values(name, f"x_{part}", x)
-        _check_labels(name, f"y_{part}", y, classes)
-        if len(x) != len(y):
+        if y.ndim and len(x) != len(y):
             raise DataError(f"{name}: x_{part} has {len(x)} samples and y_{part} {len(y)} labels; the two must agree")
     if x_train.shape[1:] != x_test.shape[1:] or x_train.dtype != x_test.dtype:
         raise DataError(
             f"{name}: training samples are {x_train.dtype} {list(x_train.shape[1:])}, test samples {x_test.dtype} "
             f"{list(x_test.shape[1:])}; bring both to one type and shape"
-        )
-    empty = np.flatnonzero(np.bincount(y_train.astype(np.int64), minlength=len(classes)) == 0)
-    if len(empty):
-        listed = ", ".join(f"{c} ({classes[c]})" for c in empty[:5])
-        raise DataError(
-            f"{name}: no training sample of class {listed}{' and others' if len(empty) > 5 else ''}; "
-            f"labels must use every number from 0 to {len(classes) - 1}: renumber them or add samples"
         )
 
 
@@ -145,37 +156,40 @@ def _check_values(name: str, key: str, x: Array) -> None:
     if not 2 <= x.ndim <= 4 or 0 in x.shape:
         raise DataError(
             f"{name}: {key} has shape {list(x.shape)}; give at least one sample, as rows [N, D], grey images [N, H, W] "
-            "or colour images [N, H, W, C]"
+            "or colour images [N, H, W, C] or [N, C, H, W]"
         )
-    if x.dtype.kind == "f" and not np.isfinite(x).all():
-        bad = int(np.flatnonzero(~np.isfinite(x).reshape(len(x), -1).all(axis=1))[0])
-        raise DataError(
-            f"{name}: {key} has a NaN or infinite value (first in sample {bad}); remove or fill such samples"
-        )
+    if x.dtype.kind != "f":
+        return
+    for wrong, what, remedy in (
+        (~np.isfinite(x), "a NaN or infinite value", "remove or fill such samples"),
+        (_too_large(x), "a value that is too large", f"values go from -{LARGEST:g} to {LARGEST:g}: rescale them"),
+    ):
+        if wrong.any():
+            place = np.argwhere(wrong)[0]
+            raise DataError(f"{name}: {key} has {what} (first in sample {place[0]}: {x[tuple(place)]:g}); {remedy}")
 
 
-def _check_labels(name: str, key: str, y: Array, classes: Sequence[str]) -> None:
-    if y.dtype.hasobject:
-        raise DataError(f"{name}: {key} holds Python objects; store labels as whole numbers from 0")
-    if y.dtype.kind not in "iu":
-        raise DataError(f"{name}: {key} is {y.dtype}; store labels as whole numbers from 0 to {len(classes) - 1}")
-    if y.ndim != 1:
-        raise DataError(f"{name}: {key} has shape {list(y.shape)}; give one label for each sample: [N]")
-    wrong = (y < 0) | (y >= len(classes))
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise DataError(
-            f"{name}: {key} has label {int(y[at])} at position {at}; with {len(classes)} classes labels go "
-            f"from 0 to {len(classes) - 1}"
-        )
+def _too_large(x: Array) -> Array:
+    small = float(np.finfo(x.dtype).max) < LARGEST  # 16-bit numbers: they cannot even be compared with it
+    return np.zeros(0, bool) if small else np.abs(x) > LARGEST
 
 
-def _numbered(y_train: Array, y_test: Array) -> tuple[str, ...]:
-    """Class names "0", "1", ... when the file gives none."""
-    both = [y for y in (y_train, y_test) if y.dtype.kind in "iu" and y.size]
-    # Far above any real set of classes; a stray huge label must not make a huge tuple, `check` then reports it.
-    count = min(max((int(y.max()) for y in both), default=0) + 1, 100_000)
-    return tuple(str(c) for c in range(count))
+def _checked_columns(name: str, side: str, columns: Mapping[str, Array], samples: int) -> dict[str, Array]:
+    """Columns with one plain value for each sample; bytes become text."""
+    checked = {}
+    for column, values in columns.items():
+        if len(values) != samples:
+            raise DataError(
+                f"{name}: column {column!r} has {len(values)} values for {samples} {side} samples; give one value for "
+                "each sample"
+            )
+        if values.dtype.kind not in "iufbSUM":
+            raise DataError(f"{name}: {column}_{side} is {values.dtype}; a column holds numbers or text")
+        try:
+            checked[column] = np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
+        except UnicodeDecodeError as error:
+            raise DataError(f"{name}: {column}_{side} holds bytes that are not UTF-8 ({error}); store text") from error
+    return checked
 
 
 def _tensor(values: Array) -> Tensor:

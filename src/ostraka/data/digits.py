@@ -10,7 +10,7 @@ import numpy as np
 
 from ostraka.core.samples import View
 from ostraka.data.dataset import Arrays, Dataset, assemble
-from ostraka.data.source import Source
+from ostraka.data.source import Source, Summary
 from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 
@@ -47,4 +47,9 @@ def read(path: Path, name: str) -> Dataset:
     return assemble(name, arrays, View(scale=1 / LEVELS))
 
 
-SOURCES.add("digits")(Source("library", "scikit-learn's 8x8 digits", read, builtin=("digits",)))
+def peek(path: Path, name: str) -> Summary:
+    """The set is fixed, and known without the library."""
+    return Summary((1, 8, 8), 10, 1442, 355)
+
+
+SOURCES.add("digits")(Source("library", "scikit-learn's 8x8 digits", read, builtin=("digits",), peek=peek))

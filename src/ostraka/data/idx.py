@@ -4,15 +4,17 @@ EMNIST's original images are transposed; sets whose name starts with `emnist` ar
 EMNIST Letters run from 1 to 26 and become 0 to 25.
 """
 
+import gzip
 import re
+from math import prod
 from pathlib import Path
 from string import ascii_uppercase
 
 import numpy as np
 
 from ostraka.data.dataset import Array, Arrays, Dataset, assemble
-from ostraka.data.files import file_info, read_bytes
-from ostraka.data.source import Source
+from ostraka.data.files import broken, file_info, read_bytes
+from ostraka.data.source import Source, Summary
 from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 
@@ -38,6 +40,14 @@ def files(path: Path, name: str) -> list[Path]:
     """Training images and labels, test images and labels."""
     prefix = _prefixes(path).get(name, "")
     return [_file(path, prefix, part, what) for part in ("train", "test") for what in ("images-idx3", "labels-idx1")]
+
+
+def peek(path: Path, name: str) -> Summary:
+    """The sizes in the files' headers; of the values only the labels are read."""
+    images, labels, _, test_labels = files(path, name)
+    count, *sides = _shape(images, _start(images, 3), 3)
+    classes = len(np.unique(_idx(labels, 1)))
+    return Summary((1, *sides), classes, count, _shape(test_labels, _start(test_labels, 1), 1)[0])
 
 
 def find(path: Path) -> list[str]:
@@ -67,17 +77,28 @@ def _file(folder: Path, prefix: str, part: str, what: str) -> Path:
 def _idx(path: Path, dimensions: int) -> Array:
     """The array of one IDX file: two zero bytes, type, number of dimensions, sizes (32 bits, big-endian), values."""
     raw = read_bytes(path)
-    header = 4 + 4 * dimensions
-    if len(raw) < header or raw[:4] != bytes([0, 0, UBYTE, dimensions]):
-        raise DataError(
-            f"{path} is not an IDX file of bytes with {dimensions} dimension(s): it starts with "
-            f"{raw[:4].hex() or 'nothing'}, not {bytes([0, 0, UBYTE, dimensions]).hex()}; fetch it again"
-        )
-    shape = tuple(int(n) for n in np.frombuffer(raw, ">u4", dimensions, 4))
-    wanted = header + int(np.prod(shape, dtype=np.int64))
+    shape, header = _shape(path, raw, dimensions), 4 + 4 * dimensions
+    wanted = header + prod(shape)
     if len(raw) != wanted:
         raise DataError(f"{path} has {len(raw)} bytes, its header {list(shape)} asks for {wanted}; fetch it again")
     return np.frombuffer(raw, np.uint8, offset=header).reshape(shape)
 
 
-SOURCES.add("idx")(Source("idx", "a folder of MNIST-style train-images-idx3-ubyte[.gz] files", read, find, files=files))
+def _start(path: Path, dimensions: int) -> bytes:
+    """The header of an IDX file."""
+    with broken(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        return file.read(4 + 4 * dimensions)
+
+
+def _shape(path: Path, raw: bytes, dimensions: int) -> tuple[int, ...]:
+    if len(raw) < 4 + 4 * dimensions or raw[:4] != bytes([0, 0, UBYTE, dimensions]):
+        raise DataError(
+            f"{path} is not an IDX file of bytes with {dimensions} dimension(s): it starts with "
+            f"{raw[:4].hex() or 'nothing'}, not {bytes([0, 0, UBYTE, dimensions]).hex()}; fetch it again"
+        )
+    return tuple(int(n) for n in np.frombuffer(raw, ">u4", dimensions, 4))
+
+
+SOURCES.add("idx")(
+    Source("idx", "a folder of MNIST-style train-images-idx3-ubyte[.gz] files", read, find, files=files, peek=peek)
+)

@@ -11,24 +11,25 @@ Further arrays:
   starts, as the pixel range of images is.
 """
 
-import lzma
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ostraka.core.samples import View
-from ostraka.data.dataset import Array, Arrays, Dataset, assemble
+from ostraka.data import archive
+from ostraka.data.dataset import Array, Arrays, Dataset, assemble, sample_shape
 from ostraka.data.files import file_info, sidecar
+from ostraka.data.names import flaw
 from ostraka.data.packed import decode
-from ostraka.data.source import Source
+from ostraka.data.source import Source, Summary
 from ostraka.errors import DataError
 from ostraka.registry import SOURCES
+
+MED = "_med"
+"""The end of the names of packed arrays."""
 
 PACKED = ".packed.npz"
 NEEDED = ("x_train", "y_train", "x_test", "y_test")
@@ -44,12 +45,7 @@ def read(path: Path, name: str) -> Dataset:
             "fetch the file again or correct the sidecar"
         )
     stored = read_arrays(path)
-    missing = [key for key in NEEDED if key not in stored]
-    if missing:
-        raise DataError(
-            f"{path} has no {', '.join(missing)} (it has: {', '.join(sorted(stored)) or 'nothing'}); "
-            f"store the arrays {', '.join(NEEDED)}"
-        )
+    _need(stored, path)
     x_train, x_test, view = _features(name, stored)
     arrays = Arrays(
         x_train=x_train,
@@ -57,8 +53,9 @@ def read(path: Path, name: str) -> Dataset:
         x_test=x_test,
         y_test=stored["y_test"],
         classes=_class_names(path, beside),
-        columns=_columns(stored, "_train"),
-        test_columns=_columns(stored, "_test"),
+        classes_from=str(path.with_suffix(".json")),
+        columns=_columns(path, stored, "_train"),
+        test_columns=_columns(path, stored, "_test"),
         info={**info, **{key: beside[key] for key in ("source", "origin", "licence", "subset") if key in beside}},
     )
     return assemble(name, arrays, view)
@@ -66,38 +63,33 @@ def read(path: Path, name: str) -> Dataset:
 
 def read_arrays(path: Path) -> dict[str, Array]:
     """Every array of the file; packed images are decoded, Python objects are refused."""
-    with _damage_of(path, "the archive"), np.load(path, allow_pickle=False) as archive:
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise DataError(f"{path} holds a single array; store {', '.join(NEEDED)} with numpy.savez")
-        keys = list(archive.files)
-    # Decompression takes most of the time and releases the interpreter's lock: training and test images in parallel.
-    with ThreadPoolExecutor(2) as threads:
-        values = list(threads.map(lambda key: _member(path, key), keys))
-    return {key.removesuffix("_med"): value for key, value in zip(keys, values, strict=True)}
+    stored = archive.arrays(path)
+    return {
+        key.removesuffix(MED): decode(f"{path}: {key}", values) if key.endswith(MED) else values
+        for key, values in stored.items()
+    }
 
 
-def _member(path: Path, key: str) -> Array:
-    with _damage_of(path, key), np.load(path, allow_pickle=False) as archive:
-        values: Array = archive[key]
-    return decode(f"{path}: {key}", values) if key.endswith("_med") else values
+def peek(path: Path, name: str) -> Summary:
+    """What the headers of the arrays say; of the values only the labels are read."""
+    found = archive.headers(path)
+    _need({key.removesuffix(MED) for key in found}, path)
+    if "x_train" + MED in found:
+        planes, count, *sides = found["x_train" + MED].shape
+        shape: tuple[int, ...] = (planes, *sides)
+    else:
+        count, shape = found["x_train"].shape[0], sample_shape(name, found["x_train"].shape)
+    classes = len(_class_names(path, sidecar(path))) or len(np.unique(archive.array(path, "y_train")))
+    return Summary(shape, classes, count, prod(found["y_test"].shape[:1]))
 
 
-@contextmanager
-def _damage_of(path: Path, key: str) -> Iterator[None]:
-    """Turn whatever a damaged archive leads numpy and zipfile to raise into a DataError."""
-    try:
-        yield
-    except ValueError as error:
-        if "pickle" in str(error).lower():
-            raise DataError(
-                f"{path}: {key} holds Python objects or is not a .npz file at all; objects are pickles, which can "
-                "run code when opened, and are refused; store plain numbers (uint8 or float32) with numpy.savez"
-            ) from error
-        raise DataError(f"{path}: {key} cannot be read ({error}); the file is damaged: fetch it again") from error
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, KeyError, NotImplementedError, OSError) as error:
+def _need(keys: Collection[str], path: Path) -> None:
+    missing = [key for key in NEEDED if key not in keys]
+    if missing:
         raise DataError(
-            f"{path}: {key} cannot be read ({error}); the file is truncated or damaged: fetch it again"
-        ) from error
+            f"{path} has no {', '.join(missing)} (it has: {', '.join(sorted(keys)) or 'nothing'}); "
+            f"store the arrays {', '.join(NEEDED)}"
+        )
 
 
 def _features(name: str, stored: Mapping[str, Array]) -> tuple[Array, Array, View | None]:
@@ -134,15 +126,21 @@ def _per_coefficient(name: str, key: str, stored: Mapping[str, Array], coefficie
 
 
 def _class_names(path: Path, beside: Mapping[str, Any]) -> tuple[str, ...]:
-    names = beside.get("class_names", [])
+    names, where = beside.get("class_names", []), path.with_suffix(".json")
     if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
-        raise DataError(f"the sidecar of {path} gives class_names {names!r}; it must be a list of names in label order")
+        raise DataError(f"{where} gives class_names {str(names)[:80]}; it must be a list of names in label order")
+    wrong = flaw(names, "class")
+    if wrong:
+        raise DataError(f"{where}: {wrong}; give every class a name of its own, on one line")
     return tuple(names)
 
 
-def _columns(stored: Mapping[str, Array], side: str) -> dict[str, Array]:
+def _columns(path: Path, stored: Mapping[str, Array], side: str) -> dict[str, Array]:
     # idx_train only records where a subset's samples stood in the original set.
     others = [key for key in stored if key.endswith(side) and key not in (*NEEDED, f"idx{side}")]
+    for key in others:
+        if stored[key].ndim == 2 and stored[key].shape[1] == 1:
+            raise DataError(f"{path}: {key} has shape {list(stored[key].shape)}; store a column as [N]: reshape(-1)")
     return {key.removesuffix(side): stored[key] for key in others if stored[key].ndim == 1}
 
 
@@ -160,7 +158,9 @@ def files(path: Path, name: str) -> list[Path]:
     return [file for file in (path, path.with_suffix(".json")) if file.is_file()]
 
 
-SOURCES.add("npz")(Source("npz", "NAME.npz with x_train, y_train, x_test, y_test", read, _find_plain, files=files))
+SOURCES.add("npz")(
+    Source("npz", "NAME.npz with x_train, y_train, x_test, y_test", read, _find_plain, files=files, peek=peek)
+)
 SOURCES.add("packed")(
-    Source("packed", "NAME.packed.npz, images as prediction residuals", read, _find_packed, files=files)
+    Source("packed", "NAME.packed.npz, images as prediction residuals", read, _find_packed, files=files, peek=peek)
 )

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ostraka.core.seeds import numpy_rng
+from ostraka.data.names import flaw
 from ostraka.data.rule import Pool, Rule, Shares, division_digest, party_names
 from ostraka.errors import ConfigError, PartitionError, choices, did_you_mean, writing
 from ostraka.registry import PARTITIONS
@@ -90,6 +91,7 @@ def partition(
     shares = rule.divide(pool)
     _verify(rule, pool, shares)
     names = shares.names or party_names(len(shares.rows))
+    _verify_names(rule, names, len(shares.rows))
     found = tuple(np.sort(rows).astype(np.int64) for rows in shares.rows)
     return Partition(format_spec(rule), found, names, seed, shares.partial)
 
@@ -197,12 +199,14 @@ def usage_of(kind: type[Rule]) -> str:
 
 def describe() -> list[tuple[str, str]]:
     """(how it is written, one line) for every rule."""
-    kinds = [PARTITIONS.get(name) for name in PARTITIONS]
+    kinds = PARTITIONS.working().values()
     return [(usage_of(kind), (inspect.getdoc(kind) or "").partition("\n")[0]) for kind in kinds]
 
 
 def _verify(rule: Rule, pool: Pool, shares: Shares) -> None:
     """The promise of this module, checked for every rule, plug-ins included."""
+    if not len(shares.rows):
+        raise PartitionError(f"{format_spec(rule)} made no party; it must make at least one")
     for i, rows in enumerate(shares.rows):
         if len(rows) == 0:
             raise PartitionError(
@@ -211,7 +215,20 @@ def _verify(rule: Rule, pool: Pool, shares: Shares) -> None:
     held = np.sort(np.concatenate(shares.rows))
     if (np.diff(held) == 0).any():
         raise PartitionError(f"{format_spec(rule)} gave row {held[:-1][np.diff(held) == 0][0]} to two parties")
+    if shares.partial and not np.isin(held, pool.rows).all():
+        raise PartitionError(
+            f"{format_spec(rule)} gave out row {np.setdiff1d(held, pool.rows)[0]}, which is not one to divide"
+        )
     if not shares.partial and not np.array_equal(held, pool.rows):
         raise PartitionError(
             f"{format_spec(rule)} gave out {len(held)} rows, not exactly the {len(pool.rows)} to divide"
         )
+
+
+def _verify_names(rule: Rule, names: tuple[str, ...], parties: int) -> None:
+    """Figures and files are told apart by the parties' names."""
+    if len(names) != parties:
+        raise PartitionError(f"{format_spec(rule)} gave {len(names)} names to {parties} parties; give one to each")
+    wrong = flaw(names, "party")
+    if wrong:
+        raise PartitionError(f"{format_spec(rule)}: {wrong}; give every party a name of its own, on one line")

@@ -31,8 +31,9 @@ class By(Rule):
                 f"Its columns: {choices(pool.columns)}; bring one as the array {self.column}_train in the .npz file"
             )
         values = np.asarray(pool.columns[self.column])[pool.rows]
-        if values.dtype.kind == "f" and np.isnan(values).any():
-            bad = int(pool.rows[np.isnan(values)][0])
+        empty = np.isnan(values) if values.dtype.kind == "f" else np.isnat(values) if values.dtype.kind == "M" else None
+        if empty is not None and empty.any():
+            bad = int(pool.rows[empty][0])
             raise PartitionError(f"column {self.column!r} has no value for row {bad}; every row needs its party")
         names, index = np.unique(values, return_inverse=True)
         if pool.parties not in (0, len(names)):
@@ -87,16 +88,21 @@ class FromFile(Rule):
 
     def _names(self, content: Mapping[str, Any], parties: int) -> tuple[str, ...]:
         names = content.get("names", [])
-        if not isinstance(names, list) or len(names) not in (0, parties):
+        # bool is an int in Python, but true is not a name.
+        plain = isinstance(names, list) and all(isinstance(n, str | int) and not isinstance(n, bool) for n in names)
+        if not plain or len(names) not in (0, parties):
             raise PartitionError(f'{self.path}: "names" must be a list of {parties} names, or be left out')
         return tuple(str(name) for name in names)
 
     def _content(self) -> dict[str, Any]:
         try:
-            content = json.loads(Path(self.path).expanduser().read_text(encoding="utf-8"))
+            content = json.loads(Path(self.path).expanduser().read_text(encoding="utf-8-sig"))
         except OSError as error:
-            raise PartitionError(f"{self.path} cannot be read: {error.strerror or error}") from error
-        except ValueError as error:
+            raise PartitionError(
+                f"{self.path} cannot be read: {error.strerror or error}; give a JSON file, such as ostraka partition "
+                "--save writes"
+            ) from error
+        except (ValueError, RecursionError) as error:
             raise PartitionError(f'{self.path} is not JSON ({error}); write {{"parties": [[0, 1], [2, 3]]}}') from error
         parties = content.get("parties") if isinstance(content, dict) else None
         if not isinstance(parties, list) or not parties:

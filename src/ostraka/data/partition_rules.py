@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ostraka.data.ownership import assign, firsts, obstacle
 from ostraka.data.rule import (
     MAX_DRAWS,
     Floats,
@@ -52,29 +53,50 @@ class Labels(Rule):
         """Draw who owns which class, then share each class equally among its owners."""
         if self.k > pool.classes:
             raise PartitionError(f"labels:{self.k}: there are only {pool.classes} classes; use a smaller number")
-        counts = pool.counts()
+        counts, fixed = pool.counts(), self._fixed(pool.parties, pool.classes)
+        why = obstacle(self.k, counts, fixed)
+        if why:
+            raise self._impossible(pool, why)
         for _ in range(MAX_DRAWS):
-            owned = self._draw(pool)
+            owned = self._draw(pool, fixed)
             owners = owned.sum(axis=0)
-            short = np.flatnonzero((owners == 0) | (counts < owners))
-            if not len(short):
+            if (owners > 0).all() and (owners <= counts).all():
                 return Shares(equal_parts(owned, pool))
-        c = int(short[0])
-        why = "has no owner" if owners[c] == 0 else f"has {counts[c]} samples for {owners[c]} owners"
-        raise PartitionError(
-            f"labels:{self.k} with {pool.parties} parties is not possible in {MAX_DRAWS} draws: class {c} {why} in the "
-            f"last one; {'use more parties or more classes per party' if owners[c] == 0 else 'use fewer parties'}"
-        )
+        # Chance does not find what is rare: 5 parties with 2 of 10 classes each must divide them without overlap.
+        return Shares(equal_parts(assign(self.k, counts, fixed, pool.rng), pool))
 
-    def _draw(self, pool: Pool) -> NDArray[np.bool_]:
+    def _fixed(self, parties: int, classes: int) -> NDArray[np.bool_]:
+        return firsts(parties, classes, self.first == "cycle")
+
+    def _draw(self, pool: Pool, fixed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """[parties, classes]: who owns what. The k smallest of C random numbers are k distinct uniform classes."""
         keys = pool.rng.random((pool.parties, pool.classes))
-        parties = np.arange(pool.parties)
-        if self.first == "cycle":
-            keys[parties, parties % pool.classes] = -1.0
+        keys[fixed] = -1.0
         owned = np.zeros(keys.shape, bool)
         np.put_along_axis(owned, np.argsort(keys, axis=1)[:, : self.k], True, axis=1)
         return owned
+
+    def _impossible(self, pool: Pool, why: str) -> PartitionError:
+        """The error, with the nearest numbers of parties and of classes per party that work."""
+        nearest = {"parties": self._nearest_parties(pool), "classes per party": self._nearest_k(pool)}
+        works = " or ".join(f"{number} {name}" for name, number in nearest.items() if number is not None)
+        remedy = f"what works: {works}" if works else "no number of parties works: every class needs samples to divide"
+        return PartitionError(f"labels:{self.k} with {pool.parties} parties is not possible: {why}; {remedy}")
+
+    def _works(self, k: int, parties: int, pool: Pool) -> bool:
+        return not obstacle(k, pool.counts(), self._fixed(parties, pool.classes))
+
+    def _nearest_parties(self, pool: Pool) -> int | None:
+        """More where classes lack owners, fewer where they lack samples; None where no number works."""
+        enough = -(-pool.classes // self.k)
+        tried = [enough] if pool.parties < enough else range(pool.parties - 1, enough - 1, -1)
+        return next((n for n in tried if self._works(self.k, n, pool)), None)
+
+    def _nearest_k(self, pool: Pool) -> int | None:
+        """The same for the number of classes per party."""
+        enough = -(-pool.classes // pool.parties)
+        tried = [enough] if self.k < enough else range(self.k - 1, enough - 1, -1)
+        return next((k for k in tried if self._works(k, pool.parties, pool)), None)
 
 
 @PARTITIONS.add("dirichlet", "noniid-labeldir", "noniid-lds")

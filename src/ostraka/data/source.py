@@ -12,12 +12,22 @@ def _nothing(path: Path) -> list[str]:
 
 
 @dataclass(frozen=True)
+class Summary:
+    """A data set in a few numbers: the shape of one sample, how many classes, training and test samples."""
+
+    shape: tuple[int, ...]
+    classes: int
+    train: int
+    test: int
+
+
+@dataclass(frozen=True)
 class Source:
     """`find` names the datasets that a file or folder holds (none: not of this kind); `read` loads one of them.
 
     `builtin` lists datasets that need no file; `read` then ignores its path. A source that is not `listed` only
     recognises files in order to refuse them with a reason. `files` names what `read` opens: a run whose files have not
-    changed since then need not read its data again.
+    changed since then need not read its data again. `peek` tells shape and sizes without reading all of it.
     """
 
     kind: str
@@ -27,3 +37,4 @@ class Source:
     builtin: tuple[str, ...] = ()
     listed: bool = True
     files: Callable[[Path, str], Sequence[Path]] | None = None
+    peek: Callable[[Path, str], Summary] | None = None

@@ -6,11 +6,13 @@ the folder itself and two levels of folders below it. A path to a file or folder
 """
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ostraka.data import bundled, cifar, digits, domains, idx, npz, svhn
+from ostraka.data.advice import VARIABLE, check_local, content, is_unread, looked, unread
 from ostraka.data.dataset import Dataset
 from ostraka.data.source import Source
 from ostraka.errors import DataError, choices, did_you_mean
@@ -18,7 +20,6 @@ from ostraka.registry import SOURCES
 
 __all__ = ["Found", "available", "bundled", "cifar", "data_dirs", "digits", "domains", "idx", "load", "npz", "svhn"]
 
-VARIABLE = "OSTRAKA_DATA"
 DEPTH = 2
 
 ALIASES = {
@@ -30,14 +31,6 @@ ALIASES = {
     "mnistm": "mnist-m",
     "cifar-10": "cifar10",
     "cifar-100": "cifar100",
-}
-
-WANTED = {
-    "cifar10": "the folder cifar-10-batches-bin (CIFAR-10, binary version), or cifar10.npz",
-    "cifar100": "the folder cifar-100-binary (CIFAR-100, binary version), or cifar100.npz",
-    "synthdigits": "synthdigits.npz (or its look-alike, synthdigits-like.npz or synthdigits-like.packed.npz)",
-    "svhn": "a folder with train_32x32.mat and test_32x32.mat, or svhn.npz",
-    "emnist-letters": "emnist-letters.npz, or a folder with emnist-letters-train-images-idx3-ubyte.gz and the rest",
 }
 
 
@@ -52,22 +45,48 @@ class Found:
 
 
 def data_dirs(option: str | None = None) -> list[Path]:
-    """The data folders: those of the option, then those of OSTRAKA_DATA (both are lists as in PATH), each once."""
-    listed = [*(option or "").split(os.pathsep), *os.environ.get(VARIABLE, "").split(os.pathsep)]
-    return list(dict.fromkeys(Path(folder).expanduser() for folder in listed if folder))
+    """The data folders: those of the option, then those of OSTRAKA_DATA (both are lists as in PATH), each once.
+
+    A folder of the option that is not there is an error; the variable may name folders that other machines have.
+    """
+    asked, usual = _folders(option or ""), _folders(os.environ.get(VARIABLE, ""))
+    if option is not None and not asked:
+        raise DataError("--data-dir (data_dir) names no folder; give an existing one, or leave it out")
+    for folder in asked:
+        if not os.path.isdir(folder):
+            wrong = "is a file, not a folder" if os.path.exists(folder) else "does not exist"
+            raise DataError(f"the data folder {folder} (--data-dir, data_dir) {wrong}; give an existing folder")
+    return list(dict.fromkeys([*asked, *usual]))
 
 
-def available(dirs: Sequence[Path] | None = None) -> list[Found]:
-    """Every dataset that `load` finds, built-in ones first; of two with the same name only the one it would load."""
-    found: dict[str, Found] = {}
-    for place, source in _places(data_dirs() if dirs is None else dirs):
+def _folders(listed: str) -> list[Path]:
+    return [_expanded(folder) for folder in listed.split(os.pathsep) if folder]
+
+
+def _expanded(path: str) -> Path:
+    """With the home folder in place of ~; a ~user that there is none of stays as it is."""
+    return Path(os.path.expanduser(path))  # Path.expanduser raises instead
+
+
+def survey(dirs: Sequence[Path]) -> list[tuple[Found, Source | None]]:
+    """Every dataset that `load` finds, built-in ones first; of two with the same name only the one it would load.
+
+    Sets that are joined of several have no source of their own.
+    """
+    found: dict[str, tuple[Found, Source | None]] = {}
+    for place, source in _places(dirs):
         if source.listed:
-            found.setdefault(place.name, place)
+            found.setdefault(place.name, (place, source))
     for name in domains.NAMED:
         parts, _ = domains.choose(name, found)
         if len(parts) > 1:
-            found.setdefault(name, Found(name, "domains", None, parts))
+            found.setdefault(name, (Found(name, "domains", None, parts), None))
     return list(found.values())
+
+
+def available(dirs: Sequence[Path] | None = None) -> list[Found]:
+    """Every dataset that `load` finds; `dirs` defaults to the folders of OSTRAKA_DATA."""
+    return [place for place, _ in survey(data_dirs() if dirs is None else dirs)]
 
 
 def load(name: str, dirs: Sequence[Path] | None = None) -> Dataset:
@@ -95,8 +114,9 @@ def locate(name: str, dirs: Sequence[Path]) -> list[tuple[Found, Source]]:
 
 def _find(name: str, folders: Sequence[Path]) -> tuple[Found, Source | None]:
     """One data set and its source; no source where the name stands for a list of domains."""
+    check_local(name)
     if _is_path(name):
-        return _find_path(Path(name).expanduser())
+        return _find_path(_expanded(name))
     wanted = canonical(name)
     places = [(place, source) for place, source in _places(folders) if place.name == wanted]
     # A refused copy (pickles) must not hide a readable one in a later folder.
@@ -111,10 +131,10 @@ def _load_named(name: str, folders: Sequence[Path]) -> Dataset:
     """A named list of domains, with those of its sets that are there."""
     parts, missing = domains.choose(name, (found.name for found in available(folders)))
     if len(parts) < 2:
-        needed = "; ".join(f"{part}: {_content(part)}" for part in missing)
+        needed = "; ".join(f"{part}: {content(part)}" for part in missing)
         raise DataError(
             f"{name} needs at least two of its data sets {choices(domains.NAMED[name])}; found: {choices(parts)}. "
-            f"Looked in: {_looked(folders)}. Put there, or in folders named with --data-dir or {VARIABLE}: {needed}"
+            f"Looked in: {looked(folders)}. Put there, or in folders named with --data-dir or {VARIABLE}: {needed}"
         )
     all_of = len(domains.NAMED[name])
     left_out = f"{name} here is {len(parts)} of its {all_of} domains ({', '.join(parts)}); not found: "
@@ -133,25 +153,46 @@ def _is_path(name: str) -> bool:
 
 
 def _find_path(path: Path) -> tuple[Found, Source]:
-    if not path.exists():
+    if not os.path.exists(path):  # False too for a name that no file can have
         raise DataError(f"{path} does not exist; give an existing file or folder, or a dataset's name")
     if path.suffix == ".mat":
         path = path.parent
     for source in _sources():
-        names = [canonical(name) for name in source.find(path)]
+        names = [canonical(name) for name in _names(source, path)]
         if len(names) > 1:
             raise DataError(
                 f"{path} holds several datasets ({choices(names)}); name one of them with --data-dir {path}"
             )
         if names:
             return Found(names[0], source.kind, path), source
-    kinds = "; ".join(source.summary for source in _sources() if source.listed and not source.builtin)
-    raise DataError(f"{path} is not a dataset of a known kind. Known kinds: {kinds}")
+    if is_unread(path.name) and path.is_file():
+        raise unread(str(path), _kinds())
+    folder = "a folder and " if path.is_dir() else ""
+    raise DataError(f"{path} is {folder}not a dataset of a known kind. Known kinds: {'; '.join(_kinds())}")
+
+
+def _kinds() -> list[str]:
+    return [source.summary for source in _sources() if source.listed and not source.builtin]
 
 
 def _sources() -> list[Source]:
-    """Sources that are only there to refuse come last."""
-    return sorted((SOURCES.get(kind) for kind in SOURCES), key=lambda source: not source.listed)
+    """Sources that work; those that are only there to refuse come last."""
+    found = []
+    for name, source in SOURCES.working().items():
+        if isinstance(source, Source):
+            found.append(source)
+        else:
+            warnings.warn(f"the plug-in source {name!r} is not used: it is {source!r}, not a Source", stacklevel=2)
+    return sorted(found, key=lambda source: not source.listed)
+
+
+def _names(source: Source, path: Path) -> list[str]:
+    """The datasets that a source finds at a path; a source that fails there finds none."""
+    try:
+        return source.find(path)
+    except Exception as error:  # a plug-in's: it must not hide what others find
+        warnings.warn(f"the source {source.kind!r} failed on {path}: {error!r}; mend or remove it", stacklevel=2)
+        return []
 
 
 def _places(dirs: Sequence[Path]) -> Iterator[tuple[Found, Source]]:
@@ -162,7 +203,7 @@ def _places(dirs: Sequence[Path]) -> Iterator[tuple[Found, Source]]:
     for folder in dirs:
         for path in _walk(folder, DEPTH):
             for source in sources:
-                for name in source.find(path):
+                for name in _names(source, path):
                     yield Found(canonical(name), source.kind, path), source
 
 
@@ -182,19 +223,13 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _missing(name: str, wanted: str, dirs: Sequence[Path]) -> DataError:
+    if wanted in SOURCES.names():
+        SOURCES.get(wanted)  # a plug-in that is asked for and cannot be loaded says why
+    if is_unread(name):
+        return unread(name, _kinds())
     known = [found.name for found in available(dirs)]
     return DataError(
         f"no dataset {name!r} was found.{did_you_mean(wanted, [*known, *ALIASES])} Looked in: "
-        f"{_looked(dirs)}. Put there {_content(wanted)}, or name other folders with --data-dir or "
+        f"{looked(dirs)}. Put there {content(wanted)}, or name other folders with --data-dir or "
         f"{VARIABLE}. Found now: {choices(known)}"
     )
-
-
-def _looked(dirs: Sequence[Path]) -> str:
-    looked = ", ".join(f"{d}{'' if d.is_dir() else ' (does not exist)'}" for d in dirs)
-    return looked or "no folder (none was given)"
-
-
-def _content(wanted: str) -> str:
-    """What a data folder must hold for a data set to be found."""
-    return WANTED.get(wanted, f"{wanted}.npz, {wanted}.packed.npz or a folder {wanted}/ with MNIST-style IDX files")

@@ -1,12 +1,14 @@
 """SVHN, cropped digits: train_32x32.mat and test_32x32.mat. The label 10 stands for the digit 0."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from ostraka.data.dataset import Array, Arrays, Dataset, assemble
 from ostraka.data.files import file_info
-from ostraka.data.source import Source
+from ostraka.data.source import Source, Summary
 from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 
@@ -32,14 +34,10 @@ def find(path: Path) -> list[str]:
 
 def _mat(path: Path) -> tuple[Array, Array]:
     """(images [N, 32, 32, 3], labels [N])."""
-    try:
+    with _damage_of(path):
         from scipy.io import loadmat
-    except ImportError as error:
-        raise DataError("reading SVHN's .mat files needs scipy; install it: pip install scipy") from error
-    try:
+
         stored = loadmat(path, variable_names=["X", "y"])
-    except Exception as error:  # scipy raises whatever the damaged bytes lead it to
-        raise DataError(f"{path} cannot be read ({error}); it is truncated or damaged: fetch it again") from error
     if "X" not in stored or "y" not in stored:
         raise DataError(f"{path} has no arrays X and y; it is not one of SVHN's cropped-digit files")
     x, y = stored["X"], stored["y"].reshape(-1)
@@ -48,9 +46,37 @@ def _mat(path: Path) -> tuple[Array, Array]:
     return x.transpose(3, 0, 1, 2), np.where(y == 10, 0, y).astype(np.int64)
 
 
+@contextmanager
+def _damage_of(path: Path) -> Iterator[None]:
+    """Turn whatever the damaged bytes lead scipy to raise into a DataError."""
+    try:
+        yield
+    except ImportError as error:
+        raise DataError("reading SVHN's .mat files needs scipy; install it: pip install scipy") from error
+    except Exception as error:
+        raise DataError(f"{path} cannot be read ({error}); it is truncated or damaged: fetch it again") from error
+
+
 def files(path: Path, name: str) -> list[Path]:
     """Its two files."""
     return [path / TRAIN, path / TEST]
 
 
-SOURCES.add("svhn")(Source("svhn", f"a folder with {TRAIN} and {TEST}", read, find, files=files))
+def peek(path: Path, name: str) -> Summary:
+    """The shapes that the two files list."""
+    train, test = (_listed(path / file)[3] for file in (TRAIN, TEST))
+    return Summary((3, 32, 32), 10, train, test)
+
+
+def _listed(path: Path) -> tuple[int, ...]:
+    """The shape of X, [32, 32, 3, N]."""
+    with _damage_of(path):
+        from scipy.io import whosmat
+
+        shapes = {name: shape for name, shape, _ in whosmat(path)}
+    if len(shapes.get("X", ())) != 4:
+        raise DataError(f"{path} has no images X; it is not one of SVHN's cropped-digit files")
+    return tuple(shapes["X"])
+
+
+SOURCES.add("svhn")(Source("svhn", f"a folder with {TRAIN} and {TEST}", read, find, files=files, peek=peek))

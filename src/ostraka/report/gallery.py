@@ -31,10 +31,14 @@ def draw_gallery(samples: Samples, path: Path, seed: int = 0, net: Net | None = 
     columns = [("sample", x)] + [(name, destroy(x, rng, name)) for name in OPERATIONS]
     mixed = destroy(x, rng, "wide")
     columns.append(("random", mixed))
+    changes = []
     if net is not None:
         enhanced = enhance(net.eval(), mixed).contiguous()
-        columns += [("enhanced", enhanced), ("change x25", 0.5 + 25 * (enhanced - mixed))]
-    _draw(columns, path)
+        columns.append(("enhanced", enhanced))
+        changes.append(("change x25", 0.5 + 25 * (enhanced - mixed)))
+    # Inputs need not lie between 0 and 1: black and white are the samples' own.
+    black, white = x.min(), x.max()
+    _draw([*((name, (images - black) / (white - black).clamp(min=1e-12)) for name, images in columns), *changes], path)
 
 
 def first_of_each_class(samples: Samples, count: int) -> Tensor:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
-from typing import Any
+from typing import Any, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
@@ -78,7 +78,8 @@ class Table:
         )
         for i, column in enumerate(self.columns):
             # the first column names the row: cut short, it would say nothing
-            shown.add_column(Text(column), justify="right" if self._numeric(i) else "left", no_wrap=i == 0)
+            side: Literal["right", "left"] = "right" if self._numeric(i) else "left"
+            shown.add_column(Text(column), justify=side, no_wrap=i == 0, overflow="ellipsis" if i == 0 else "fold")
         for row in self.rows:
             shown.add_row(*(Text(self._text(cell), style="bold" if _best(cell) else "") for cell in row))
         return shown

@@ -41,6 +41,7 @@ class Config:
     start_from: str | None = setting(None, "folder of a finished run, or of a grid of them, whose model is the first")
     start_digest: str | None = setting(None, "hash of the first model; written by the run, another one is refused")
     shared: float = setting(0.0, "share of the training data that all parties may use, held back with its labels")
+    standardise: str = setting("auto", "mean 0, deviation 1 by the training data: auto (floats, not bytes), on, off")
     validation: float = setting(0.0, "share of the training data that the server holds back")
     eval_every: int = setting(1, "evaluate every n-th round, and the last")
     on_failure: str = setting("stop", "when a party fails: stop, or drop it and go on")
@@ -64,6 +65,8 @@ class Config:
                 f"shared is {self.shared} and validation {self.validation}; nothing is left for the parties. Together "
                 "they must be below 1"
             )
+        if self.standardise not in ("auto", "on", "off"):
+            raise ConfigError(f"standardise is {self.standardise!r}; allowed: auto, on, off")
         if self.on_failure not in ("stop", "drop"):
             raise ConfigError(f"on_failure is {self.on_failure!r}; allowed: stop, drop")
         if self.known is not None and self.known_classes:

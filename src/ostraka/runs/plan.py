@@ -24,8 +24,9 @@ from ostraka.data.domains import first_of_each, positions
 from ostraka.data.fingerprint import Fingerprint, fingerprint, values_of_training
 from ostraka.data.partition import Partition, format_spec, parse, partition
 from ostraka.data.sources import data_dirs, load
+from ostraka.data.standardise import standardise, with_statistics_of
 from ostraka.engines.guard import leave_if_imported_by_a_worker
-from ostraka.errors import ConfigError, DataError
+from ostraka.errors import ConfigError, DataError, PartitionError
 from ostraka.registry import NETS
 from ostraka.runs.config import Config, build_method, resolve
 from ostraka.runs.record import RunDir, own_division
@@ -90,6 +91,8 @@ class Division:
     """Labelled samples that all parties may use."""
     notes: tuple[str, ...] = ()
     """What must be said beside this data."""
+    shown: tuple[str, ...] = ()
+    """What must be said of how networks see it."""
 
 
 def divide(config: Config, begun: RunDir | None = None) -> Division:
@@ -104,12 +107,26 @@ def divide(config: Config, begun: RunDir | None = None) -> Division:
     labels, classes = _labels(data), len(data.classes)
     parties = config.parties or (0 if parse(config.partition).counts_parties else PARTIES)
     spec = config.partition if begun is None else own_division(begun, config)
-    divided = partition(spec, labels, parties, config.seed, rows=rows, columns=data.columns, classes=classes)
+    try:
+        divided = partition(spec, labels, parties, config.seed, rows=rows, columns=data.columns, classes=classes)
+    except PartitionError as error:
+        raise PartitionError(f"{error}{_held_back(config, len(everything), len(rows), parties)}") from error
     divided = replace(divided, spec=format_spec(parse(config.partition)))
+    used = np.sort(np.concatenate([*divided.parties, shared]))
+    data, shown = standardise(data, torch.as_tensor(used), config.standardise)
     held = Samples(data.train.x, data.train.y, torch.as_tensor(validation), data.test.view)
     common = Samples(data.train.x, data.train.y, torch.as_tensor(shared), data.train.view)
     counts = divided.table(labels, classes)
-    return Division(data, divided, counts, held if len(held) else None, common if len(common) else None, tuple(notes))
+    notes += _untrained(data.classes, counts)
+    return Division(
+        data=data,
+        partition=divided,
+        counts=counts,
+        held=held if len(held) else None,
+        shared=common if len(common) else None,
+        notes=tuple(notes),
+        shown=tuple(shown),
+    )
 
 
 def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
@@ -148,7 +165,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
         domains=domains,
         validation_domains=positions(division.held, data.columns.get(DOMAIN)) if division.held else {},
         domain_counts=_domain_counts(division, tuple(domains)) if domains else None,
-        notes=(*division.notes, *_cut_short(method, everyone)),
+        notes=(*division.notes, *division.shown, *_cut_short(method, everyone)),
         prints={name: _print(name, tuple(data_dirs(config.data_dir)), Path.cwd()) for name in data_names(config)},
     )
 
@@ -223,6 +240,26 @@ def _hold_back(rows: np.ndarray, everything: np.ndarray, share: float, name: str
     return np.sort(held)
 
 
+def _held_back(config: Config, total: int, left: int, parties: int) -> str:
+    """What to add to a division that failed, where samples were held back before it."""
+    if total == left:
+        return ""
+    shares = [f"{name} {getattr(config, name):g}" for name in ("validation", "shared") if getattr(config, name)]
+    return (
+        f". Held back ({', '.join(shares)}): {total - left} of {total} training samples; {left} are left for "
+        f"{f'{parties} ' if parties else 'the '}parties: hold back less"
+    )
+
+
+def _untrained(classes: tuple[str, ...], counts: np.ndarray) -> list[str]:
+    """A note on classes that no party can learn, although they are in the test."""
+    missing = [classes[c] for c in np.flatnonzero(counts.sum(axis=0) == 0)]
+    if not missing:
+        return []
+    named = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+    return [f"no party holds a training sample of {len(missing)} of {len(classes)} classes: {named}"]
+
+
 def _prior(division: Division) -> torch.Tensor:
     """Target label shares: in a simulation those of all parties' data together."""
     counts = torch.as_tensor(division.counts.sum(axis=0), dtype=torch.float64)
@@ -245,7 +282,14 @@ def _public(config: Config, data: Dataset) -> tuple[Samples | None, Samples]:
             f"public samples {config.public!r} have shape {other.shape}, those of {config.data!r} {data.train.shape}; "
             "they must be the same"
         )
-    return other.unlabelled(), data.test
+    if other.x.dtype != data.train.x.dtype:
+        raise DataError(
+            f"public samples {config.public!r} are stored as {other.x.dtype}, those of {config.data!r} as "
+            f"{data.train.x.dtype}; whether they have the same range cannot be told: store both alike"
+        )
+    # A mean and deviation belong to what the networks are trained on: they must see these samples in the same way.
+    seen = replace(other, view=with_statistics_of(other.view, data.train.view))
+    return seen.unlabelled(), data.test
 
 
 def _recipe(config: Config, data: Dataset) -> Recipe:

@@ -76,6 +76,11 @@ def check_start(start: Start, config: Config, method: Method[Any, Any, Any], tas
             "method such as fedavg or fedprox"
         )
     _check_scored_apart(start, config)
+    if start.config.standardise != config.standardise:
+        raise ConfigError(
+            f"the start in {start.folder} was trained with standardise {start.config.standardise!r}, this run has "
+            f"{config.standardise!r}: its network would see other inputs than those it has learnt; give both the same"
+        )
     classes = tuple(start.summary["per_class"])
     if classes != task.classes:
         raise ConfigError(

@@ -1,0 +1,63 @@
+"""Standardised inputs: mean 0 and standard deviation 1 over the training samples, for each feature or colour channel.
+
+Nothing is copied: mean and deviation go into the samples' `View`, which travels with them and with member files.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ostraka.core.samples import Samples, View
+from ostraka.data.dataset import Dataset
+
+CHUNK = 1024
+"""Samples read at once."""
+
+LEAST = 1e-30
+"""A deviation below it is none: 32-bit numbers end at 1e-38, and dividing by it would give no number."""
+
+
+def standardise(data: Dataset, rows: Tensor, mode: str) -> tuple[Dataset, list[str]]:
+    """The data as the setting `standardise` wants it shown, by its training `rows`, and what is to be said of it."""
+    train = data.train
+    chosen = data.own_view or bool(train.view.mean)
+    if mode == "off" or (mode == "auto" and (chosen or not train.x.is_floating_point())):
+        return data, []
+    mean, std = statistics(replace(train, rows=rows))
+    shown = replace(data, train=_seen(train, mean, std), test=_seen(data.test, mean, std))
+    what = "features" if len(train.shape) == 1 else "images"
+    each = f" for each of the {len(mean)}{' channels' if what == 'images' else ''}" if len(mean) > 1 else ""
+    return shown, [
+        f"{what} were standardised by the training data (mean 0, deviation 1{each}); --standardise off leaves them as "
+        "they are"
+    ]
+
+
+def with_statistics_of(view: View, training: View) -> View:
+    """How samples from elsewhere are shown to a network: brought to size by their own view, then as in training."""
+    return replace(view, mean=training.mean, std=training.std)
+
+
+def statistics(samples: Samples) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """(mean, standard deviation) of each feature or channel; a constant one has the deviation 1."""
+    count = len(samples) * samples.x[0, 0].numel()
+    sums, lows, highs = zip(*((v.sum(dim=1), v.amin(dim=1), v.amax(dim=1)) for v in _parts(samples)), strict=True)
+    mean = torch.stack(sums).sum(dim=0) / count
+    squares = [(values - mean[:, None]).square().sum(dim=1) for values in _parts(samples)]
+    std = (torch.stack(squares).sum(dim=0) / count).sqrt()
+    constant = torch.stack(lows).amin(dim=0) == torch.stack(highs).amax(dim=0)
+    std[constant | (std < LEAST)] = 1.0
+    return tuple(mean.tolist()), tuple(std.tolist())
+
+
+def _parts(samples: Samples) -> Iterator[Tensor]:
+    """The values of each feature or channel [C, n], some samples at a time, scaled but not yet shifted."""
+    rows = torch.arange(len(samples.x)) if samples.rows is None else samples.rows
+    for part in rows.split(CHUNK):
+        yield samples.x[part].transpose(0, 1).flatten(1).double() * samples.view.scale
+
+
+def _seen(samples: Samples, mean: tuple[float, ...], std: tuple[float, ...]) -> Samples:
+    return replace(samples, view=replace(samples.view, mean=mean, std=std))
