@@ -8,9 +8,6 @@ from typing import Any
 
 from rich.console import Console
 
-from ostraka.data.domains import USAGE
-from ostraka.data.partition import describe as describe_partitions
-from ostraka.data.sources import available, data_dirs
 from ostraka.errors import ConfigError, choices, did_you_mean
 from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PRESETS, Registry
 from ostraka.report.tables import Table
@@ -68,6 +65,9 @@ def _presets(options: argparse.Namespace) -> Listing:
 
 
 def _data(options: argparse.Namespace) -> Listing:
+    from ostraka.data.domains import USAGE
+    from ostraka.data.sources import available, data_dirs
+
     rows = [
         (f.name, f.kind, "+".join(f.parts) or str(f.path or PLACES.get(f.kind, "built in")))
         for f in available(data_dirs(options.data_dir))
@@ -76,7 +76,9 @@ def _data(options: argparse.Namespace) -> Listing:
 
 
 def _partitions(options: argparse.Namespace) -> Listing:
-    return ("partition", "rule"), describe_partitions()
+    from ostraka.data.partition import describe
+
+    return ("partition", "rule"), describe()
 
 
 def _settings(options: argparse.Namespace) -> Listing:
