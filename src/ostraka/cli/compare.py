@@ -195,11 +195,12 @@ def store(out: Path, tables: list[Table], more: Sequence[Table] = (), known: Tab
     """Write the tables beside the cells; `known` is that of `more` which holds published figures, if there are any."""
     from ostraka.report.published import METRICS
 
-    (out / "results.md").write_text("\n\n".join(table.markdown() for table in [*tables, *more]) + "\n")
+    text = "\n\n".join(table.markdown() for table in [*tables, *more]) + "\n"
+    (out / "results.md").write_text(text, encoding="utf-8")
     for table, name in zip(tables, METRICS, strict=False):
-        (out / f"{name}.csv").write_text(table.csv())
+        (out / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
     if known is not None:
-        (out / "published.csv").write_text(known.csv())
+        (out / "published.csv").write_text(known.csv(), encoding="utf-8")
 
 
 def show(tables: list[Table], style: str, out: Path, drawn: Sequence[str] = ()) -> None:

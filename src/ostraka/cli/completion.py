@@ -129,7 +129,7 @@ def names() -> dict[str, tuple[str, ...]]:
         "objective": tuple(OBJECTIVES),
         "engine": tuple(ENGINES),
         "data": tuple(found.name for found in available()),
-        "partition": (*partitions, "file:"),
+        "partition": partitions,
         "public": ("half-test",),
         "device": ("auto", "cpu", "cuda", "mps"),
         "on_failure": ("stop", "drop"),

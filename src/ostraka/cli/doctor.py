@@ -124,7 +124,11 @@ def _plugin(point: Any) -> str:
 def _folders(options: argparse.Namespace) -> list[str]:
     from ostraka.data.sources import data_dirs
 
-    return [f"{folder}{'' if folder.is_dir() else ' (does not exist)'}" for folder in data_dirs(options.data_dir)]
+    return [str(folder) for folder in data_dirs(options.data_dir)]
+
+
+def _missing(options: argparse.Namespace) -> list[str]:
+    return [folder for folder in _folders(options) if not Path(folder).is_dir()]
 
 
 def _data(options: argparse.Namespace) -> list[str]:
@@ -146,6 +150,7 @@ PROBES: dict[str, Callable[[argparse.Namespace], Any]] = {
     "compiler": _compiler,
     "plugins": _plugins,
     "data_folders": _folders,
+    "missing_data_folders": _missing,
     "data_sets": _data,
 }
 """What is looked at, each by itself."""

@@ -27,7 +27,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Leave with the exit code of a mistake."""
+        for kind, words in (("int", "takes a whole number; given:"), ("float", "takes a number; given:")):
+            message = message.replace(f"invalid {kind} value:", words)
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Leave, once the help is written, or its reader has gone away."""
+        sys.stdout.flush()
+        super().exit(status, message)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -74,6 +81,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     if not words:
         top.print_help(sys.stderr)
         raise ConfigError("name a verb, for example: ostraka demo")
+    if words[0].startswith("-") and not words[0].startswith(("-h", "--h", "--v")):
+        raise ConfigError(f"options stand behind the verb: ostraka VERB {words[0]} ... Verbs: {', '.join(names)}")
     if not words[0].startswith("-") and words[0] not in names:
         hint = did_you_mean(words[0], names)
         raise ConfigError(f"unknown verb {words[0]!r}.{hint} Verbs: {', '.join(names)}. See ostraka --help")

@@ -155,7 +155,8 @@ class Bars:
         for old in (self.rounds, self.parties):
             if old is not None:
                 self.progress.remove_task(old)
-        self.say(title)
+        if self.cells is None:  # a cell of a grid is named beside the bar of all cells, and when it ends
+            self.say(title)
         self.rounds = self.progress.add_task("rounds", total=None, note="")
         self.parties = self.progress.add_task("parties", total=None, note="")
 
@@ -169,11 +170,11 @@ class Bars:
         at = course.ready + sum(course.at.values())
         self.progress.update(self.parties, total=course.parties, completed=at, note=note)
 
-    def count_cells(self, ended: int, total: int, left: str) -> None:
+    def count_cells(self, ended: int, total: int, note: str) -> None:
         """Show where the grid is."""
         if self.cells is None:
             self.cells = self.progress.add_task("cells", total=total, note="")
-        self.progress.update(self.cells, completed=ended, note=left)
+        self.progress.update(self.cells, completed=ended, note=note)
 
     def say(self, text: str) -> None:
         """A line above the bars."""
@@ -190,11 +191,13 @@ class Follower(Watch):
     def run_begins(self, plan: Plan, out: Path) -> None:
         """Say what is run, and where."""
         self.course, self.names = Course(), plan.parties.names
+        self.surface.begin(self.words(plan, out), self.course)
+
+    def words(self, plan: Plan, out: Path) -> str:
+        """What is run, and where, in one line."""
         config, parties, rounds = plan.config, len(plan.partition.parties), plan.method.exchanges
         counted = f"{_count(parties, 'party', 'parties')}, {_count(rounds, 'round', 'rounds')}"
-        self.surface.begin(
-            f"{plan.name} on {config.data}: {config.partition}, {counted}, seed {config.seed}, in {out}", self.course
-        )
+        return f"{plan.name} on {config.data}: {config.partition}, {counted}, seed {config.seed}, in {out}"
 
     def round_begins(self, index: int, rounds: int, parties: int, ready: int) -> None:
         """Show the round."""
@@ -238,11 +241,16 @@ class CellFollower(Follower):
         self.grid, self.number, self.total, self.started = grid, number, total, False
         self.title = f"{config.method} on {config.data}: {config.partition}, seed {config.seed}"
         surface.prefix = f"[{number}/{total}] "
+        self.count(number - 1)
 
     def run_begins(self, plan: Plan, out: Path) -> None:
         """Say what is run, and where."""
         self.started = True
         super().run_begins(plan, out)
+
+    def words(self, plan: Plan, out: Path) -> str:
+        """The cell; where the grid lies is said at its end."""
+        return self.title
 
     def moved(self, note: str = "") -> None:
         """Show where the run and the grid are."""
@@ -253,7 +261,7 @@ class CellFollower(Follower):
         """The time left for the grid, shown where there is a bar for it."""
         left = self.grid.left(ended, self.total, share)
         if isinstance(self.surface, Bars):
-            self.surface.count_cells(ended, self.total, left)
+            self.surface.count_cells(ended, self.total, f"{left}, {self.title}" if left else self.title)
         return left
 
     def run_ends(self, record: Mapping[str, Any]) -> None:
@@ -267,7 +275,7 @@ class CellFollower(Follower):
             figure = "done" if accuracy is None else f"accuracy {accuracy:.2f} %"
             when = f"after {human_seconds(self.course.seconds())}" if self.started else "(finished before)"
             text = f"{self.title}: {figure} {when}"
-        self.surface.say(f"{text}; {left}" if left else text)
+        self.surface.say(f"{text}; {left}" if left and isinstance(self.surface, Lines) else text)
 
 
 @contextmanager

@@ -13,10 +13,13 @@ BOXES, BLOCKS = ("\u2500", "\u257f"), ("\u2580", "\u259f")
 
 
 def plain_where_needed() -> None:
-    """Let standard output and error replace what they cannot encode, as in a terminal that knows ASCII alone."""
+    """Let standard output and error replace what they cannot encode; one that the caller has closed takes anything."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  (it serves until the end)
     codecs.register_error("ostraka-plain", _replace)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "backslashreplace"):
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="ostraka-plain")
 
 

@@ -77,7 +77,6 @@ class Trial:
 class Estimator:
     """Makes estimates; runs that differ in nothing but the seed share a trial."""
 
-    seconds: float = TRIAL_SECONDS
     trials: dict[str, Trial] = field(default_factory=dict)
 
     def of(self, plan: Plan) -> Estimate:
@@ -85,7 +84,7 @@ class Estimator:
         key = _key(plan.config)
         if key not in self.trials:
             with one_thread():
-                self.trials[key] = _try(plan, self.seconds)
+                self.trials[key] = _try(plan)
         return _scaled(plan, self.trials[key])
 
 
@@ -93,14 +92,14 @@ def _key(config: Config) -> str:
     return repr(sorted(chosen(replace(config, seed=0)).items()))
 
 
-def _try(plan: Plan, seconds: float) -> Trial:
-    """The real update of a party of median size, with few steps at first, then more until it takes `seconds`."""
+def _try(plan: Plan) -> Trial:
+    """The real update of a party of median size, with few steps at first, then more until it takes long enough."""
     ref = _median_party(plan)
     total = _steps(plan.method, ref.size)
     steps = None if total is None else min(4, total)
     while True:
         took, state, message, report, method = _work(plan, ref, steps)
-        if steps is None or total is None or steps >= total or took >= seconds:
+        if steps is None or total is None or steps >= total or took >= TRIAL_SECONDS:
             break
         steps = min(4 * steps, total)
     server = method.aggregate(plan.task, state, [report])

@@ -19,7 +19,9 @@ SHOWN = 3
 
 
 def check_free(out: Path, kind: Literal["run", "grid"]) -> None:
-    """Refuse `out` as the folder of a run or grid if it holds something else."""
+    """Refuse `out` as the folder of a run or grid if it is a file, or holds something else."""
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out} is a file, and a {kind} needs a folder; choose another --out")
     if not out.is_dir():
         return
     found = kind_of(out)

@@ -5,6 +5,7 @@ import resource
 import sys
 from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,6 +17,8 @@ from ostraka.engines.pool import cores
 from ostraka.errors import ConfigError, OstrakaError
 from ostraka.registry import NETS
 from ostraka.runs.config import Config
+
+AnyMethod = Method[Any, Any, Any]
 
 CGROUP = Path("/sys/fs/cgroup")
 """Where Linux says how much memory a container may use."""
@@ -42,19 +45,21 @@ def peak() -> int:
     return most if sys.platform == "darwin" else most * 1024  # kilobytes everywhere but there
 
 
-def check_network(task: Task, config: Config, method: Method, parties: int) -> None:  # type: ignore[type-arg]
+def check_network(task: Task, config: Config, method: AnyMethod, parties: int) -> None:
     """Refuse a network that cannot take these samples, or that this machine has no room to train or to vote with.
 
     It must fail now, not at every party, and before the system ends the process for want of memory.
     """
     net, room = outline(task), available()
-    need, what, remedy = _need(net, config, method, parties)
-    if room is not None and need > room:
+    if room is None:
+        return
+    need, what, remedy = _need(net, config, method, parties, room)
+    if need > room:
         sizes = ", ".join(f"net.{name}" for name in _options(task.net.name))
-        smaller = f"make the net smaller ({sizes})" if sizes else "choose a smaller net (--net)"
+        smaller = f"Make the net smaller ({sizes})" if sizes else "Choose a smaller net (--net)"
         raise ConfigError(
             f"the net {task.net.name!r} has {weights(net):,} weights here; {what} needs at least {_size(need)} of "
-            f"memory, and {_size(room)} are available. {smaller[0].upper()}{smaller[1:]}, or {remedy}"
+            f"memory, and {_size(room)} are available. {smaller}{remedy}"
         )
 
 
@@ -81,7 +86,7 @@ def weights(net: Net) -> int:
     return sum(parameter.numel() for parameter in net.parameters())
 
 
-def training_bytes(net: Net, method: Method) -> int:  # type: ignore[type-arg]
+def training_bytes(net: Net, method: AnyMethod) -> int:
     """Bytes of one party's weights, gradients, optimiser and report; what a batch needs comes on top."""
     local = getattr(method, "local", None)
     optimiser = 2 if isinstance(local, Budget) and local.optimiser == "adam" else 1
@@ -93,7 +98,7 @@ def vote_bytes(net: Net, members: int) -> int:
     return _bytes(net) * members * MEMBER_COPIES
 
 
-def votes(method: Method) -> bool:  # type: ignore[type-arg]
+def votes(method: AnyMethod) -> bool:
     """Whether a method's result is all members together."""
     from ostraka.methods.panel import PanelMethod
 
@@ -105,15 +110,14 @@ def workers(config: Config, parties: int) -> int:
     return min(config.workers or cores(), max(1, parties)) if config.engine == "pool" else 1
 
 
-def _need(net: Net, config: Config, method: Method, parties: int) -> tuple[int, str, str]:  # type: ignore[type-arg]
+def _need(net: Net, config: Config, method: AnyMethod, parties: int, room: int) -> tuple[int, str, str]:
     """Bytes, what needs them, and what beside a smaller network would help."""
-    count = workers(config, 1 if method.pooled else parties)
-    train = training_bytes(net, method) * count
+    count, one = workers(config, 1 if method.pooled else parties), training_bytes(net, method)
     vote = vote_bytes(net, parties) if votes(method) else 0
-    if vote > train:
-        return vote, f"a vote of {parties} members", "have fewer parties (--parties)"
+    if vote > one * count:
+        return vote, f"a vote of {parties} members", ", or have fewer parties (--parties)"
     who = "training it" if count == 1 else f"training it in {count} workers"
-    return train, who, "use a machine with more memory" if count == 1 else "fewer workers (--workers 1)"
+    return one * count, who, ", or use fewer workers (--workers 1)" if one <= room else ""
 
 
 def _too_large(task: Task, error: BaseException) -> ConfigError:
