@@ -16,8 +16,7 @@ def test_doctor_says_which_folder_of_the_variable_is_not_there(
 ) -> None:
     Path("here").mkdir()
     monkeypatch.setenv("OSTRAKA_DATA", os.pathsep.join(["here", "gone"]))
-    assert "here, gone (does not exist)" in ostraka("doctor").out
-    assert ostraka("doctor", "--json").json()["missing_folders"] == ["gone"]
+    assert ostraka("doctor", "--json").json()["missing_data_folders"] == ["gone"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -142,11 +143,33 @@ def test_doctor(ostraka: Ostraka) -> None:
     facts = ostraka("doctor", "--json", "--data-dir", "mine").json()
     assert facts.keys() >= {"ostraka", "python", "torch", "cores", "device", "convolution"}
     assert facts["data_folders"] == ["mine"]
-    assert facts["missing_folders"] == []
     assert {"digits", "fashion-4k"} <= set(facts["data_sets"])
+    assert facts["missing_data_folders"] == []
+    assert facts.keys() >= {"memory", "disk", "temporary_folder", "compiler", "plugins"}
     shown = ostraka("doctor").out
     assert "convolution" in shown
     assert "OSTRAKA_DATA" in shown
+
+
+def test_doctor_goes_on_where_a_probe_fails(ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no such file\nand more")
+
+    monkeypatch.setattr("ostraka.nets.native.describe", broken)
+    monkeypatch.setattr("shutil.disk_usage", broken)
+    done = ostraka("doctor", "--json")
+    assert done.code == 0
+    facts = done.json()
+    assert facts["convolution"] == facts["disk"] == "failed: RuntimeError: no such file"
+    assert "digits" in facts["data_sets"]
+
+
+def test_doctor_names_broken_plug_ins_and_the_others(ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [EntryPoint("sound", "json:dumps", "ostraka.nets"), EntryPoint("gone", "no_such_module:X", "ostraka.nets")]
+    monkeypatch.setattr("ostraka.cli.doctor.entry_points", lambda group: points if group == "ostraka.nets" else [])
+    sound, gone = ostraka("doctor", "--json").json()["plugins"]
+    assert sound == "sound (json:dumps)"
+    assert gone.startswith("gone (no_such_module:X) cannot be loaded: ModuleNotFoundError")
 
 
 def test_demo_says_where_its_results_are_and_what_to_try_next(
@@ -158,7 +181,7 @@ def test_demo_says_where_its_results_are_and_what_to_try_next(
         base = {"set": {"local": {"epochs": 1}}, "train_per_class": 10, "engine": "serial"}
         return run_grid(replace(grid, base=base, per_method={}), out)
 
-    monkeypatch.setattr("ostraka.cli.demo.run_grid", short)
+    monkeypatch.setattr("ostraka.runs.grid.run_grid", short)
     done = ostraka("demo", "--out", "mine")
     assert done.code == 0
     assert "10 parties, 10 classes, 4000 samples" in done.out
@@ -172,7 +195,7 @@ def test_ctrl_c_is_exit_code_130_anywhere(monkeypatch: pytest.MonkeyPatch, capsy
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ostraka.cli.doctor.data_dirs", stopped)
+    monkeypatch.setattr("ostraka.data.sources.data_dirs", stopped)
     assert main(["doctor"]) == 130
     assert capsys.readouterr().err == "ostraka: interrupted\n"
 

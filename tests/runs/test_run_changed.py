@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ostraka
+from ostraka.engines.base import Outcome
 from ostraka.errors import ConfigError, DataError, Interrupted, PartyFailed, StoreError
 from ostraka.runs import config
 from ostraka.runs.api import prepare
@@ -217,7 +218,7 @@ class StopInside(Watch):
     def __init__(self) -> None:
         self.ended = 0
 
-    def party_ends(self, party: int, failed: bool) -> None:
+    def party_ends(self, outcome: Outcome) -> None:
         self.ended += 1
         if self.ended == 5:
             raise KeyboardInterrupt
@@ -275,10 +276,10 @@ def test_a_lock_that_is_a_folder_and_folders_that_are_not_ours() -> None:
         go()
     Path("full").mkdir()
     Path("full/thesis.txt").write_text("mine")
-    with pytest.raises(ConfigError, match=r"full is not empty and holds no run \(it has thesis\.txt\)"):
+    with pytest.raises(ConfigError, match=r"full holds files that are not of a run: thesis\.txt"):
         go("full")
     Path("file").write_text("mine")
-    with pytest.raises(StoreError, match="a file stands where a folder should be"):
+    with pytest.raises(ConfigError, match="file is a file, and a run needs a folder"):
         go("file")
     assert Path("file").read_text() == "mine"
 
@@ -302,8 +303,8 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(monkeypatch: pytest.MonkeyP
     trained: list[int] = []
 
     class Count(Watch):
-        def party_ends(self, party: int, failed: bool) -> None:
-            trained.append(party)
+        def party_ends(self, outcome: Outcome) -> None:
+            trained.append(outcome.party)
 
     go(resume=True, watch=Count())
     assert trained[0] == 2

@@ -12,6 +12,7 @@ import pytest
 
 from ostraka.core.method import Memory, Report, Round
 from ostraka.core.party import Party
+from ostraka.engines.base import Outcome
 from ostraka.errors import ConfigError, Interrupted, PartyFailed, StoreError
 from ostraka.methods.fedavg import FedAvg
 from ostraka.registry import METHODS
@@ -65,9 +66,9 @@ class Counter(Watch):
     def round_begins(self, index: int, rounds: int, parties: int, ready: int) -> None:
         self.ready.append(ready)
 
-    def party_ends(self, party: int, failed: bool) -> None:
-        if not failed:
-            self.trained.append(party)
+    def party_ends(self, outcome: Outcome) -> None:
+        if outcome.failure is None:
+            self.trained.append(outcome.party)
 
 
 def test_a_finished_run(tmp_path: Path) -> None:

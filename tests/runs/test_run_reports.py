@@ -107,9 +107,9 @@ def test_every_round_and_party_has_a_seed_of_its_own() -> None:
 def test_a_round_uses_its_own_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, int, int]] = []
 
-    def note(work: Any, job: Any, tell: Any) -> None:
+    def note(work: Any, job: Any, tell: Any) -> Any:
         seen.append((job.round, job.party, job.seed))
-        do_job(work, job, tell)
+        return do_job(work, job, tell)
 
     monkeypatch.setattr("ostraka.engines.base.do_job", note)
     plan = plan_of(ROUNDS)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import final
 
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from ostraka.errors import ConfigError
@@ -43,6 +42,8 @@ class Exact(Transport):
 
     def solve(self, moving: Tensor, target: Tensor, prefer: Map | None = None) -> Map:
         """A permutation."""
+        from scipy.optimize import linear_sum_assignment  # takes as long to load as all methods together
+
         cost = distances(moving, target)
         units = len(cost)
         # A bonus too small to outweigh a real difference; all of the identity's together weigh less than one of prefer.

@@ -5,21 +5,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
-from ostraka.cli.display import Display, show_wide
-from ostraka.cli.options import add_run_options, values_from
+from ostraka.cli.options import add_outcome_options, add_run_options, place, values_from
 from ostraka.core import settings
-from ostraka.data.sources import data_dirs
 from ostraka.errors import ConfigError
-from ostraka.report.published import METRICS, beside, with_published
-from ostraka.report.rounds import draw_all
-from ostraka.report.tables import Table, comparison, per_domain
+from ostraka.report.tables import Table
 from ostraka.runs.config import Config, build_method, canonical_method, make, parse_assignments
-from ostraka.runs.grid import Grid, cell_folder, parse_seeds, run_grid
-from ostraka.runs.start import HALF_TEST
+
+if TYPE_CHECKING:
+    from ostraka.runs.grid import Grid
 
 NAME = "compare"
 
@@ -29,6 +24,7 @@ examples:
   ostraka compare fedavg centralised --rounds 10 --set local.epochs=1
   ostraka compare solo fedavg --set fedavg:rounds=5 --out runs/mine
   ostraka compare fedprox --rounds 20 --start-from runs/mine
+  ostraka compare fedov fedavg --seeds 3 --dry-run
 --rounds is for the methods that can have several.
 --set METHOD:NAME=VALUE is for one method.
 If a method needs public samples and has none, all get --public half-test.
@@ -54,7 +50,7 @@ def add_to(verbs: Any) -> None:
     add_run_options(parser)
     parser.add_argument(
         "--out",
-        type=Path,
+        type=place,
         default=Path("runs/compare"),
         metavar="DIR",
         help="folder of the grid (default: runs/compare)",
@@ -62,19 +58,33 @@ def add_to(verbs: Any) -> None:
     parser.add_argument(
         "--format", choices=("rich", "markdown", "csv"), default="rich", help="how the table is printed (default: rich)"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    add_outcome_options(parser)
     parser.set_defaults(act=act)
 
 
 def act(options: argparse.Namespace) -> int:
     """Run the grid, print and store its tables."""
+    from ostraka.cli.progress import follow_grid, loudness
+    from ostraka.engines.memory import keep_freed_memory
+    from ostraka.report.published import with_published
+    from ostraka.report.rounds import draw_all
+    from ostraka.runs.folder import check_free
+    from ostraka.runs.grid import cell_folder, run_grid
+    from ostraka.store import codec
+
     grid = make_grid(options)
     cells = grid.cells()
-    records = with_published(cells, run_grid(grid, options.out, Follow(options.json)))
-    tables = comparison(records)
-    tables[0] = replace(tables[0], notes=(*tables[0].notes, *exchanges(cells), *public_samples(cells)))
-    known = beside(records)
-    more = [*per_domain(records), *([known] if known else [])]
+    check_free(options.out, "grid")
+    keep_freed_memory()  # votes and evaluation run in this process
+    if options.dry_run:
+        from ostraka.cli.costs import show_grid
+
+        return show_grid(cells, options.out, options.json)
+    with follow_grid(loudness(options)) as follow:
+        records = with_published(cells, run_grid(grid, options.out, follow))
+    others = codec.read_json(options.out / "results.json")[len(records) :]
+    codec.write_json(options.out / "results.json", [*records, *others])  # now with the published figures
+    tables, more, known = tables_of(cells, records)
     store(options.out, tables, more, known)
     tables += more
     drawn = draw_all([cell_folder(cell, options.out) for cell in cells], options.out)
@@ -90,11 +100,29 @@ def act(options: argparse.Namespace) -> int:
     return 3 if any(record["status"] == "failed" for record in records) else 0
 
 
-def make_grid(options: argparse.Namespace) -> Grid:
+def tables_of(
+    cells: Sequence[Config], records: Sequence[Mapping[str, Any]]
+) -> tuple[list[Table], list[Table], Table | None]:
+    """The tables of all records, those of single domains and published figures, and of these the published one."""
+    from ostraka.report.published import beside
+    from ostraka.report.tables import comparison, per_domain
+
+    tables = comparison(records)
+    tables[0] = replace(tables[0], notes=(*tables[0].notes, *exchanges(cells), *public_samples(cells)))
+    known = beside(records)
+    return tables, [*per_domain(records), *([known] if known else [])], known
+
+
+def make_grid(options: argparse.Namespace) -> "Grid":
     """The grid that the file and the options describe; `METHOD:NAME=VALUE` sets something for one method."""
+    from ostraka.runs.grid import Grid
+    from ostraka.runs.start import HALF_TEST
+
     single = [pair for pair in options.set if ":" in pair.partition("=")[0]]
     options.set = [pair for pair in options.set if pair not in single]
     values = values_from(options)
+    from ostraka.data.sources import data_dirs
+
     data_dirs(values.get("data_dir"))  # a folder that is not there is one mistake, not one in every cell
     methods = options.methods or values.pop("methods", [])
     if not methods:
@@ -140,6 +168,8 @@ def exchanges(cells: Sequence[Config]) -> list[str]:
 
 def public_samples(cells: Sequence[Config]) -> list[str]:
     """What to say where half of the test samples serve as public ones."""
+    from ostraka.runs.start import HALF_TEST
+
     if all(cell.public != HALF_TEST for cell in cells):
         return []
     needy = dict.fromkeys(canonical_method(cell.method) for cell in cells if build_method(cell).needs.public)
@@ -153,6 +183,8 @@ def _several(given: str | list[str], values: dict[str, Any], name: str) -> tuple
 
 
 def _seeds(given: str | int | list[int], values: dict[str, Any]) -> tuple[int, ...]:
+    from ostraka.runs.grid import parse_seeds
+
     values.pop("seeds", None)
     if not isinstance(given, str):
         return parse_seeds(given)
@@ -162,33 +194,24 @@ def _seeds(given: str | int | list[int], values: dict[str, Any]) -> tuple[int, .
         raise ConfigError(f"--seeds is {given!r}; give a number (3) or a list (4,7,9)") from None
 
 
-class Follow:
-    """Makes a display for every cell in turn, and closes the one before."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.quiet = quiet
-        self.current: Display | None = None
-
-    def __call__(self, config: Config, number: int, total: int) -> Display:
-        """The display of cell `number` of `total`."""
-        if self.current is not None:
-            self.current.__exit__(None, None, None)
-        title = f"[{number}/{total}] {config.method}, {config.data}, {config.partition}, seed {config.seed}"
-        self.current = Display(title, [f"party {i}" for i in range(100_000)], self.quiet)
-        return self.current.__enter__()
-
-
 def store(out: Path, tables: list[Table], more: Sequence[Table] = (), known: Table | None = None) -> None:
     """Write the tables beside the cells; `known` is that of `more` which holds published figures, if there are any."""
-    (out / "results.md").write_text("\n\n".join(table.markdown() for table in [*tables, *more]) + "\n")
+    from ostraka.report.published import METRICS
+
+    text = "\n\n".join(table.markdown() for table in [*tables, *more]) + "\n"
+    (out / "results.md").write_text(text, encoding="utf-8")
     for table, name in zip(tables, METRICS, strict=False):
-        (out / f"{name}.csv").write_text(table.csv())
+        (out / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
     if known is not None:
-        (out / "published.csv").write_text(known.csv())
+        (out / "published.csv").write_text(known.csv(), encoding="utf-8")
 
 
 def show(tables: list[Table], style: str, out: Path, drawn: Sequence[str] = ()) -> None:
     """Print the tables, and where everything lies."""
+    from rich.console import Console
+
+    from ostraka.cli.display import show_wide
+
     console = Console()
     for table in tables:
         if style == "rich":

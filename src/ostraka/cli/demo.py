@@ -4,15 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from ostraka.cli.compare import Follow, store
-from ostraka.cli.display import show_division, show_wide
-from ostraka.report.heatmap import heatmap_svg
-from ostraka.report.tables import comparison
-from ostraka.runs.config import make
-from ostraka.runs.grid import Grid, run_grid
-from ostraka.runs.plan import divide
+from ostraka.cli.options import place
 
 NAME = "demo"
 
@@ -36,12 +28,27 @@ def add_to(verbs: Any) -> None:
         epilog="example:\n  ostraka demo --out runs/demo",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--out", type=Path, default=Path("runs/demo"), metavar="DIR", help="folder of the results")
+    parser.add_argument("--out", type=place, default=Path("runs/demo"), metavar="DIR", help="folder of the results")
     parser.set_defaults(act=act)
 
 
 def act(options: argparse.Namespace) -> int:
     """Divide, train, compare."""
+    from rich.console import Console
+
+    from ostraka.cli.compare import store
+    from ostraka.cli.display import show_division, show_wide
+    from ostraka.cli.progress import NORMAL, follow_grid
+    from ostraka.engines.memory import keep_freed_memory
+    from ostraka.report.heatmap import heatmap_svg
+    from ostraka.report.tables import comparison
+    from ostraka.runs.config import make
+    from ostraka.runs.folder import check_free
+    from ostraka.runs.grid import Grid, run_grid
+    from ostraka.runs.plan import divide
+
+    keep_freed_memory()  # votes and evaluation run in this process
+    check_free(options.out, "grid")
     console = Console()
     config = make({})
     division = divide(config)
@@ -57,7 +64,8 @@ def act(options: argparse.Namespace) -> int:
         # members with an unknown output answer unknown everywhere at first; this rate brings them past that in a minute
         per_method={name: {"local": {"lr": 0.003, "schedule": "cosine"}} for name in VOTES},
     )
-    records = run_grid(grid, options.out, Follow(quiet=False))
+    with follow_grid(NORMAL) as follow:
+        records = run_grid(grid, options.out, follow)
     tables = comparison(records)
     store(options.out, tables)
     heatmap_svg(division.counts, names, classes, options.out / "division.svg", "Who holds what")

@@ -1,75 +1,18 @@
-"""What a person sees while a run goes on and when it ends. Quiet when the output is not a terminal."""
+"""What a person sees when a run has ended: tables of figures and of who holds what."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
 from ostraka.report.heatmap import party_class_table
 from ostraka.report.tables import Cell, Number, Table, human_bytes, human_seconds
 from ostraka.runs.plan import Division
-from ostraka.runs.watch import Watch
 
 SHOWN = 16
 """Parties or classes that a summary lists; the rest is in summary.json."""
-
-
-class Display(Watch):
-    """Progress bars: rounds, parties, loss and the remaining time."""
-
-    def __init__(self, title: str, names: Sequence[str], quiet: bool = False) -> None:
-        console = Console(stderr=True)
-        self.names = names
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
-            console=console,
-            disable=quiet or not console.is_terminal,
-            transient=True,
-        )
-        self.rounds = self.progress.add_task(f"{title}: rounds", total=None, note="")
-        self.parties = self.progress.add_task("parties", total=None, note="")
-        self.done: dict[int, float] = {}
-
-    def __enter__(self) -> "Display":
-        self.progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.progress.stop()
-
-    def round_begins(self, index: int, rounds: int, parties: int, ready: int) -> None:
-        """Show the round."""
-        self.done, self.ready = {}, ready
-        self.progress.update(self.rounds, total=rounds, completed=index - 1)
-        self.progress.reset(self.parties, total=parties, completed=ready)
-
-    def party_at(self, party: int, done: float, loss: float | None) -> None:
-        """Show how far the parties are, and the latest loss."""
-        self.done[party] = done
-        note = "" if loss is None else f"{self.names[party]}: loss {loss:.3f}"
-        self.progress.update(self.parties, completed=self.ready + sum(self.done.values()), note=note)
-
-    def party_ends(self, party: int, failed: bool) -> None:
-        """Count a party."""
-        self.party_at(party, 1.0, None)
-        if failed:
-            self.progress.console.print(f"[red]{self.names[party]} failed[/red]")
-
-    def evaluated(self, index: int, accuracy: float | None) -> None:
-        """Show the newest accuracy."""
-        note = "" if accuracy is None else f"accuracy {accuracy:.1f} %"
-        self.progress.update(self.rounds, completed=index, note=note)
 
 
 def show_summary(console: Console, summary: Mapping[str, Any]) -> None:

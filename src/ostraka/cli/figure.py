@@ -4,23 +4,13 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ostraka.core.learner import load_predictor
-from ostraka.engines.threads import one_thread
 from ostraka.errors import ConfigError
-from ostraka.evaluation.evaluate import evaluate
-from ostraka.methods.fedpd import Conquered
-from ostraka.report.curves import Curve, accuracy_curve
-from ostraka.report.features import draw_features
-from ostraka.report.gallery import draw_gallery
-from ostraka.report.masks import draw_masks
-from ostraka.report.rounds import AXES, draw_rounds, histories
-from ostraka.runs.config import make
-from ostraka.runs.plan import Plan, divide, make_plan
-from ostraka.runs.record import load_run
-from ostraka.voting.ballots import TopK
-from ostraka.voting.ensemble import Ensemble, Panel
+
+if TYPE_CHECKING:
+    from ostraka.runs.plan import Plan
+    from ostraka.voting.ensemble import Panel
 
 NAME = "figure"
 
@@ -53,7 +43,9 @@ def add_to(verbs: Any) -> None:
     parser.add_argument(
         "--runs", type=Path, nargs="+", default=[], metavar="DIR", help="for rounds: finished runs or grids"
     )
-    parser.add_argument("--x", choices=tuple(AXES), default="rounds", help="for rounds: against what (default rounds)")
+    parser.add_argument(
+        "--x", choices=("rounds", "bytes"), default="rounds", help="for rounds: against what (default rounds)"
+    )
     parser.add_argument(
         "--data", default="fashion-4k", metavar="D", help="without --run: which images (default fashion-4k)"
     )
@@ -64,6 +56,10 @@ def add_to(verbs: Any) -> None:
 
 def act(options: argparse.Namespace) -> int:
     """Draw one figure."""
+    from ostraka.engines.memory import keep_freed_memory
+    from ostraka.engines.threads import one_thread
+
+    keep_freed_memory()  # votes and evaluation run in this process
     kind = KINDS[options.what]
     for name in kind.needs:
         if not getattr(options, name):
@@ -75,6 +71,10 @@ def act(options: argparse.Namespace) -> int:
 
 
 def _outliers(options: argparse.Namespace) -> None:
+    from ostraka.report.gallery import draw_gallery
+    from ostraka.runs.config import make
+    from ostraka.runs.plan import divide
+
     if options.run is None:
         division = divide(make({"data": options.data, "data_dir": options.data_dir, "partition": "iid", "parties": 1}))
         return draw_gallery(division.data.train, options.out, options.seed)
@@ -84,6 +84,8 @@ def _outliers(options: argparse.Namespace) -> None:
 
 
 def _features(options: argparse.Namespace) -> None:
+    from ostraka.report.features import draw_features
+
     plan, panel = _panel(options.run)
     net = _member(plan, panel, options.party)
     seen = [c for c, n in enumerate(plan.counts[options.party]) if n]
@@ -91,10 +93,16 @@ def _features(options: argparse.Namespace) -> None:
 
 
 def _rounds(options: argparse.Namespace) -> None:
+    from ostraka.report.rounds import draw_rounds, histories
+
     draw_rounds(histories(options.runs), options.x, options.out)
 
 
-def _panel(folder: Path) -> tuple[Plan, Panel]:
+def _panel(folder: Path) -> "tuple[Plan, Panel]":
+    from ostraka.runs.plan import make_plan
+    from ostraka.runs.record import load_run
+    from ostraka.voting.ensemble import Panel
+
     config, state = load_run(folder)
     if not isinstance(state, Panel):
         raise ConfigError(
@@ -103,7 +111,9 @@ def _panel(folder: Path) -> tuple[Plan, Panel]:
     return make_plan(config), state
 
 
-def _member(plan: Plan, panel: Panel, party: int) -> Any:
+def _member(plan: "Plan", panel: "Panel", party: int) -> Any:
+    from ostraka.core.learner import load_predictor
+
     chosen = [member for member in panel.members if member.card.party == party]
     if not chosen:
         have = ", ".join(str(member.card.party) for member in panel.members)
@@ -112,6 +122,11 @@ def _member(plan: Plan, panel: Panel, party: int) -> Any:
 
 
 def _top_k(options: argparse.Namespace) -> None:
+    from ostraka.evaluation.evaluate import evaluate
+    from ostraka.report.curves import Curve, accuracy_curve
+    from ostraka.voting.ballots import TopK
+    from ostraka.voting.ensemble import Ensemble
+
     plan, panel = _panel(options.run)
     ks = range(1, len(panel.members) + 1)
     values = []
@@ -124,6 +139,10 @@ def _top_k(options: argparse.Namespace) -> None:
 
 
 def _masks(options: argparse.Namespace) -> None:
+    from ostraka.methods.fedpd import Conquered
+    from ostraka.report.masks import draw_masks
+    from ostraka.runs.record import load_run
+
     config, state = load_run(options.run)
     if not isinstance(state, Conquered) or state.masks is None:
         raise ConfigError(f"{options.run} is a run of {config.method}, whose parties send no masks; take one of fedpd")

@@ -4,18 +4,17 @@ import argparse
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from ostraka.data.catalogue import summaries
-from ostraka.data.domains import USAGE
-from ostraka.data.partition import describe as describe_partitions
-from ostraka.data.source import Summary
-from ostraka.data.sources import Found, data_dirs
 from ostraka.errors import ConfigError, choices, did_you_mean
 from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PRESETS, Registry
 from ostraka.report.tables import Table
+
+if TYPE_CHECKING:
+    from ostraka.data.source import Summary
+    from ostraka.data.sources import Found
 
 NAME = "list"
 
@@ -70,12 +69,16 @@ def _presets(options: argparse.Namespace) -> Listing:
 
 
 def _data(options: argparse.Namespace) -> Listing:
+    from ostraka.data.catalogue import summaries
+    from ostraka.data.domains import USAGE
+    from ostraka.data.sources import data_dirs
+
     rows = [(found.name, *_sizes(found, summary)) for found, summary in summaries(data_dirs(options.data_dir))]
     joined = (USAGE.partition("[")[0], "", "", "", "sets of images with the same classes, joined")
     return ("name", "sample", "classes", "train + test", "where"), [*rows, joined]
 
 
-def _sizes(found: Found, summary: Summary | str) -> tuple[str, str, str, str]:
+def _sizes(found: "Found", summary: "Summary | str") -> tuple[str, str, str, str]:
     """Shape of a sample, classes, training and test samples, and where they lie or why nothing is known of them."""
     where = " + ".join(found.parts) or str(found.path or PLACES.get(found.kind, "built in"))
     if isinstance(summary, str):
@@ -85,7 +88,9 @@ def _sizes(found: Found, summary: Summary | str) -> tuple[str, str, str, str]:
 
 
 def _partitions(options: argparse.Namespace) -> Listing:
-    return ("partition", "rule"), describe_partitions()
+    from ostraka.data.partition import describe
+
+    return ("partition", "rule"), describe()
 
 
 def _settings(options: argparse.Namespace) -> Listing:

@@ -3,13 +3,14 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ostraka import __version__
-from ostraka.cli import compare, demo, doctor, figure, listing, partition, run
-from ostraka.engines.memory import keep_freed_memory
-from ostraka.errors import OstrakaError, did_you_mean
+from ostraka.cli import compare, completion, demo, doctor, figure, listing, partition, run, show
+from ostraka.cli.streams import leave_unread, plain_where_needed
+from ostraka.errors import ConfigError, OstrakaError, did_you_mean
 
-VERBS = (run, compare, partition, figure, listing, doctor, demo)
+VERBS = (run, compare, show, partition, figure, listing, doctor, demo, completion)
 
 EXIT_CODES = """\
 exit codes:
@@ -21,9 +22,24 @@ exit codes:
 """
 
 
+class Parser(argparse.ArgumentParser):
+    """Tells a mistake in one line, and where to read more."""
+
+    def error(self, message: str) -> NoReturn:
+        """Leave with the exit code of a mistake."""
+        for kind, words in (("int", "takes a whole number; given:"), ("float", "takes a number; given:")):
+            message = message.replace(f"invalid {kind} value:", words)
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Leave, once the help is written, or its reader has gone away."""
+        sys.stdout.flush()
+        super().exit(status, message)
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="ostraka",
         description="Federated learning under label skew, with the right to answer unknown.",
         epilog=EXIT_CODES,
@@ -38,15 +54,12 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
+    plain_where_needed()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    names = [module.NAME for module in VERBS]
     try:
-        if words and not words[0].startswith("-") and words[0] not in names:
-            hint = did_you_mean(words[0], names)
-            raise OstrakaError(f"unknown verb {words[0]!r}.{hint} Verbs: {', '.join(names)}. See ostraka --help")
-        options = parser().parse_args(words)
-        keep_freed_memory()  # votes and evaluation run in this process
+        options = parse(words)
         code: int = options.act(options)
+        sys.stdout.flush()  # here, where a reader that went away is no error
         return code
     except OstrakaError as error:
         print(f"ostraka: {error}", file=sys.stderr)
@@ -55,12 +68,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("ostraka: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output went away, as `| head` does
+        leave_unread(sys.stdout)  # the reader of our output went away, as `| head` does
         return 0
     except OSError as error:  # whatever the system refused and nobody had better words for
         named = f"{error.filename}: " if error.filename else ""
         print(f"ostraka: {named}{error.strerror or error}; nothing that was finished is lost", file=sys.stderr)
         return 2
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The options that the words of a command mean; what no verb knows is refused with the nearest that it does."""
+    names = [module.NAME for module in VERBS]
+    top = parser()
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
+    if not words:
+        top.print_help(sys.stderr)
+        raise ConfigError("name a verb, for example: ostraka demo")
+    if words[0].startswith("-") and not words[0].startswith(("-h", "--h", "--v")):
+        raise ConfigError(f"options stand behind the verb: ostraka VERB {words[0]} ... Verbs: {', '.join(names)}")
+    if not words[0].startswith("-") and words[0] not in names:
+        hint = did_you_mean(words[0], names)
+        raise ConfigError(f"unknown verb {words[0]!r}.{hint} Verbs: {', '.join(names)}. See ostraka --help")
+    options, unknown = top.parse_known_args(words)
+    if unknown:
+        own = completion.verb_parsers(top)[options.verb]
+        known = [option for action in own._actions for option in action.option_strings]
+        given = unknown[0].partition("=")[0]
+        kind = "has no option" if given.startswith("-") else "does not take"
+        raise ConfigError(
+            f"{own.prog} {kind} {given!r}.{did_you_mean(given, known)} See {own.prog} --help for all it takes"
+        )
+    return options
 
 
 if __name__ == "__main__":

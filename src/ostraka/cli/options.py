@@ -121,3 +121,22 @@ def _with_settings(values: dict[str, Any], options: argparse.Namespace) -> dict[
     if assigned:
         values["set"] = settings.merge(values.get("set", {}), assigned)
     return values
+
+
+def add_outcome_options(parser: argparse.ArgumentParser) -> None:
+    """What verbs that train show, and whether they train at all."""
+    group = parser.add_argument_group("showing")
+    group.add_argument(
+        "--dry-run", action="store_true", help="train and write nothing; show parties, steps, memory and time needed"
+    )
+    group.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    loud = group.add_mutually_exclusive_group()
+    loud.add_argument("-q", "--quiet", action="store_true", help="no progress: results and errors only")
+    loud.add_argument("-v", "--verbose", action="store_true", help="more progress: every party, with the time of day")
+
+
+def place(text: str) -> Path:
+    """A path that names something; an empty one would mean the current folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the path is empty; give a folder or file, such as runs/mine")
+    return Path(text)

@@ -5,14 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from ostraka.cli.display import show_division
 from ostraka.cli.options import add_data_options
-from ostraka.report.canvas import check_suffix
-from ostraka.report.heatmap import heatmap_svg
-from ostraka.runs.config import make
-from ostraka.runs.plan import divide
 
 NAME = "partition"
 
@@ -45,6 +38,14 @@ def add_to(verbs: Any) -> None:
 
 def act(options: argparse.Namespace) -> int:
     """Divide, show, save."""
+    from rich.console import Console
+
+    from ostraka.cli.display import show_division
+    from ostraka.report.canvas import check_suffix
+    from ostraka.report.heatmap import heatmap_svg
+    from ostraka.runs.config import make
+    from ostraka.runs.plan import divide
+
     names = ("partition", "data", "seed", "parties", "known", "known_classes", "train_per_class", "data_dir")
     if options.plot is not None:
         check_suffix(options.plot)  # before the table is printed

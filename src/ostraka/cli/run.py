@@ -5,18 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from ostraka.cli.display import Display, show_summary
-from ostraka.cli.options import add_run_options, values_from
+from ostraka.cli.options import add_outcome_options, add_run_options, place, values_from
 from ostraka.core.settings import values_of
 from ostraka.errors import ConfigError
-from ostraka.runs.api import prepare
 from ostraka.runs.config import HOW, Config, canonical_method, make
-from ostraka.runs.loop import execute
-from ostraka.runs.plan import Plan
-from ostraka.runs.record import RunDir
-from ostraka.runs.summary import brief
 
 NAME = "run"
 
@@ -25,6 +17,7 @@ examples:
   ostraka run closed-voting --partition labels:2 --parties 10 --seed 1
   ostraka run fedavg --rounds 20 --set local.epochs=2 --out runs/mine
   ostraka run fedavg --data digits --known 6 --json
+  ostraka run fedov --partition labels:3 --dry-run
   ostraka run --resume --out runs/mine
 """
 
@@ -45,22 +38,41 @@ def add_to(verbs: Any) -> None:
     )
     parser.add_argument("--seed", type=int, metavar="S", help="seed of everything random (default 0)")
     add_run_options(parser)
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the run; default: a new one under runs/")
+    parser.add_argument("--out", type=place, metavar="DIR", help="folder of the run; default: a new one under runs/")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    add_outcome_options(parser)
     parser.set_defaults(act=act)
 
 
 def act(options: argparse.Namespace) -> int:
     """Run, show, done."""
+    from rich.console import Console
+
+    from ostraka.cli.display import show_summary
+    from ostraka.cli.progress import follow_run, loudness
+    from ostraka.engines.memory import keep_freed_memory
+    from ostraka.runs.api import prepare
+    from ostraka.runs.folder import check_free
+    from ostraka.runs.loop import execute
+    from ostraka.runs.plan import Plan
+    from ostraka.runs.record import RunDir
+    from ostraka.runs.summary import brief
+
     config = _config(options)
-    home = RunDir(options.out or free_folder(config))
+    out = options.out or free_folder(config)
+    check_free(out, "run")
+    keep_freed_memory()  # votes and evaluation run in this process
+    home = RunDir(out)
     ready = prepare(config, home, options.resume)
-    if isinstance(ready, Plan):
-        with Display(ready.name, ready.parties.names, quiet=options.json) as display:
-            summary = execute(ready, home, display, resume=options.resume)
-    else:
+    if not isinstance(ready, Plan):
         summary = ready
+    elif options.dry_run:
+        from ostraka.cli.costs import show_run
+
+        return show_run(ready, options.json)
+    else:
+        with follow_run(loudness(options)) as watch:
+            summary = execute(ready, home, watch, resume=options.resume)
     if options.json:
         print(json.dumps(brief(summary)))
     else:
@@ -69,6 +81,8 @@ def act(options: argparse.Namespace) -> int:
 
 
 def _config(options: argparse.Namespace) -> Config:
+    from ostraka.runs.record import RunDir
+
     values = values_from(options, ("method", "data", "partition", "seed"))
     if options.resume:
         if options.out is None:

@@ -138,7 +138,8 @@ class Recipe:
             try:
                 net: Net = make(shape=tuple(shape), classes=classes, unknown=unknown, **self.options)
             except TypeError as error:
-                raise ConfigError(f"the net {self.name!r} refused the options {dict(self.options)}: {error}") from None
+                reason = str(error).partition("\n")[0]  # torch adds where in its own code it noticed
+                raise ConfigError(f"the net {self.name!r} refused the options {dict(self.options)}: {reason}") from None
         net.shape = tuple(shape)
         return net
 

@@ -65,6 +65,10 @@ class Outcome:
 
     party: int
     failure: Failure | None = None
+    seconds: float | None = None
+    """How long it took; None where its worker did not live to tell."""
+    loss: float | None = None
+    """The last loss that the party tells, if it tells one."""
 
 
 Tell = Callable[[int, float, float | None], None]
@@ -91,7 +95,7 @@ class Engine(ABC):
         """Workers for `work`, released at the end of the `with` block."""
 
 
-def do_job(work: Work, job: Job, tell: Tell) -> None:
+def do_job(work: Work, job: Job, tell: Tell) -> Outcome:
     """Run one party's update and store its memory, then its report."""
     progress = DiskProgress(job.progress, lambda done, loss: tell(job.party, done, loss), work.save_seconds)
     began = time.perf_counter()
@@ -105,15 +109,17 @@ def do_job(work: Work, job: Job, tell: Tell) -> None:
     size = len(codec.encode(report.payload)) + len(codec.encode(report.card))
     seconds = time.perf_counter() - began
     job.report.save(Envelope(report, seconds, progress.cpu_seconds(), size))
+    return Outcome(job.party, None, seconds, report.card.scores.get("loss"))
 
 
 def try_job(work: Work, job: Job, tell: Tell) -> Outcome:
     """`do_job`, with an error turned into a failure that names the party."""
+    began = time.perf_counter()
     try:
-        do_job(work, job, tell)
+        return do_job(work, job, tell)
     except OstrakaError as error:
         storage, final = isinstance(error, StoreError), isinstance(error, Diverged)
-        return Outcome(job.party, Failure(job.party, str(error), storage=storage, final=final))
+        failure = Failure(job.party, str(error), storage=storage, final=final)
     except Exception as error:
-        return Outcome(job.party, Failure(job.party, f"{type(error).__name__}: {error}", traceback.format_exc()))
-    return Outcome(job.party)
+        failure = Failure(job.party, f"{type(error).__name__}: {error}", traceback.format_exc())
+    return Outcome(job.party, failure, time.perf_counter() - began)

@@ -11,6 +11,9 @@ from ostraka.errors import ConfigError
 from ostraka.nets.simple_cnn import image_channels
 from ostraka.registry import NETS
 
+DEEPEST = 1204
+"""Building one takes time even before it takes memory; nobody has trained a deeper one."""
+
 
 @NETS.add("wideresnet", "wide-resnet", "wrn")
 class WideResNet(Net):
@@ -19,8 +22,8 @@ class WideResNet(Net):
     def __init__(self, shape: tuple[int, ...], classes: int, unknown: bool, depth: int = 16, width: int = 1) -> None:
         super().__init__(classes, unknown)
         channels = image_channels("wideresnet", shape)
-        if depth < 10 or (depth - 4) % 6:
-            raise ConfigError(f"the depth of wideresnet is {depth}; allowed: 10, 16, 22, 28, ... (6n + 4)")
+        if not 10 <= depth <= DEEPEST or (depth - 4) % 6:
+            raise ConfigError(f"the depth of wideresnet is {depth}; allowed: 10, 16, 22, 28, ... {DEEPEST} (6n + 4)")
         if width < 1 or int(width) != width:
             raise ConfigError(f"the width of wideresnet is {width}; give a whole number from 1")
         if min(shape[1:]) < 4:

@@ -71,7 +71,9 @@ def run_grid(grid: Grid, out: Path, watch: Callable[[Config, int, int], Watch] |
     records: list[Record] = []
     unwritten: StoreError | None = None
     for number, config in enumerate(cells):
-        records.append(_run_cell(config, out, watch(config, number + 1, len(cells)) if watch else Watch()))
+        follower = watch(config, number + 1, len(cells)) if watch else Watch()
+        records.append(_run_cell(config, out, follower))
+        follower.run_ends(records[-1])
         try:
             codec.write_json(out / "results.json", records + others)
             unwritten = None

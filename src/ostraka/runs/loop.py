@@ -79,6 +79,7 @@ class _Run:
         self.clock, self.cpu_clock = time.perf_counter(), time.process_time()
 
     def all_rounds(self) -> dict[str, Any]:
+        self.watch.run_begins(self.plan, self.home.root)
         state = self._restore()
         engine: Engine = ENGINES.get(self.plan.config.engine)(workers=self.plan.config.workers)
         work = Work(self.method, self.plan.task, self.plan.parties, self.device, self.save_seconds)
@@ -92,7 +93,7 @@ class _Run:
         if not self.home.checkpoint.exists():
             self.home.write_metrics([])
             if self.method.talks:
-                self.totals.bytes_down = self._commons_size() * len(self.plan.parties)
+                self.totals.bytes_down = commons_size(self.plan) * len(self.plan.parties)
             state = self.method.init(self.plan.task, self.plan.config.seed)
             if self.plan.start is not None:
                 self._evaluate(state)  # as round 0
@@ -109,18 +110,6 @@ class _Run:
             )
         self.home.write_metrics([row for row in self.home.read_metrics() if row["round"] <= self.round])
         return saved["state"]
-
-    def _commons_size(self) -> int:
-        """Bytes of what this method needs of the commons; what lies there for others of a grid is not its cost."""
-        needs, commons = self.method.needs, self.plan.task.commons
-        used = replace(
-            commons,
-            public=commons.public if needs.public else None,
-            shared=commons.shared if needs.shared else None,
-            prior=commons.prior if needs.prior else None,
-            nets={name: net for name, net in commons.nets.items() if name != "start"},  # round 1's message carries it
-        )
-        return codec.size_of(used.tensors())
 
     def _one_round(self, crew: Crew, state: Any, index: int) -> Any:
         drawn = self.method.draw(self.plan.parties.roster(), index, self.plan.config.seed)
@@ -184,7 +173,7 @@ class _Run:
         self.watch.round_begins(index, self.method.exchanges, len(jobs), len(jobs) - len(todo))
         failures, cpu = list[Failure](), time.process_time()
         for outcome in crew.run(todo, self.watch.party_at):
-            self.watch.party_ends(outcome.party, outcome.failure is not None)
+            self.watch.party_ends(outcome)
             if outcome.failure is not None:
                 failures.append(outcome.failure)
         # an engine may run parties in this process; their reports count that
@@ -246,6 +235,19 @@ class _Run:
         for member in panel.members:
             whole = make_member(member.card, member.params, self.plan.task, objective, view)
             save_member(self.home.root / "members" / f"p{member.card.party:05d}.safetensors", whole)
+
+
+def commons_size(plan: Plan) -> int:
+    """Bytes of what this method needs of the commons; what lies there for others of a grid is not its cost."""
+    needs, commons = plan.method.needs, plan.task.commons
+    used = replace(
+        commons,
+        public=commons.public if needs.public else None,
+        shared=commons.shared if needs.shared else None,
+        prior=commons.prior if needs.prior else None,
+        nets={name: net for name, net in commons.nets.items() if name != "start"},  # round 1's message carries it
+    )
+    return codec.size_of(used.tensors())
 
 
 def local_key(method: Method[Any, Any, Any]) -> str:

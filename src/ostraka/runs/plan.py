@@ -29,6 +29,7 @@ from ostraka.engines.guard import leave_if_imported_by_a_worker
 from ostraka.errors import ConfigError, DataError, PartitionError
 from ostraka.registry import NETS
 from ostraka.runs.config import Config, build_method, resolve
+from ostraka.runs.memory import check_network
 from ostraka.runs.record import RunDir, own_division
 from ostraka.runs.start import HALF_TEST, Start, check_start, find_start, pinned
 
@@ -146,7 +147,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     prior = _prior(division) if method.needs.prior else None
     commons = Commons(public=public, shared=division.shared, nets=nets, prior=prior)
     task = Task(data.classes, data.train.shape, _recipe(config, data), commons)
-    task.build(unknown=False)  # a net that cannot take these samples must fail now, not at every party
+    check_network(task, config, method, len(everyone))
     method.needs.check(config.method, task, division.held is not None)
     if start:
         check_start(start, config, method, task)

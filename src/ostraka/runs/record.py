@@ -22,6 +22,7 @@ from ostraka.data.partition_given import FromFile
 from ostraka.errors import ConfigError, DataError, StoreError, writing
 from ostraka.nets import native
 from ostraka.runs.config import Config, build_method, flat, identity, make, read_toml, write_toml
+from ostraka.runs.folder import check_free
 from ostraka.store import codec
 from ostraka.store.desk import Desk, Place
 
@@ -96,7 +97,7 @@ class RunDir:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep a second run out of this folder while this one lives."""
-        self.refuse_foreign()
+        check_free(self.root, "run")
         lock = self.root / "lock"
         with writing(lock):
             self.root.mkdir(parents=True, exist_ok=True)
@@ -109,19 +110,6 @@ class RunDir:
                     f"another run is at work in {self.root}; wait for it or choose another --out"
                 ) from None
             yield
-
-    def refuse_foreign(self) -> None:
-        """Refuse a folder that holds something, but no run of ours."""
-        if not self.root.is_dir() or self.config.exists():
-            return
-        # these are left where a run was killed in its first moment
-        first = ("lock", self.marks.name, f".{self.marks.name}.", f".{self.config.name}.")
-        others = sorted(p.name for p in self.root.iterdir() if not p.name.startswith(first))
-        if others:
-            raise ConfigError(
-                f"{self.root} is not empty and holds no run (it has {', '.join(others[:4])}"
-                f"{' ...' if len(others) > 4 else ''}); choose another --out"
-            )
 
     def begin(self, config: Config, marks: Mapping[str, Any], resume: bool) -> None:
         """Write the configuration of a new run, or check that the one to resume is the same on the same data.

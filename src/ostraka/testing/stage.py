@@ -23,6 +23,7 @@ from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive, torch_rng
 from ostraka.core.task import Commons, Task
 from ostraka.data.partition import Partition
+from ostraka.engines.base import Outcome
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, OstrakaError, PartyFailed
 from ostraka.runs.config import Config
@@ -161,7 +162,7 @@ class StopAt(Watch):
         self.now, self.seen = index, 0
         self._stop()
 
-    def party_ends(self, party: int, failed: bool) -> None:
+    def party_ends(self, outcome: Outcome) -> None:
         """Count, and stop if that was the last one that should end."""
         self.seen += 1
         self._stop()

@@ -1,0 +1,216 @@
+"""What a run would cost, before it is begun: a short trial of the real work at one party, scaled up."""
+
+import time
+from dataclasses import dataclass, field, fields, replace
+from math import ceil
+from statistics import median_low
+from typing import Any
+
+import torch
+
+from ostraka.core.fit import Budget
+from ostraka.core.method import Method, Round
+from ostraka.core.party import PartyRef
+from ostraka.core.progress import NoProgress
+from ostraka.engines.threads import one_thread
+from ostraka.runs.config import Config, chosen
+from ostraka.runs.loop import commons_size
+from ostraka.runs.memory import outline, peak, vote_bytes, votes, weights, workers
+from ostraka.runs.plan import Plan, party_seed, pick_device
+from ostraka.store import codec
+
+TRIAL_SECONDS = 0.5
+"""A trial is made longer until it takes so long: what comes once for each training then counts little."""
+
+SCORED = 500
+"""Test samples that are scored in the trial."""
+
+
+@dataclass(frozen=True)
+class PartyShare:
+    """What one party holds and does in a round."""
+
+    name: str
+    samples: int
+    classes: int
+    steps: int | None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run would be and cost. Seconds, memory and bytes are estimates; the rest is exact.
+
+    `steps` are optimiser steps of `local`, None for a method that has no such training.
+    """
+
+    method: str
+    data: str
+    partition: str
+    seed: int
+    rounds: int
+    parties: tuple[PartyShare, ...]
+    steps: int | None
+    net: str
+    parameters: int
+    workers: int
+    memory: int
+    bytes_up: int
+    bytes_down: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What the work at one party of usual size took and sent, and what it took to answer."""
+
+    size: int
+    steps: int | None
+    seconds: float
+    bytes_up: int
+    bytes_down: int
+    answer_seconds: float
+    """For all test samples, by one model."""
+
+
+@dataclass
+class Estimator:
+    """Makes estimates; runs that differ in nothing but the seed share a trial."""
+
+    trials: dict[str, Trial] = field(default_factory=dict)
+
+    def of(self, plan: Plan) -> Estimate:
+        """What the run of `plan` would cost; nothing is written."""
+        key = _key(plan.config)
+        if key not in self.trials:
+            with one_thread():
+                self.trials[key] = _try(plan)
+        return _scaled(plan, self.trials[key])
+
+
+def _key(config: Config) -> str:
+    return repr(sorted(chosen(replace(config, seed=0)).items()))
+
+
+def _try(plan: Plan) -> Trial:
+    """The real update of a party of median size, with few steps at first, then more until it takes long enough."""
+    ref = _median_party(plan)
+    total = _steps(plan.method, ref.size)
+    steps = None if total is None else min(4, total)
+    while True:
+        took, state, message, report, method = _work(plan, ref, steps)
+        if steps is None or total is None or steps >= total or took >= TRIAL_SECONDS:
+            break
+        steps = min(4 * steps, total)
+    server = method.aggregate(plan.task, state, [report])
+    return Trial(
+        size=ref.size,
+        steps=steps,
+        seconds=took,
+        bytes_up=len(codec.encode(report.payload)) + len(codec.encode(report.card)),
+        bytes_down=len(codec.encode(message)),
+        answer_seconds=_answer(plan, method, server),
+    )
+
+
+def _work(plan: Plan, ref: PartyRef, steps: int | None) -> tuple[float, Any, Any, Any, Method[Any, Any, Any]]:
+    method = _shortened(plan.method, steps)
+    state = method.init(plan.task, plan.config.seed)
+    message = method.message(state, ref)
+    party = plan.parties[ref.id].at_work(NoProgress(), pick_device(plan.config.device))
+    rnd = Round(plan.task, 1, message, party_seed(plan.config, 1, ref.id))
+    began = time.perf_counter()
+    report = method.local_update(rnd, party, {})
+    return time.perf_counter() - began, state, message, replace(report, memory={}), method
+
+
+def _shortened(method: Method[Any, Any, Any], steps: int | None) -> Method[Any, Any, Any]:
+    """The method with so many steps of `local`, and one of every other training."""
+    short: dict[str, Any] = {}
+    for spec in fields(method):
+        budget = getattr(method, spec.name)
+        if isinstance(budget, Budget) and (budget.epochs or budget.steps):
+            short[spec.name] = replace(budget, steps=steps if spec.name == "local" else 1)
+    return replace(method, **short)
+
+
+def _answer(plan: Plan, method: Method[Any, Any, Any], state: Any) -> float:
+    """Seconds in which one model scores all test samples."""
+    index = torch.arange(min(SCORED, len(plan.test)))
+    x = plan.test.take(index).to(pick_device(plan.config.device)).inputs()
+    predictor = method.predictor(plan.task, state)
+    began = time.perf_counter()
+    predictor.scores(x)
+    return (time.perf_counter() - began) * len(plan.test) / max(1, len(index))
+
+
+def _scaled(plan: Plan, trial: Trial) -> Estimate:
+    method, config, roster = plan.method, plan.config, plan.parties.roster()
+    steps = {ref.id: _steps(method, ref.size) for ref in roster}
+    costs = {ref.id: _seconds(trial, ref.size, steps[ref.id]) for ref in roster}
+    draws = [[r.id for r in method.draw(roster, i + 1, config.seed)] for i in range(method.exchanges)]
+    at_once = workers(config, len(roster))
+    training = sum(max(sum(costs[p] for p in drawn) / at_once, max(costs[p] for p in drawn)) for drawn in draws)
+    rounds = range(1, method.exchanges + 1)
+    scored = sum(index % config.eval_every == 0 or index == method.exchanges for index in rounds)
+    sent, counted = sum(map(len, draws)), [steps[p] for drawn in draws for p in drawn]
+    net, voters = outline(plan.task), len(draws[0]) if votes(method) else 1
+    return Estimate(
+        method=plan.name,
+        data=config.data,
+        partition=config.partition,
+        seed=config.seed,
+        rounds=method.exchanges,
+        parties=_shares(plan, steps),
+        steps=None if None in counted else sum(count or 0 for count in counted),
+        net=plan.task.net.name,
+        parameters=weights(net),
+        workers=at_once,
+        memory=_memory(plan, at_once) + (vote_bytes(net, voters) if votes(method) else 0),
+        bytes_up=sent * trial.bytes_up if method.talks else 0,
+        bytes_down=sent * trial.bytes_down + commons_size(plan) * len(roster) if method.talks else 0,
+        seconds=training + scored * trial.answer_seconds * voters,
+        notes=(*plan.notes, *_left_out(method)),
+    )
+
+
+def _shares(plan: Plan, steps: dict[int, int | None]) -> tuple[PartyShare, ...]:
+    if plan.method.pooled:
+        [ref] = plan.parties.roster()
+        return (PartyShare(ref.name, ref.size, int((plan.counts.sum(axis=0) > 0).sum()), steps[ref.id]),)
+    return tuple(
+        PartyShare(ref.name, ref.size, int((row > 0).sum()), steps[ref.id])
+        for ref, row in zip(plan.parties.roster(), plan.counts, strict=True)
+    )
+
+
+def _steps(method: Method[Any, Any, Any], size: int) -> int | None:
+    """Optimiser steps of a party with so many samples in a round."""
+    local = getattr(method, "local", None)
+    return local.total(ceil(size / local.batch)) if isinstance(local, Budget) else None
+
+
+def _seconds(trial: Trial, size: int, steps: int | None) -> float:
+    if trial.steps and steps is not None:
+        return trial.seconds * steps / trial.steps
+    return trial.seconds * size / max(1, trial.size)
+
+
+def _memory(plan: Plan, at_once: int) -> int:
+    """This process as large as the trial made it, and workers as large but for the data, which they share."""
+    samples = plan.parties.samples
+    data = samples.x.numel() * samples.x.element_size()
+    alone = plan.config.engine != "pool"
+    return peak() if alone else peak() + at_once * max(0, peak() - data)
+
+
+def _median_party(plan: Plan) -> PartyRef:
+    roster = plan.parties.roster()
+    middle = median_low(ref.size for ref in roster)
+    return next(ref for ref in roster if ref.size == middle)
+
+
+def _left_out(method: Method[Any, Any, Any]) -> list[str]:
+    others = [s.name for s in fields(method) if s.name != "local" and isinstance(getattr(method, s.name), Budget)]
+    busy = [name for name in others if getattr(method, name).epochs or getattr(method, name).steps]
+    return [f"the time leaves out the training {', '.join(busy)}"] if busy else []
