@@ -46,7 +46,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="parties that did: 3, 8"):
         draw_masks(kept, tmp_path / "masks.svg", party=0)
     with pytest.raises(ConfigError, match="svg"):
-        draw_masks(kept, tmp_path / "masks.pdf", party=3)
+        draw_masks(kept, tmp_path / "masks.gif", party=3)
 
 
 def test_the_verb_draws_a_run_of_fedpd_and_refuses_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

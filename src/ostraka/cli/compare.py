@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from rich.console import Console
 from ostraka.cli.display import Display, show_wide
 from ostraka.cli.options import add_run_options, values_from
 from ostraka.core import settings
-from ostraka.errors import ConfigError
+from ostraka.errors import ConfigError, writing
+from ostraka.report.latex import latex
 from ostraka.report.published import METRICS, beside, with_published
 from ostraka.report.rounds import draw_all
 from ostraka.report.tables import Table, comparison, per_domain
@@ -59,7 +60,7 @@ def add_to(verbs: Any) -> None:
         help="folder of the grid (default: runs/compare)",
     )
     parser.add_argument(
-        "--format", choices=("rich", "markdown", "csv"), default="rich", help="how the table is printed (default: rich)"
+        "--format", choices=tuple(FORMATS), default="rich", help="how the table is printed (default: rich)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.set_defaults(act=act)
@@ -176,23 +177,36 @@ class Follow:
         return self.current.__enter__()
 
 
+FORMATS: dict[str, Callable[[Sequence[Table]], str] | None] = {
+    "rich": None,
+    "markdown": lambda tables: "\n".join(table.markdown() for table in tables),
+    "csv": lambda tables: "\n".join(table.csv() for table in tables),
+    "latex": latex,
+}
+"""How tables are printed; rich is for the terminal and depends on its width."""
+
+
 def store(out: Path, tables: list[Table], more: Sequence[Table] = (), known: Table | None = None) -> None:
     """Write the tables beside the cells; `known` is that of `more` which holds published figures, if there are any."""
-    (out / "results.md").write_text("\n\n".join(table.markdown() for table in [*tables, *more]) + "\n")
-    for table, name in zip(tables, METRICS, strict=False):
-        (out / f"{name}.csv").write_text(table.csv())
-    if known is not None:
-        (out / "published.csv").write_text(known.csv())
+    files = {
+        "results.md": "\n\n".join(table.markdown() for table in [*tables, *more]) + "\n",
+        "results.tex": latex([*tables, *more]),
+        **{f"{name}.csv": table.csv() for table, name in zip(tables, METRICS, strict=False)},
+        **({"published.csv": known.csv()} if known is not None else {}),
+    }
+    for name, text in files.items():
+        with writing(out / name):
+            (out / name).write_text(text, encoding="utf-8")
 
 
 def show(tables: list[Table], style: str, out: Path, drawn: Sequence[str] = ()) -> None:
     """Print the tables, and where everything lies."""
     console = Console()
+    as_text = FORMATS[style]
+    if as_text is not None:
+        print(as_text(tables))
+        return
     for table in tables:
-        if style == "rich":
-            show_wide(console, table)
-        else:
-            print(table.markdown() if style == "markdown" else table.csv())
-    if style == "rich":
-        files = ", ".join(("results.md", "accuracy.csv", "results.json", *drawn, "cells/"))
-        console.print(f"Results: {out} ({files})", soft_wrap=True, highlight=False)
+        show_wide(console, table)
+    files = ", ".join(("results.md", "results.tex", "accuracy.csv", "results.json", *drawn, "cells/"))
+    console.print(f"Results: {out} ({files})", soft_wrap=True, highlight=False)

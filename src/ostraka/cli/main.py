@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ostraka import __version__
 from ostraka.cli import compare, demo, doctor, figure, listing, partition, run
+from ostraka.cli.encoding import prepare_output
 from ostraka.engines.memory import keep_freed_memory
 from ostraka.errors import OstrakaError, did_you_mean
 
@@ -39,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    prepare_output()
     names = [module.NAME for module in VERBS]
     try:
         if words and not words[0].startswith("-") and words[0] not in names:
