@@ -58,7 +58,7 @@ def test_top_help_lists_verbs_and_exit_codes(ostraka: Ostraka) -> None:
         ("figure outliers --out .", ". is a folder; give the name of a file in it"),
         ("figure outliers --out x.gif", ".svg, .png or .pdf"),
         ("figure rounds --runs gone --out x.svg", "there is no folder gone"),
-        ("figure confusion --run gone --out x.svg", "gone holds no finished run"),
+        ("figure confusion --run gone --out x.svg", "there is no folder gone"),
         ("figure confusion --out x.svg", "needs --run"),
         ("list method", "Did you mean 'methods'?"),
         ("list settings fedavgg", "Did you mean 'fedavg'?"),

@@ -38,7 +38,7 @@ def test_names_that_say_no_format(tmp_path: Path) -> None:
             check_suffix(tmp_path / name)
     with pytest.raises(ConfigError, match=r"is a folder; give the name of a file in it, such as .*figure\.svg"):
         check_suffix(tmp_path)
-    for name in ("a.svg", "a.PNG", "a.pdf"):
+    for name in ("a.svg", "a.PNG", "a.pdf", "a" * 300 + ".svg"):
         check_suffix(tmp_path / name)
 
 

@@ -47,6 +47,8 @@ def test_the_most_frequent_mistakes() -> None:
         ({"confusion": None}, "mine has no confusion matrix: an older version made it"),
         ({"confusion": [[1, 2], [3]]}, "the confusion matrix of mine is damaged"),
         ({"confusion": [[1]]}, "damaged"),
+        ({"confusion": 3}, "damaged"),
+        ({"per_class": None}, "damaged"),
         ({"confusion": [[1, 0.5], [1, 2]]}, "damaged"),
         ({"confusion": [[1, -1], [1, 2]]}, "damaged"),
     ],

@@ -85,7 +85,8 @@ def test_what_is_no_finished_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"there is no folder .*gone"):
         histories([tmp_path / "gone"])
     run(tmp_path / "grid" / "cells" / "a")
-    RunDir(tmp_path / "grid" / "cells" / "b").begin(config.make({"method": "fedavg"}), resume=False)
+    shutil.copytree(tmp_path / "grid" / "cells" / "a", tmp_path / "grid" / "cells" / "b")
+    RunDir(tmp_path / "grid" / "cells" / "b").summary.unlink()
     with pytest.raises(ConfigError, match="b is not finished; finish it with: ostraka run --resume --out"):
         histories([tmp_path / "grid" / "cells" / "b"])
     found, unfinished = histories([tmp_path / "grid"])

@@ -17,7 +17,7 @@ from ostraka.report.curves import Curve, accuracy_curve
 from ostraka.report.features import draw_features
 from ostraka.report.gallery import draw_gallery
 from ostraka.report.masks import draw_masks
-from ostraka.report.rounds import AXES, draw_rounds, histories
+from ostraka.report.rounds import AXES, draw_rounds, histories, nothing_in
 from ostraka.runs.config import make
 from ostraka.runs.plan import Plan, divide, make_plan
 from ostraka.runs.record import RunDir, load_run
@@ -104,9 +104,10 @@ def _rounds(options: argparse.Namespace) -> None:
 def _confusion(options: argparse.Namespace) -> None:
     summary = RunDir(options.run).finished()
     if summary is None:
-        raise ConfigError(f"{options.run} holds no finished run; give the folder of one")
+        raise ConfigError(nothing_in(options.run))
+    found = stored_confusion(summary, str(options.run))
     title = f"{summary['method']} on {summary['data']}, {summary['partition']}, seed {summary['seed']}"
-    draw_confusion(stored_confusion(summary, str(options.run)), options.out, title)
+    draw_confusion(found, options.out, title)
 
 
 def _panel(folder: Path) -> tuple[Plan, Panel]:

@@ -36,17 +36,26 @@ class Confusion(NamedTuple):
 
 def stored_confusion(summary: Mapping[str, Any], where: str = "this run") -> Confusion:
     """The matrix in a run's summary; refused where there is none or it does not fit the classes."""
-    classes, kept = tuple(summary.get("per_class", ())), summary.get("confusion")
+    told = summary if isinstance(summary, Mapping) else {}
+    classes, kept = tuple(told.get("per_class") or ()), told.get("confusion")
     if not kept:
         raise StoreError(f"{where} has no confusion matrix: an older version made it; run it again in a new folder")
-    names = classes if len(kept) == len(classes) else (*classes, UNKNOWN)
-    whole = all(isinstance(line, list | tuple) and len(line) == len(names) for line in kept)
-    if len(kept) != len(names) or not whole or any(not isinstance(n, int) or n < 0 for line in kept for n in line):
+    names = classes if _square(kept, len(classes)) else (*classes, UNKNOWN)
+    if not classes or not _square(kept, len(names)):
         raise StoreError(
             f"the confusion matrix of {where} is damaged: it must be counts of {len(classes)} classes (one more with "
             "unknown) in as many lines; run it again in a new folder"
         )
     return Confusion(np.array(kept), names)
+
+
+def _square(kept: Any, size: int) -> bool:
+    """Whether these are `size` lines of as many counts."""
+    lines = kept if isinstance(kept, list | tuple) else ()
+    return len(lines) == size and all(
+        isinstance(line, list | tuple) and len(line) == size and all(isinstance(n, int) and n >= 0 for n in line)
+        for line in lines
+    )
 
 
 def confusion_table(found: Confusion) -> Table:

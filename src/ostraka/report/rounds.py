@@ -107,13 +107,14 @@ def histories(folders: Iterable[Path]) -> tuple[list[History], list[Path]]:
         cells = sorted((folder / "cells").glob("*")) if (folder / "cells").is_dir() else [folder]
         read = {cell: read_history(cell) for cell in cells}
         if not any(read.values()):
-            raise ConfigError(_nothing_in(folder))
+            raise ConfigError(nothing_in(folder))
         found += [history for history in read.values() if history is not None]
         unfinished += [cell for cell, history in read.items() if history is None]
     return found, unfinished
 
 
-def _nothing_in(folder: Path) -> str:
+def nothing_in(folder: Path) -> str:
+    """What to say of a folder without a finished run."""
     home = RunDir(folder)
     if not folder.is_dir():
         return f"there is no folder {folder}; give the folders of finished runs or grids"
