@@ -102,9 +102,10 @@ def test_partition_and_list_name_the_domains(ostraka: Ostraka, data: None) -> No
 def test_the_vote_of_all_members_is_drawn_as_the_run_reports_it(
     ostraka: Ostraka, data: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Domains of unequal test size: the curve's last point, where all members count, is the average of domains too."""
+    """USPS has only zeros to test on: the curve's last point, where all members count, is the average of domains too."""
     few = dict(np.load("usps.npz"))
-    np.savez("usps.npz", **few | {key: few[key][:40] for key in ("x_test", "y_test")})
+    zeros = few["y_test"] == 0
+    np.savez("usps.npz", **few | {key: few[key][zeros] for key in ("x_test", "y_test")})
     summary = ostraka("run", "closed-voting", *RUN, "--json", "--out", "run").json()
     drawn: list[Curve] = []
     monkeypatch.setattr("ostraka.cli.figure.accuracy_curve", lambda curves, *_, **__: drawn.extend(curves))

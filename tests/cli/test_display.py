@@ -167,3 +167,11 @@ def test_the_locale_c_gets_plain_ascii(ostraka: Ostraka, monkeypatch: pytest.Mon
     done = ostraka("partition", "labels:2")
     assert done.out.isascii()
     assert "|   . |" in done.out
+
+
+def test_numbers_stay_whole_where_names_are_broken() -> None:
+    console = terminal(40)
+    rows = [("fedavg", "a place with a long name of many words", Mean(91.25, 11.5, 3), Number(1, "1 min 05 s"))]
+    show_wide(console, Table(("method", "data / partition", "ours", "time"), rows, keys=2))
+    assert "91.25 ± 11.50" in text_of(console)
+    assert "1 min 05 s" in text_of(console)
