@@ -71,9 +71,13 @@ def test_tables_as_rich_markdown_csv_and_json(ostraka: Ostraka) -> None:
     rows = list(csv.DictReader(io.StringIO(ostraka(*words, "--format", "csv").out)))
     assert [row["method"] for row in rows] == ["solo", "fedavg"]
     assert rows[0]["digits / iid n"] == "2"
+    latex = ostraka(*words, "--format", "latex").out
+    assert r"method & digits / iid & digits / labels:5 & time" in latex
+    assert latex.strip() == Path("grid/results.tex").read_text().strip()
     found = ostraka(*words, "--json").json()
     assert found.keys() == {"cells", "tables", "notes", "out"}
     assert found["tables"][0][0]["digits / iid"]["n"] == 2
+    assert {"balanced_accuracy", "f1", "confusion"} <= found["cells"][0].keys()
     assert {path.name for path in Path("grid").iterdir()} >= {"results.md", "accuracy.csv", "results.json", "cells"}
 
 

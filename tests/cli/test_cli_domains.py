@@ -8,6 +8,7 @@ import pytest
 from calling import ONE_EPOCH, Ostraka
 
 from ostraka.data.sources import load
+from ostraka.report.curves import Curve
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import load_run
 
@@ -96,3 +97,17 @@ def test_partition_and_list_name_the_domains(ostraka: Ostraka, data: None) -> No
     refused = ostraka("partition", "domain", "--data", "hdr-fl")
     assert refused.code == 2
     assert "hdr-fl needs at least two" in refused.err
+
+
+def test_the_vote_of_all_members_is_drawn_as_the_run_reports_it(
+    ostraka: Ostraka, data: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """USPS has only zeros to test on: the last point of the curve, where all members count, averages domains too."""
+    few = dict(np.load("usps.npz"))
+    zeros = few["y_test"] == 0
+    np.savez("usps.npz", **few | {key: few[key][zeros] for key in ("x_test", "y_test")})
+    summary = ostraka("run", "closed-voting", *RUN, "--json", "--out", "run").json()
+    drawn: list[Curve] = []
+    monkeypatch.setattr("ostraka.cli.figure.accuracy_curve", lambda curves, *_, **__: drawn.extend(curves))
+    assert ostraka("figure", "top-k", "--run", "run", "--out", "x.svg").code == 0
+    assert drawn[0].values[0][-1] == pytest.approx(summary["accuracy"])

@@ -63,7 +63,7 @@ def test_figure_7(ostraka: Ostraka, name: str, fedov: str) -> None:
     [
         (("rounds",), "the figure 'rounds' needs --runs: the folders of finished runs or grids"),
         (("features",), "the figure 'features' needs --run: the folder of a finished run"),
-        (("rounds", "--runs", "nowhere"), "nowhere holds no finished run"),
+        (("rounds", "--runs", "nowhere"), "there is no folder nowhere; give the folders of finished runs"),
     ],
 )
 def test_figures_that_lack_something(ostraka: Ostraka, words: tuple[str, ...], message: str) -> None:

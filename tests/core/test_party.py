@@ -5,7 +5,7 @@ import time
 import pytest
 import torch
 
-from ostraka.core.party import Parties
+from ostraka.core.party import Parties, labels
 from ostraka.core.progress import NoProgress
 from ostraka.core.samples import Samples
 from ostraka.errors import PartitionError
@@ -74,3 +74,8 @@ def test_at_work() -> None:
     party = PARTIES[0].at_work(progress)
     assert party.progress is progress
     assert party.samples.x is PARTIES[0].samples.x
+
+
+def test_labels_of_parties_never_repeat() -> None:
+    assert labels(("north", "south")) == ("north", "south")
+    assert labels(("north", "north", "0: north")) == ("0: north", "1: north", "2: 0: north")

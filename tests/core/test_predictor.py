@@ -80,6 +80,6 @@ def test_solo_gives_the_mean_probability() -> None:
         def scores(self, x: torch.Tensor) -> Scores:
             return closed_scores(torch.tensor([self.shares]).log().repeat(len(x), 1))
 
-    scores = Solo({"a": Fixed(0.8, 0.2), "b": Fixed(0.4, 0.6)}).scores(torch.zeros(1, 1))
+    scores = Solo({0: Fixed(0.8, 0.2), 1: Fixed(0.4, 0.6)}).scores(torch.zeros(1, 1))
     assert scores.known[0].tolist() == pytest.approx([0.6, 0.4])
     assert scores.unknown.tolist() == pytest.approx([-0.6])

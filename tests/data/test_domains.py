@@ -190,8 +190,8 @@ def test_a_plan_knows_the_domains_of_its_test_and_of_its_parties(two):
     """The test is grey a b c c, then colour a c b; half of each domain is public, so 2 grey and 2 colour ones stay."""
     plan = make_plan(config(two[0], known=2, net={"name": "mlp"}))
     assert {name: index.tolist() for name, index in plan.domains.items()} == {"colour": [4, 5, 6], "grey": [0, 1, 2, 3]}
-    assert plan.mix["grey"].tolist() == [[0, 0], [3, 2]]
-    assert plan.mix["colour"].tolist() == [[2, 1], [0, 0]]
+    assert plan.mix[plan.partition.names.index("grey")].tolist() == [[0, 0], [3, 2]]
+    assert plan.mix[plan.partition.names.index("colour")].tolist() == [[2, 1], [0, 0]]
     halved = make_plan(config(two[0], known=2, public="half-test", net={"name": "mlp"}))
     assert {name: index.tolist() for name, index in halved.domains.items()} == {"colour": [0, 1], "grey": [2, 3]}
     assert halved.test.rows is not None
@@ -210,7 +210,7 @@ def test_columns_of_a_file_make_domains_too(tmp_path):
     where = {"domain_train": np.array([7, 7, 9, 9]), "domain_test": np.array([9, 7, 9, 9])}
     np.savez(tmp_path / "numbered.npz", x_train=x, y_train=y, x_test=x, y_test=y, **where)
     plan = make_plan(make({"data": str(tmp_path / "numbered.npz"), "partition": "domain"}))
-    assert plan.mix["9"].tolist() == [[0, 0], [1, 1]]
+    assert plan.mix[plan.partition.names.index("9")].tolist() == [[0, 0], [1, 1]]
     np.savez(tmp_path / "short.npz", x_train=x, y_train=y, x_test=x, y_test=y, domain_test=np.array(["n"]))
     with pytest.raises(DataError, match="column 'domain' has 1 values for 4 test samples"):
         load(str(tmp_path / "short.npz"))

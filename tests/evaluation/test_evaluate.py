@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 import torch
@@ -60,6 +60,54 @@ def test_every_figure_by_hand() -> None:
     assert (result.open.fpr95, result.open.open_accuracy) == (50.0, 50.0)
 
 
+def test_balanced_accuracy_f1_and_confusion_by_hand() -> None:
+    """Closed answers: ants both right, bees one of two, so 75 balanced. F1 of ant 1, of bee 2 * 1 / (2 + 1): 5/6.
+
+    The matrix has the open answers, as the test has unknown classes: one ant and one unknown sample are called unknown.
+    Cat has no samples: an empty row, and no part in the means.
+    """
+    result = evaluate(GOOD, numbered(LABELS), CLASSES)
+    assert result.balanced_accuracy == 75.0
+    assert result.f1 == pytest.approx(500 / 6)
+    assert result.confusion == ((1, 0, 0, 1), (0, 1, 1, 0), (0, 0, 0, 0), (0, 1, 0, 1))
+    closed = evaluate(GOOD, numbered(LABELS[:4]), CLASSES)
+    assert closed.confusion == ((2, 0, 0), (0, 1, 1), (0, 0, 0))
+    assert sum(map(sum, closed.confusion)) == closed.samples
+
+
+def test_balanced_accuracy_counts_a_rare_class_like_a_frequent_one() -> None:
+    """Three ants, one bee, always ant: 75, balanced (100 + 0) / 2; F1 of ant 6/7, of bee 0."""
+    result = evaluate(Written((0,) * 4, (0.0,) * 4), numbered((0, 0, 0, 1)), CLASSES)
+    assert (result.accuracy, result.balanced_accuracy) == (75.0, 50.0)
+    assert result.f1 == pytest.approx(300 / 7)
+
+
+def test_figures_over_models_and_domains_are_means_and_the_matrix_their_sum() -> None:
+    """Photos have no unknown sample here, sketches one: every matrix has a place for unknown, so they add up.
+
+    Photos: ants right (one called unknown), a bee right; sketches: a bee called cat, an unknown one called so.
+    """
+    samples = numbered(LABELS).take(torch.tensor([0, 1, 2, 3, 4]))
+    domains = {"photo": torch.tensor([0, 1, 2]), "sketch": torch.tensor([3, 4])}
+    result = evaluate(GOOD, samples, CLASSES, domains=domains)
+    assert result.per_domain["photo"].confusion == ((1, 0, 0, 1), (0, 1, 0, 0), (0, 0, 0, 0), (0, 0, 0, 0))
+    assert result.confusion == ((1, 0, 0, 1), (0, 1, 1, 0), (0, 0, 0, 0), (0, 0, 0, 1))
+    assert (result.balanced_accuracy, result.f1) == (50.0, 50.0)
+    twice = evaluate(Solo({0: GOOD, 1: GOOD}), samples, CLASSES, domains=domains)
+    assert (twice.balanced_accuracy, twice.f1) == (50.0, 50.0)
+    assert twice.confusion == ((2, 0, 0, 2), (0, 2, 2, 0), (0, 0, 0, 0), (0, 0, 0, 2))
+    assert all(part.confusion == () for part in twice.per_part.values())
+
+
+def test_parties_with_one_name_are_both_counted() -> None:
+    """Three models with 75, 50 and 50, two of them of parties with the same name: the mean is over three."""
+    dull = Written((0,) * 6, (0.0,) * 6)
+    alone = Solo({0: GOOD, 1: dull, 2: dull}, {0: "clinic", 1: "clinic", 2: "ward"})
+    result = evaluate(alone, numbered(LABELS), CLASSES)
+    assert result.accuracy == pytest.approx((75 + 50 + 50) / 3)
+    assert list(result.per_part) == [0, 1, 2]
+
+
 def test_chunks_bound_the_batch_and_change_nothing() -> None:
     small = Written(GOOD.answers, GOOD.unknown)
     assert evaluate(small, numbered(LABELS), CLASSES, chunk=4) == evaluate(GOOD, numbered(LABELS), CLASSES)
@@ -85,12 +133,12 @@ def test_with_only_unknown_samples_undefined_figures_are_none() -> None:
 
 
 def test_as_dict_is_strict_json_and_complete() -> None:
-    result = evaluate(Solo({"a": GOOD}), numbered(LABELS), CLASSES)
+    result = evaluate(Solo({4: GOOD}), numbered(LABELS), CLASSES)
     back = json.loads(json.dumps(result.as_dict(), allow_nan=False))
     assert back["accuracy"] == 75.0
     assert back["per_class"]["cat"] is None
     assert back["open"]["auroc"] == 87.5
-    assert back["per_part"]["a"]["open"]["oscr"] == 62.5
+    assert back["per_part"]["4"]["open"]["oscr"] == 62.5
 
 
 def test_models_that_stand_alone_are_judged_each_and_averaged() -> None:
@@ -99,9 +147,9 @@ def test_models_that_stand_alone_are_judged_each_and_averaged() -> None:
     mean of their probabilities (one voter) would not give.
     """
     dull = Written((0,) * 6, (0.0,) * 6)
-    result = evaluate(Solo({"good": GOOD, "dull": dull}), numbered(LABELS), CLASSES)
-    assert result.per_part["good"] == evaluate(GOOD, numbered(LABELS), CLASSES)
-    assert result.per_part["dull"].accuracy == 50.0
+    result = evaluate(Solo({0: GOOD, 1: dull}), numbered(LABELS), CLASSES)
+    assert result.per_part[0] == replace(evaluate(GOOD, numbered(LABELS), CLASSES), confusion=())
+    assert result.per_part[1].accuracy == 50.0
     assert (result.samples, result.unknown_samples) == (6, 2)
     assert result.accuracy == 62.5
     assert result.per_class == {"ant": 100.0, "bee": 25.0, "cat": None}
@@ -112,24 +160,24 @@ def test_models_that_stand_alone_are_judged_each_and_averaged() -> None:
 
 def test_per_party_weighs_classes_by_the_partys_own_mix() -> None:
     """Ant 100, bee 50: three ants to one bee give 87.5; cats are not tested, so they carry no weight."""
-    mixes = {"p": torch.tensor([3, 1, 0]), "q": torch.tensor([0, 2, 9]), "r": torch.tensor([0, 0, 5])}
-    assert per_party(GOOD, numbered(LABELS), mixes) == {"p": 87.5, "q": 50.0, "r": None}
+    mixes = {0: torch.tensor([3, 1, 0]), 1: torch.tensor([0, 2, 9]), 2: torch.tensor([0, 0, 5])}
+    assert per_party(GOOD, numbered(LABELS), mixes) == {0: 87.5, 1: 50.0, 2: None}
 
 
 def test_per_party_uses_a_partys_own_model_when_models_stand_alone() -> None:
     """On bees the good model has 50, the dull one 0; a party that dropped out has no figure."""
-    alone = Solo({"p": GOOD, "q": Written((0,) * 6, (0.0,) * 6)})
+    alone = Solo({0: GOOD, 1: Written((0,) * 6, (0.0,) * 6)})
     bees = torch.tensor([0, 1, 0])
-    assert per_party(alone, numbered(LABELS), dict.fromkeys("pqr", bees)) == {"p": 50.0, "q": 0.0, "r": None}
-    with pytest.raises(DataError, match=r"none of the parties \['0'\] has a model of its own; models: \['p', 'q'\]"):
-        per_party(alone, numbered(LABELS), {"0": bees})
+    assert per_party(alone, numbered(LABELS), dict.fromkeys(range(3), bees)) == {0: 50.0, 1: 0.0, 2: None}
+    with pytest.raises(DataError, match=r"none of the parties \[7\] has a model of its own; models: \[0, 1\]"):
+        per_party(alone, numbered(LABELS), {7: bees})
 
 
 def test_counts_that_do_not_fit_are_refused() -> None:
     with pytest.raises(DataError, match=r"numbers of counts are \[2, 3\]"):
-        per_party(GOOD, numbered(LABELS), {"p": torch.ones(3), "q": torch.ones(2)})
+        per_party(GOOD, numbered(LABELS), {0: torch.ones(3), 1: torch.ones(2)})
     with pytest.raises(DataError, match="2 class counts were given for 3 classes"):
-        seen_by_parties(evaluate(GOOD, numbered(LABELS), CLASSES), {"p": torch.ones(2)})
+        seen_by_parties(evaluate(GOOD, numbered(LABELS), CLASSES), {0: torch.ones(2)})
 
 
 PHOTO, SKETCH = torch.tensor([0, 1, 2, 4]), torch.tensor([5, 3])
@@ -166,9 +214,9 @@ def test_a_predictor_that_ranks_backwards_keeps_its_low_auroc() -> None:
 
 def test_domains_of_models_that_stand_alone() -> None:
     """The dull model answers ant: right on photos in 2 of 3, on sketches in none."""
-    models = {"good": GOOD, "dull": Written((0,) * 6, (0.0,) * 6)}
+    models = {0: GOOD, 1: Written((0,) * 6, (0.0,) * 6)}
     result = evaluate(Solo(models), numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH})
-    assert result.per_part["dull"].per_domain["photo"].accuracy == pytest.approx(200 / 3)
+    assert result.per_part[1].per_domain["photo"].accuracy == pytest.approx(200 / 3)
     assert result.per_domain["photo"].accuracy == pytest.approx((100 + 200 / 3) / 2)
     assert result.per_domain["photo"].samples == 4
     assert result.accuracy == pytest.approx((100 + 200 / 3) / 4)
@@ -178,9 +226,8 @@ def test_domains_of_models_that_stand_alone() -> None:
 def test_a_party_sees_the_classes_of_its_own_domain() -> None:
     """Bees: 100 on photos, 0 on sketches; ants 100 on photos, none among the sketches."""
     result = evaluate(GOOD, numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH})
-    mixes = {"p": [[1, 1, 0], [0, 0, 0]], "q": [[0, 0, 0], [5, 1, 0]], "r": [[0, 3, 0], [0, 1, 0]]}
-    seen = seen_by_parties(result, {name: torch.tensor(counts) for name, counts in mixes.items()})
-    assert seen == {"p": 100.0, "q": 0.0, "r": 75.0}
+    mixes = [[1, 1, 0], [0, 0, 0]], [[0, 0, 0], [5, 1, 0]], [[0, 3, 0], [0, 1, 0]]
+    assert seen_by_parties(result, dict(enumerate(map(torch.tensor, mixes)))) == {0: 100.0, 1: 0.0, 2: 75.0}
 
 
 @pytest.mark.parametrize(
@@ -201,7 +248,7 @@ def test_nan_scores_name_the_model() -> None:
     with pytest.raises(DataError, match="1 of 6 samples are NaN"):
         evaluate(broken, numbered(LABELS), CLASSES)
     with pytest.raises(DataError, match="the model of clinic cannot be evaluated"):
-        evaluate(Solo({"clinic": broken}), numbered(LABELS), CLASSES)
+        evaluate(Solo({3: broken}, {3: "clinic"}), numbered(LABELS), CLASSES)
 
 
 def test_inputs_that_make_no_sense_are_refused() -> None:

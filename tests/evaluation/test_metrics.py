@@ -185,3 +185,19 @@ def test_shapes_that_disagree_are_shown() -> None:
         metrics.accuracy(torch.zeros(2), torch.zeros(3))
     with pytest.raises(DataError, match=r"unknown_scores \[2, 1\]"):
         metrics.auroc(torch.zeros(2, 1), torch.zeros(2, 1))
+
+
+def test_confusion_by_hand() -> None:
+    """Rows are true classes, columns answers; unknown is the last of both where it is counted, else left out."""
+    answers, labels = torch.tensor([0, 1, 1, -1, 0]), torch.tensor([0, 0, 1, -1, -1])
+    assert metrics.confusion(answers, labels, 2, unknown=True).tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 1]]
+    assert metrics.confusion(answers, labels, 3).tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 0]]
+    with pytest.raises(DataError, match="an answer is unknown"):
+        metrics.confusion(torch.tensor([-1]), torch.tensor([0]), 2)
+
+
+def test_macro_f1_by_hand() -> None:
+    """a: right 1, held 2, answered 1: 2/3. b: right 1, held 1, answered 1: 1. c has no samples: a miss of a."""
+    answers, labels = torch.tensor([0, 2, 1]), torch.tensor([0, 0, 1])
+    assert metrics.macro_f1(answers, labels, 3) == pytest.approx((2 / 3 + 1) / 2)
+    assert metrics.macro_f1(torch.tensor([0]), torch.tensor([-1]), 3) is None

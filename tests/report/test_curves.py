@@ -69,3 +69,25 @@ def test_bytes_are_read_as_such(tmp_path: Path) -> None:
     narrow = tmp_path / "narrow.svg"
     accuracy_curves({"": [Curve("a", [3e4, 3.1e4], [[1, 2]])]}, narrow, in_bytes=True)
     assert ">30.2 kB<" in narrow.read_text()
+
+
+def test_a_round_is_never_a_fraction(tmp_path: Path) -> None:
+    """One point, or a reference alone: a single tick."""
+    for curve in (Curve("fedov", [1], [[50]]), Curve("centralised", [1], [[50]], reference=True)):
+        accuracy_curve([curve], tmp_path / "one.svg")
+        text = (tmp_path / "one.svg").read_text()
+        assert ">1<" in text
+        assert ">1.0" not in text
+        assert ">0.9" not in text
+
+
+def test_many_or_long_names_stand_once_below_the_panels(tmp_path: Path) -> None:
+    def named(count: int, long: str = "") -> str:
+        curves = [Curve(f"method {i}{long}", [1, 2], [[i, i]]) for i in range(count)]
+        accuracy_curves({"left": curves, "right": curves}, tmp_path / "x.svg")
+        return (tmp_path / "x.svg").read_text()
+
+    assert named(6).count(">method 5<") == 2
+    assert named(7).count(">method 5<") == 1
+    assert named(2, long=" with a rate of 0.001").count(">method 1 with a rate of 0.001<") == 2
+    assert named(2, long=" with a rate of 0.001 and more").count(">method 1 with a rate of 0.001 and more<") == 1

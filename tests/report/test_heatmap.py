@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ostraka.errors import ConfigError, DataError
-from ostraka.report.heatmap import _colours, _ticks, heatmap_svg, party_class_table
+from ostraka.report.heatmap import _by_largest_class, _colours, _ticks, heatmap_svg, party_class_table
 from ostraka.report.tables import Number
 
 COUNTS = np.array([[7, 0, 123], [0, 45, 0]])
@@ -68,6 +68,7 @@ def test_zero_is_blank_and_one_is_not(tmp_path: Path) -> None:
 
 
 def test_many_parties_lie_along_the_width_without_numbers(tmp_path: Path) -> None:
+    """A thousand names say nothing: the axis counts parties, and says in which order they stand."""
     counts = np.full((1000, 26), 3)
     counts[:, 0] = 0
     letters = [chr(65 + k) for k in range(26)]
@@ -75,8 +76,10 @@ def test_many_parties_lie_along_the_width_without_numbers(tmp_path: Path) -> Non
     heatmap_svg(counts, [f"p{i}" for i in range(1000)], letters, path)
     text = path.read_text()
     assert all(f">{letter}<" in text for letter in letters)  # every class is named
-    assert 10 <= sum(f">p{i}<" in text for i in range(1000)) <= 25  # parties only at round positions
-    assert ">p500<" in text
+    assert 10 <= sum(f">{i}<" in text for i in range(20, 1000)) <= 30  # parties are counted at round positions
+    assert ">500<" in text
+    assert ">p500<" not in text
+    assert "parties, ordered by their largest class" in text
     assert text.count(">3<") == 1  # only on the colour bar
     png = tmp_path / "many.png"
     heatmap_svg(counts, [f"p{i}" for i in range(1000)], letters, png)
@@ -92,7 +95,7 @@ def test_colour_bar_ticks(most: int, ticks: list[int]) -> None:
 
 
 def test_a_wrong_suffix_and_a_wrong_shape_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"\.svg or \.png, but the file is called 'heat.gif'"):
+    with pytest.raises(ConfigError, match=r"\.svg, \.png or \.pdf, but the file is called 'heat.gif'"):
         heatmap_svg(COUNTS, PARTIES, CLASSES, tmp_path / "heat.gif")
     with pytest.raises(DataError, match=r"shape \(2, 3\) does not fit 2 parties and 2 classes"):
         heatmap_svg(COUNTS, PARTIES, CLASSES[:2], tmp_path / "heat.svg")
@@ -106,3 +109,30 @@ def test_importing_reports_does_not_import_matplotlib() -> None:
     code = "import sys, ostraka.report.heatmap, ostraka.report.curves; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "False"
+
+
+def test_every_one_of_30_classes_is_named_and_numbers_are_written_where_they_fit(tmp_path: Path) -> None:
+    """30 cells share 11 inches: five digits of 0.07 inches fit into one, six do not."""
+    names = [f"kind {k}" for k in range(30)]
+    for count, written in ((12345, True), (123456, False)):
+        counts = np.full((2, 30), count)
+        counts[0, 0] += 1  # what the colour bar shows
+        heatmap_svg(counts, PARTIES, names, tmp_path / "x.svg")
+        text = (tmp_path / "x.svg").read_text()
+        assert all(f">{name}<" in text for name in names)
+        assert (f">{count}<" in text) == written
+    heatmap_svg(np.ones((2, 200), int), PARTIES, [f"kind {k}" for k in range(200)], tmp_path / "x.svg")
+    text = (tmp_path / "x.svg").read_text()
+    assert "class (one in 10 of 200 is named)" in text
+    assert ">kind 190<" in text
+    assert ">kind 191<" not in text
+
+
+def test_a_crowd_is_ordered_by_largest_class_and_its_share(tmp_path: Path) -> None:
+    """Class 0: 9 of 9, then 5 of 6; class 1 after them. However the parties come, the picture is the same."""
+    assert _by_largest_class(np.array([[0, 3], [5, 1], [9, 0]])).tolist() == [2, 1, 0]
+    counts = np.array([[2, 0], [0, 2]] * 60)
+    names = [f"p{i}" for i in range(120)]
+    heatmap_svg(counts, names, CLASSES[:2], tmp_path / "a.svg")
+    heatmap_svg(counts[np.argsort(counts[:, 0])], names, CLASSES[:2], tmp_path / "b.svg")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()

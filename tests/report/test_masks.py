@@ -1,5 +1,6 @@
 """The drawing of FedPD's masks, and the verb that makes it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="parties that did: 3, 8"):
         draw_masks(kept, tmp_path / "masks.svg", party=0)
     with pytest.raises(ConfigError, match="svg"):
-        draw_masks(kept, tmp_path / "masks.pdf", party=3)
+        draw_masks(kept, tmp_path / "masks.gif", party=3)
 
 
 def test_the_verb_draws_a_run_of_fedpd_and_refuses_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,3 +72,12 @@ def test_the_verb_draws_a_run_of_fedpd_and_refuses_others(tmp_path: Path, capsys
         assert main(["figure", "masks", "--run", str(tmp_path / name), "--out", str(out)]) == 2
         assert "send no masks; take one of fedpd" in capsys.readouterr().err
     assert main(["figure", "masks", "--out", str(out)]) == 2
+
+
+def test_a_hundred_parties_make_no_endless_picture(tmp_path: Path) -> None:
+    """Two layers of at most 2.4 + 0.35 inches below the first: some numbers are left out, and no more than fit."""
+    draw_masks(record(chain("a", "b"), list(range(100)), [CODES] * 100), tmp_path / "m.svg")
+    text = (tmp_path / "m.svg").read_text()
+    height = float(re.findall(r'height="([0-9.]+)pt"', text)[0]) / 72
+    assert height <= 2.6 + 2 * 2.75 + 0.5 + 0.01
+    assert ">99<" not in text

@@ -1,12 +1,14 @@
 """Histories of finished runs as curves: seeds together, settings apart, bytes with those of the start."""
 
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ostraka.errors import ConfigError, DataError
+from ostraka.errors import ConfigError, StoreError
 from ostraka.report.rounds import History, draw_rounds, histories, panels, read_history
 from ostraka.runs import config
 from ostraka.runs.loop import execute
@@ -55,7 +57,8 @@ def test_histories_of_runs_and_of_what_follows_them(tmp_path: Path) -> None:
     """The bytes of a run that starts from another begin where the other's ended."""
     first = run(tmp_path / "a")
     second = run(tmp_path / "b", seed=3, start_from=str(tmp_path / "a"))
-    [one, two] = histories([tmp_path / "a", tmp_path / "b"])
+    [one, two], unfinished = histories([tmp_path / "a", tmp_path / "b"])
+    assert unfinished == []
     total = first["bytes_up"] + first["bytes_down"]
     assert (one.rounds, one.sent[-1], one.accuracy[-1]) == ((1, 2), total, first["accuracy"])
     assert (two.rounds, two.sent[0], two.accuracy[0]) == ((0, 1, 2), total, first["accuracy"])
@@ -71,7 +74,7 @@ def test_stored_runs_of_two_seeds_are_one_curve(tmp_path: Path) -> None:
         run(tmp_path / f"start-{seed}", seed=seed)
         run(tmp_path / f"next-{seed}", seed=seed, start_from=str(tmp_path / f"start-{seed}"))
     for name, label in (("start", "fedavg"), ("next", "fedavg from fedavg")):
-        [curve] = panels(histories([tmp_path / f"{name}-{seed}" for seed in (0, 1)]), "rounds")["digits / iid"]
+        [curve] = panels(histories([tmp_path / f"{name}-{seed}" for seed in (0, 1)])[0], "rounds")["digits / iid"]
         assert (curve.label, len(curve.values)) == (label, 2)
 
 
@@ -79,8 +82,57 @@ def test_what_is_no_finished_run(tmp_path: Path) -> None:
     assert read_history(tmp_path) is None
     with pytest.raises(ConfigError, match="holds no finished run"):
         histories([tmp_path])
-    home = RunDir(tmp_path / "old")
+    with pytest.raises(ConfigError, match=r"there is no folder .*gone"):
+        histories([tmp_path / "gone"])
+    run(tmp_path / "grid" / "cells" / "a")
+    shutil.copytree(tmp_path / "grid" / "cells" / "a", tmp_path / "grid" / "cells" / "b")
+    RunDir(tmp_path / "grid" / "cells" / "b").summary.unlink()
+    with pytest.raises(ConfigError, match="b is not finished; finish it with: ostraka run --resume --out"):
+        histories([tmp_path / "grid" / "cells" / "b"])
+    found, unfinished = histories([tmp_path / "grid"])
+    assert len(found) == 1
+    assert unfinished == [tmp_path / "grid" / "cells" / "b"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """A run of two rounds."""
+    home = RunDir(tmp_path_factory.mktemp("finished") / "run")
     run(home.root)
-    home.write_metrics([{k: v for k, v in row.items() if k != "bytes_up"} for row in home.read_metrics()])
-    with pytest.raises(DataError, match="kept no bytes by round; run it again"):
-        read_history(home.root)
+    return home
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rows: [], "is missing or has no rounds, though the run is finished"),
+        (lambda rows: rows[:1], "ends in round 1 with an accuracy of .*: lines are missing or of another run"),
+        (lambda rows: rows[::-1], "line 2: its round is 1, which does not follow round 2"),
+        (lambda rows: [rows[0], rows[0], rows[1]], "line 2: its round is 1, which does not follow round 1"),
+        (lambda rows: [rows[0] | {"test": {}}, rows[1]], r"line 1: this is not an evaluated round \(it has no test"),
+        (lambda rows: [rows[0] | {"round": "1"}, rows[1]], "line 1: its round is '1'"),
+        (lambda rows: [rows[0] | {"test": {"accuracy": float("nan")}}, rows[1]], "line 1: its accuracy is nan"),
+        (lambda rows: [rows[0], rows[1] | {"bytes_up": None}], r"line 2: it has no bytes \(an older version"),
+    ],
+)
+def test_metrics_that_are_not_those_of_the_run_are_refused(
+    finished: RunDir, tmp_path: Path, change: Callable[[list[Any]], list[Any]], message: str
+) -> None:
+    rows = finished.read_metrics()
+    home = RunDir(tmp_path / "run")
+    shutil.copytree(finished.root, home.root)
+    home.write_metrics(change(rows))
+    with pytest.raises(StoreError, match=message):
+        histories([home.root])
+
+
+def test_a_missing_or_cut_metrics_file_is_refused(finished: RunDir, tmp_path: Path) -> None:
+    """A finished run has a last line that is whole: what a kill leaves is no excuse."""
+    home = RunDir(tmp_path / "run")
+    shutil.copytree(finished.root, home.root)
+    home.metrics.write_text(home.metrics.read_text()[:-20])
+    with pytest.raises(StoreError, match=r"metrics\.jsonl"):
+        histories([home.root])
+    home.metrics.unlink()
+    with pytest.raises(StoreError, match=r"metrics\.jsonl is missing"):
+        histories([home.root])

@@ -2,14 +2,15 @@
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ostraka.cli.options import add_outcome_options, add_run_options, place, values_from
 from ostraka.core import settings
-from ostraka.errors import ConfigError
+from ostraka.errors import ConfigError, writing
+from ostraka.report.latex import latex
 from ostraka.report.tables import Table
 from ostraka.runs.config import Config, build_method, canonical_method, make, parse_assignments
 
@@ -56,7 +57,7 @@ def add_to(verbs: Any) -> None:
         help="folder of the grid (default: runs/compare)",
     )
     parser.add_argument(
-        "--format", choices=("rich", "markdown", "csv"), default="rich", help="how the table is printed (default: rich)"
+        "--format", choices=tuple(FORMATS), default="rich", help="how the table is printed (default: rich)"
     )
     add_outcome_options(parser)
     parser.set_defaults(act=act)
@@ -194,16 +195,28 @@ def _seeds(given: str | int | list[int], values: dict[str, Any]) -> tuple[int, .
         raise ConfigError(f"--seeds is {given!r}; give a number (3) or a list (4,7,9)") from None
 
 
+FORMATS: dict[str, Callable[[Sequence[Table]], str] | None] = {
+    "rich": None,
+    "markdown": lambda tables: "\n".join(table.markdown() for table in tables),
+    "csv": lambda tables: "\n".join(table.csv() for table in tables),
+    "latex": latex,
+}
+"""How tables are printed; rich is for the terminal and depends on its width."""
+
+
 def store(out: Path, tables: list[Table], more: Sequence[Table] = (), known: Table | None = None) -> None:
     """Write the tables beside the cells; `known` is that of `more` which holds published figures, if there are any."""
     from ostraka.report.published import METRICS
 
-    text = "\n\n".join(table.markdown() for table in [*tables, *more]) + "\n"
-    (out / "results.md").write_text(text, encoding="utf-8")
-    for table, name in zip(tables, METRICS, strict=False):
-        (out / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
-    if known is not None:
-        (out / "published.csv").write_text(known.csv(), encoding="utf-8")
+    files = {
+        "results.md": "\n\n".join(table.markdown() for table in [*tables, *more]) + "\n",
+        "results.tex": latex([*tables, *more]),
+        **{f"{name}.csv": table.csv() for table, name in zip(tables, METRICS, strict=False)},
+        **({"published.csv": known.csv()} if known is not None else {}),
+    }
+    for name, text in files.items():
+        with writing(out / name):
+            (out / name).write_text(text, encoding="utf-8")
 
 
 def show(tables: list[Table], style: str, out: Path, drawn: Sequence[str] = ()) -> None:
@@ -213,11 +226,11 @@ def show(tables: list[Table], style: str, out: Path, drawn: Sequence[str] = ()) 
     from ostraka.cli.display import show_wide
 
     console = Console()
+    as_text = FORMATS[style]
+    if as_text is not None:
+        print(as_text(tables))
+        return
     for table in tables:
-        if style == "rich":
-            show_wide(console, table)
-        else:
-            print(table.markdown() if style == "markdown" else table.csv())
-    if style == "rich":
-        files = ", ".join(("results.md", "accuracy.csv", "results.json", *drawn, "cells/"))
-        console.print(f"Results: {out} ({files})", soft_wrap=True, highlight=False)
+        show_wide(console, table)
+    files = ", ".join(("results.md", "results.tex", "accuracy.csv", "results.json", *drawn, "cells/"))
+    console.print(f"Results: {out} ({files})", soft_wrap=True, highlight=False)

@@ -1,24 +1,42 @@
 """What a person sees when a run has ended: tables of figures and of who holds what."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table as RichTable
+from rich.text import Text
 
-from ostraka.report.heatmap import party_class_table
+from ostraka.report.confusion import (
+    TITLE,
+    Confusion,
+    confusion_blocks,
+    confusion_table,
+    stored_confusion,
+    worst_pairs,
+)
+from ostraka.report.heatmap import division_size, party_class_table
+from ostraka.report.mosaic import ASCII, UNICODE, blocks, per_party, whole
 from ostraka.report.tables import Cell, Number, Table, human_bytes, human_seconds
 from ostraka.runs.plan import Division
 
 SHOWN = 16
 """Parties or classes that a summary lists; the rest is in summary.json."""
 
+PARTIES = 30
+"""Parties that a division lists."""
+
+NAMED = 40
+"""Classes that are named below a division."""
+
 
 def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
     """The figures of a finished run."""
     console.print(
-        Table(("figure", "value"), _figures(summary), title=f"{summary['method']} on {summary['data']}").rich()
+        Table(("figure", "value"), _figures(summary), title=f"{summary['method']} on {summary['data']}").rich(
+            console.width
+        )
     )
     for key, title, column in (
         ("per_class", "accuracy per class", "class"),
@@ -26,39 +44,116 @@ def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
     ):
         rows = [(name, Number(value or 0.0, _number(value))) for name, value in summary[key].items()]
         if rows:
-            console.print(Table((column, "accuracy (%)"), rows, title=title).head(SHOWN).rich())
+            console.print(Table((column, "accuracy (%)"), rows, title=title).head(SHOWN).rich(console.width))
+    if summary.get("confusion"):
+        _show_confusion(console, stored_confusion(summary))
     if summary.get("per_domain"):
-        console.print(_domains(summary["per_domain"], summary))
+        show_wide(console, _domains(summary["per_domain"], summary))
     for note in summary.get("notes", ()):
         console.print(f"Note: {note}", soft_wrap=True, highlight=False)
     console.print(f"Results: {summary['out']}", soft_wrap=True, highlight=False)
 
 
-def show_wide(console: Console, table: Table) -> None:
-    """A comparison; if it is too wide for the terminal, figures and costs one below the other."""
-    if table.columns[-len(COSTS) :] != COSTS or _width(console, table) <= console.width:
+def _show_confusion(console: Console, found: Confusion) -> None:
+    """Who is taken for whom: numbers where they fit, else shaded blocks, else the most frequent mistakes."""
+    table = confusion_table(found)
+    pen = ASCII if console.options.ascii_only else UNICODE
+    if _fits(console, table):
         console.print(table.rich())
-        return
-    cut = len(table.columns) - len(COSTS)
-    figures = replace(table, columns=table.columns[:cut], rows=[row[:cut] for row in table.rows], notes=())
-    costs = replace(
-        table, columns=(table.columns[0], *COSTS), rows=[(row[0], *row[cut:]) for row in table.rows], title="Costs"
-    )
-    for part in (figures, costs):
-        console.print(part.rich())
+    elif shown := confusion_blocks(found, console.width, pen):
+        _lines(console, [Text(""), Text(TITLE, style="italic"), *shown, Text("")])
+    else:
+        console.print(worst_pairs(found).rich(console.width))
 
 
-def show_division(console: Console, division: Division, rows: int = 40) -> None:
-    """Who holds what; long class names are listed below the table, so that it fits a terminal."""
-    names, classes = division.partition.names, division.data.classes
+def show_wide(console: Console, table: Table) -> None:
+    """A table of figures; if it is too wide for the terminal, its columns in several tables one below the other.
+
+    Costs go into a table of their own. A table whose rows need several columns to be named stays whole.
+    """
+    parts = [replace(table, notes=())]
+    if table.keys == 1 and not _fits(console, table):
+        if table.columns[-len(COSTS) :] == COSTS:
+            place = len(table.columns) - len(COSTS)
+            costs = parts[0].select([0, *range(place, len(table.columns))])
+            parts = [parts[0].select(range(place)), replace(costs, title="Costs")]
+        parts = [narrow for part in parts for narrow in _narrowed(console, part)]
+    for part in [*parts[:-1], replace(parts[-1], notes=table.notes)]:
+        console.print(part.rich(console.width))
+
+
+def _narrowed(console: Console, table: Table) -> list[Table]:
+    """The table, or, if it is too wide, its columns in as few tables as fit; each begins with the first column."""
+    if _fits(console, table):
+        return [table]
+    rows: list[tuple[Cell, ...]] = [(_folded(str(row[0]), console.width * 2 // 5), *row[1:]) for row in table.rows]
+    broken = replace(table, columns=tuple(name.replace(" / ", " /\n") for name in table.columns), rows=rows)
+    groups: list[list[int]] = [[]]
+    for column in range(1, len(table.columns)):
+        if groups[-1] and _width(console, broken.select([0, *groups[-1], column])) > console.width:
+            groups.append([])
+        groups[-1].append(column)
+    return [broken.select([0, *group]) for group in groups]
+
+
+def _folded(name: str, width: int) -> str:
+    """A long name of a row on several lines, broken behind commas and colons, the later ones indented."""
+    lines = [""]
+    for part in re.findall(r"[^,:]*[,:]?", name):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("  ")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+def show_division(console: Console, division: Division) -> None:
+    """Who holds what: numbers where they fit, else shaded blocks, else a line of words for each party.
+
+    Long class names are listed below numbers and blocks. Where not every number is shown, figures of the whole follow.
+    """
+    names, classes = division.partition.names[:PARTIES], division.data.classes
+    counts, more = division.counts[:PARTIES], len(division.counts) - PARTIES
     short = max(map(len, classes)) <= 4
-    columns = classes if short else tuple(map(str, range(len(classes))))
-    console.print(party_class_table(division.counts, names, columns).head(rows).rich())
-    if not short:
-        legend = ", ".join(f"{number} {name}" for number, name in enumerate(classes))
-        console.print(f"classes: {legend}\n", highlight=False)
+    table = party_class_table(counts, names, classes if short else _numbered(classes))
+    pen = ASCII if console.options.ascii_only else UNICODE
+    numbers = _fits(console, table)
+    shown = None if numbers else blocks(counts, names, classes, console.width, pen, "all")
+    if numbers:
+        console.print(replace(table, notes=()).rich())
+    else:
+        _lines(console, shown or per_party(counts, names, classes, console.width, pen))
+    if more > 0:
+        console.print(f"... and {more} more parties; --plot draws them all, --json lists them", highlight=False)
+    console.print(division_size(division.counts) + "\n", highlight=False)
+    if (shown and max(map(len, classes)) > 1) or (numbers and not short):
+        _name_classes(console, classes)
+    if not numbers or more > 0:
+        _lines(console, [*whole(division.counts, classes), Text("")])
     for note in division.notes:
         console.print(f"Note: {note}", soft_wrap=True, highlight=False)
+
+
+def _numbered(classes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(map(str, range(len(classes))))
+
+
+def _name_classes(console: Console, classes: Sequence[str]) -> None:
+    """Which number is which class, unless the names are the numbers themselves."""
+    if tuple(classes) == _numbered(classes):
+        return
+    legend = ", ".join(f"{number} {name}" for number, name in enumerate(classes[:NAMED]))
+    more = f", ... (--json lists all {len(classes)})" if len(classes) > NAMED else ""
+    console.print(f"classes: {legend}{more}\n", highlight=False)
+
+
+def _lines(console: Console, lines: Sequence[Text]) -> None:
+    for line in lines:
+        console.print(line, no_wrap=line.cell_len <= console.width, highlight=False)
+
+
+def _fits(console: Console, table: Table) -> bool:
+    """Whether the terminal can show every cell on one line; a column takes three characters at the least."""
+    return 3 * len(table.columns) <= console.width and _width(console, table) <= console.width
 
 
 def _width(console: Console, table: Table) -> int:
@@ -67,7 +162,7 @@ def _width(console: Console, table: Table) -> int:
     return console.measure(replace(table, notes=()).rich(), options=unbounded).maximum
 
 
-def _domains(per_domain: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any]) -> RichTable:
+def _domains(per_domain: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any]) -> Table:
     """The figures on each domain, and their plain average."""
     average = {"accuracy": summary["accuracy"], **(summary["open"] or {})}
     rows: list[tuple[Cell, ...]] = [
@@ -75,7 +170,7 @@ def _domains(per_domain: Mapping[str, Mapping[str, Any]], summary: Mapping[str, 
         for name, part in [*per_domain.items(), ("average", average)]
     ]
     columns = ("domain", *(DOMAIN_COLUMNS[key] for key in average))
-    return Table(columns, rows, title="per domain (%)", notes=("the average counts every domain the same",)).rich()
+    return Table(columns, rows, title="per domain (%)", notes=("the average counts every domain the same",))
 
 
 def _figures(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -87,6 +182,9 @@ def _figures(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     if summary["best_on_validation"]:
         best = summary["best_on_validation"]
         rows.append(("best on validation", f"{_number(best['accuracy'])} % (round {best['round']})"))
+    for key, name in BALANCED.items():
+        if summary.get(key) is not None:  # older versions did not measure them
+            rows.append((name, f"{_number(summary[key])} %"))
     for name, value in (summary["open"] or {}).items():
         rows.append((OPEN_NAMES[name], f"{_number(value)} %"))
     rows.append(("division", f"{summary['partition']}, {summary['parties']} parties, seed {summary['seed']}"))
@@ -99,6 +197,8 @@ def _figures(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 COSTS = ("time", "CPU time", "up", "down")
 """The last columns of a comparison."""
+
+BALANCED = {"balanced_accuracy": "balanced accuracy", "f1": "F1 (macro)"}
 
 OPEN_NAMES = {
     "auroc": "AUROC of unknown",

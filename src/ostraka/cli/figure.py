@@ -6,7 +6,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ostraka.errors import ConfigError
+from ostraka.errors import ConfigError, DataError
+from ostraka.report.canvas import FORMATS, check_suffix
 
 if TYPE_CHECKING:
     from ostraka.runs.plan import Plan
@@ -22,6 +23,7 @@ examples:
   ostraka figure features --run runs/mine --party 2 --out features.svg
   ostraka figure top-k --run runs/mine --out top-k.svg
   ostraka figure masks --run runs/fedpd --out masks.png
+  ostraka figure confusion --run runs/mine --out confusion.pdf
   ostraka figure rounds --runs runs/compare --out rounds.svg
   ostraka figure rounds --runs runs/a runs/b --x bytes --out bytes.svg
 """
@@ -31,14 +33,14 @@ def add_to(verbs: Any) -> None:
     """Register the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         NAME,
-        help="draw outliers, a member's features, accuracy against k or rounds",
+        help="draw confusion, outliers, a member's features, accuracy against k or rounds",
         description="\n".join(fill(f"{name}: {kind.shows}.", 78) for name, kind in KINDS.items()),
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", choices=tuple(KINDS), help="what to draw")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to draw it (.svg or .png)")
-    parser.add_argument("--run", type=Path, metavar="DIR", help="a finished run of a voting method")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help=f"where to draw it ({FORMATS})")
+    parser.add_argument("--run", type=Path, metavar="DIR", help="a finished run (features, top-k: of a voting method)")
     parser.add_argument("--party", type=int, default=0, metavar="N", help="whose member (default 0)")
     parser.add_argument(
         "--runs", type=Path, nargs="+", default=[], metavar="DIR", help="for rounds: finished runs or grids"
@@ -64,6 +66,7 @@ def act(options: argparse.Namespace) -> int:
     for name in kind.needs:
         if not getattr(options, name):
             raise ConfigError(f"the figure {options.what!r} needs --{name}: {NEEDED[name]}")
+    check_suffix(options.out)  # before anything is computed
     with one_thread():
         kind.draw(options)
     print(f"drawn: {options.out}")
@@ -95,7 +98,23 @@ def _features(options: argparse.Namespace) -> None:
 def _rounds(options: argparse.Namespace) -> None:
     from ostraka.report.rounds import draw_rounds, histories
 
-    draw_rounds(histories(options.runs), options.x, options.out)
+    runs, unfinished = histories(options.runs)
+    draw_rounds(runs, options.x, options.out)
+    for folder in unfinished:
+        print(f"left out, as it is not finished: {folder}")
+
+
+def _confusion(options: argparse.Namespace) -> None:
+    from ostraka.report.confusion import draw_confusion, stored_confusion
+    from ostraka.report.rounds import nothing_in
+    from ostraka.runs.record import RunDir
+
+    summary = RunDir(options.run).finished()
+    if summary is None:
+        raise ConfigError(nothing_in(options.run))
+    found = stored_confusion(summary, str(options.run))
+    title = f"{summary['method']} on {summary['data']}, {summary['partition']}, seed {summary['seed']}"
+    draw_confusion(found, options.out, title)
 
 
 def _panel(folder: Path) -> "tuple[Plan, Panel]":
@@ -132,8 +151,11 @@ def _top_k(options: argparse.Namespace) -> None:
     values = []
     for k in ks:
         ensemble = Ensemble.of(plan.task, plan.method.objective, panel, TopK(k))  # type: ignore[attr-defined]
-        values.append(evaluate(ensemble, plan.test, plan.task.classes).accuracy or 0.0)
-    title = f"{plan.config.data}, {plan.config.partition}, seed {plan.config.seed}"
+        accuracy = evaluate(ensemble, plan.test, plan.task.classes, domains=plan.domains).accuracy
+        if accuracy is None:
+            raise DataError(f"{options.run} has no accuracy to draw: its test samples are all of unknown classes")
+        values.append(accuracy)
+    title = f"{plan.name} on {plan.config.data}, {plan.config.partition}, seed {plan.config.seed}"
     curve = Curve("top-k vote", list(ks), [values])
     accuracy_curve([curve], options.out, title, xlabel="members that count for a sample (k)")
 
@@ -162,6 +184,7 @@ KINDS = {
     "features": Kind("t-SNE of a member's embedding", _features, ("run",)),
     "top-k": Kind("accuracy of the vote against the number of voters that count", _top_k, ("run",)),
     "masks": Kind("which weights fedpd's parties found important for what, by layer and unit", _masks, ("run",)),
+    "confusion": Kind("which classes a finished run takes for which others", _confusion, ("run",)),
     "rounds": Kind("accuracy of finished runs against rounds, or against bytes sent (--x bytes)", _rounds, ("runs",)),
 }
 

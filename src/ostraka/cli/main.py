@@ -71,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         leave_unread(sys.stdout)  # the reader of our output went away, as `| head` does
         return 0
     except OSError as error:  # whatever the system refused and nobody had better words for
+        leave_unread(sys.stdout)  # a full disk behind it would fail once more at the end of Python
         named = f"{error.filename}: " if error.filename else ""
         print(f"ostraka: {named}{error.strerror or error}; nothing that was finished is lost", file=sys.stderr)
         return 2

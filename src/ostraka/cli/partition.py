@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ostraka.cli.options import add_data_options
+from ostraka.errors import writing
+from ostraka.report.canvas import FORMATS, check_suffix
 
 NAME = "partition"
 
@@ -31,7 +33,7 @@ def add_to(verbs: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed (default 0)")
     add_data_options(parser)
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the indices as JSON, for file:FILE")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the table as a heatmap (.svg or .png)")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help=f"draw the table as a heatmap ({FORMATS})")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     parser.set_defaults(act=act)
 
@@ -41,7 +43,6 @@ def act(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from ostraka.cli.display import show_division
-    from ostraka.report.canvas import check_suffix
     from ostraka.report.heatmap import heatmap_svg
     from ostraka.runs.config import make
     from ostraka.runs.plan import divide
@@ -61,8 +62,9 @@ def act(options: argparse.Namespace) -> int:
     else:
         show_division(Console(), division)
     if options.save is not None:
-        options.save.parent.mkdir(parents=True, exist_ok=True)
-        partition.save(options.save)
+        with writing(options.save):
+            options.save.parent.mkdir(parents=True, exist_ok=True)
+            partition.save(options.save)
         _tell(f"Saved: {options.save} (use it with --partition file:{options.save})", options.json)
     if options.plot is not None:
         heatmap_svg(division.counts, partition.names, classes, options.plot, title)

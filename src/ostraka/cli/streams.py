@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TextIO
 
-PLAIN = {"—": "-", "–": "-", "±": "+-", "×": "x", "…": "...", "·": ".", "→": "->", "░": ".", "▒": ":", "▓": "+"}
+PLAIN = {"—": "-", "–": "-", "±": "+-", "×": "x", "…": "...", "·": ".", "→": "->", "░": "-", "▒": "+", "▓": "*"}
 """What is written for a character that the stream's encoding lacks; boxes and blocks have one for all of them."""
 
 BOXES, BLOCKS = ("\u2500", "\u257f"), ("\u2580", "\u259f")
@@ -18,9 +18,15 @@ def plain_where_needed() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  (it serves until the end)
     codecs.register_error("ostraka-plain", _replace)
+    encoding = "ascii" if locale_name() in ("C", "POSIX") else None
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="ostraka-plain")
+            stream.reconfigure(encoding=encoding, errors="ostraka-plain")
+
+
+def locale_name() -> str:
+    """The locale of characters that the user chose; empty if none, which Python takes for UTF-8."""
+    return next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "")
 
 
 def leave_unread(stream: TextIO) -> None:

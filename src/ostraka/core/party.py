@@ -24,6 +24,13 @@ class PartyRef:
         return self.name or f"party {self.id}"
 
 
+def labels(names: Sequence[str]) -> tuple[str, ...]:
+    """A label of its own for every party, in their order: the names, or, where two are alike, number and name."""
+    if len(set(names)) == len(names):
+        return tuple(names)
+    return tuple(f"{party}: {name}" for party, name in enumerate(names))
+
+
 @dataclass(frozen=True)
 class Party:
     """One participant at work on its own machine."""

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import torch
@@ -70,10 +70,16 @@ class Predictor(ABC):
 class Solo(Predictor):
     """Models that are used alone, each by its own party: evaluation reports the mean of their figures, and each one.
 
+    They are kept by the number of their party, which no other has; names are for messages, and may be the same.
     Asked as one predictor, it gives the mean of their probabilities.
     """
 
-    alone: Mapping[str, Predictor]
+    alone: Mapping[int, Predictor]
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    def name(self, party: int) -> str:
+        """What messages call the party."""
+        return self.names.get(party) or f"party {party}"
 
     def scores(self, x: Tensor) -> Scores:
         """Mean probability of the models that stand alone."""

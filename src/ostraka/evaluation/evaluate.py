@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,6 +13,9 @@ from ostraka.core.predictor import UNKNOWN, Predictor, Solo
 from ostraka.core.samples import Samples
 from ostraka.errors import DataError
 from ostraka.evaluation import metrics
+
+Confusion = tuple[tuple[int, ...], ...]
+"""Samples by true class (rows) and answer (columns)."""
 
 
 @dataclass(frozen=True)
@@ -32,27 +36,37 @@ class OpenFigures:
 class Evaluation:
     """Figures of one predictor. `open` is None when no sample is of an unknown class.
 
-    `per_part` holds the figures of each model that stands alone (`Solo`), `per_domain` those on the samples of each
-    domain; the other figures are then means of theirs. Every domain counts the same, however many samples it has.
+    `accuracy`, `balanced_accuracy`, `f1` and `per_class` are of the closed answers to the samples of known classes.
+    `confusion` counts samples: a row for each true class, a column for each answer, and where the samples have unknown
+    classes one more row and column for unknown, last; the answers are then the open ones.
+
+    `per_part` holds the figures of each model that stands alone (`Solo`) by its party's number, `per_domain` those on
+    the samples of each domain; the other figures are then means of theirs, `confusion` is the sum, which `per_part`
+    leaves out. Every domain counts the same, however many samples it has.
     """
 
     samples: int
     unknown_samples: int
     accuracy: float | None
+    balanced_accuracy: float | None
+    f1: float | None
     per_class: dict[str, float | None]
     open: OpenFigures | None = None
-    per_part: "dict[str, Evaluation]" = field(default_factory=dict)
+    per_part: "dict[int, Evaluation]" = field(default_factory=dict)
     per_domain: "dict[str, Evaluation]" = field(default_factory=dict)
+    confusion: Confusion = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: no NaN, None where undefined."""
+        """Plain values for JSON: no NaN, None where undefined. The confusion matrix is left out: it can be large."""
         return {
             "samples": self.samples,
             "unknown_samples": self.unknown_samples,
             "accuracy": self.accuracy,
+            "balanced_accuracy": self.balanced_accuracy,
+            "f1": self.f1,
             "per_class": dict(self.per_class),
             "open": self.open.as_dict() if self.open else None,
-            "per_part": {name: part.as_dict() for name, part in self.per_part.items()},
+            "per_part": {party: part.as_dict() for party, part in self.per_part.items()},
             "per_domain": {name: part.as_dict() for name, part in self.per_domain.items()},
         }
 
@@ -83,9 +97,10 @@ def evaluate(
     if isinstance(predictor, Solo):
         return _alone(predictor, samples, classes, chunk, domains)
     answers = [*_answers(predictor, samples, len(classes), chunk), samples.labels.cpu()]
+    opened = bool((answers[-1] == UNKNOWN).any())
     if not domains:
-        return _judge(answers, classes)
-    parts = {name: _judge([values[index] for values in answers], classes) for name, index in domains.items()}
+        return _judge(answers, classes, opened)
+    parts = {name: _judge([values[index] for values in answers], classes, opened) for name, index in domains.items()}
     return replace(_mean(list(parts.values())), per_domain=parts)
 
 
@@ -103,27 +118,35 @@ def _check_domains(domains: Domains, samples: int) -> None:
             )
 
 
-def _judge(answers: Sequence[Tensor], classes: Sequence[str]) -> Evaluation:
-    """The figures of closed answers, open answers and unknown scores, given with the labels."""
+def _judge(answers: Sequence[Tensor], classes: Sequence[str], is_open: bool) -> Evaluation:
+    """The figures of closed answers, open answers and unknown scores, given with the labels.
+
+    `is_open` says whether the test has unknown classes, which a single domain of it may not have.
+    """
     closed, opened, unknown_scores, labels = answers
     per_class = metrics.per_class_accuracy(closed, labels, len(classes))
     unknown = int((labels == UNKNOWN).sum())
+    confusion = metrics.confusion(opened if is_open else closed, labels, len(classes), unknown=is_open)
     return Evaluation(
         samples=len(labels),
         unknown_samples=unknown,
         accuracy=_percent(metrics.accuracy(closed, labels)),
+        balanced_accuracy=_percent(_mean_of(per_class)),
+        f1=_percent(metrics.macro_f1(closed, labels, len(classes))),
+        confusion=tuple(map(tuple, confusion.tolist())),
         per_class={name: _percent(share) for name, share in zip(classes, per_class, strict=True)},
         open=_open_figures(closed, opened, unknown_scores, labels) if unknown else None,
     )
 
 
 def per_party(
-    predictor: Predictor, samples: Samples, party_class_counts: Mapping[str, Tensor], chunk: int = 1000
-) -> dict[str, float | None]:
+    predictor: Predictor, samples: Samples, party_class_counts: Mapping[int, Tensor], chunk: int = 1000
+) -> dict[int, float | None]:
     """Accuracy that each party would see, in percent, if its future samples came in the proportions of its own data.
 
     That is the mean of the per-class accuracies, weighted by the party's class counts: the same shared test samples
     serve every party, so the figure does not depend on a small local test set. With `Solo`, a party sees its own model.
+    Parties are kept by their numbers.
     """
     sizes = {len(counts) for counts in party_class_counts.values()}
     if len(sizes) != 1:
@@ -132,7 +155,7 @@ def per_party(
     return seen_by_parties(evaluation, party_class_counts)
 
 
-def seen_by_parties(evaluation: Evaluation, party_class_counts: Mapping[str, Tensor]) -> dict[str, float | None]:
+def seen_by_parties(evaluation: Evaluation, party_class_counts: Mapping[int, Tensor]) -> dict[int, float | None]:
     """As `per_party`, from an evaluation already made.
 
     With domains, the counts are [domains, classes] and a class is judged on the samples of the domain it is counted in.
@@ -142,7 +165,7 @@ def seen_by_parties(evaluation: Evaluation, party_class_counts: Mapping[str, Ten
     parts = evaluation.per_part
     if parts and not parts.keys() & party_class_counts.keys():
         raise DataError(f"none of the parties {list(party_class_counts)} has a model of its own; models: {list(parts)}")
-    seen: dict[str, float | None] = {}
+    seen: dict[int, float | None] = {}
     for party, counts in party_class_counts.items():
         mine = parts.get(party) if parts else evaluation
         seen[party] = _weighted(_class_figures(mine), counts.flatten().tolist()) if mine else None
@@ -168,14 +191,18 @@ def _alone(
 ) -> Evaluation:
     if not predictor.alone:
         raise DataError("there is no model to evaluate: no party finished its training")
-    parts = {}
+    parts: dict[int, Evaluation] = {}
+    confusion: Confusion = ()
     # model by model, not chunk by chunk: a thousand models' answers at once would not be bounded memory
-    for name, part in predictor.alone.items():
+    for party, model in predictor.alone.items():
         try:
-            parts[name] = evaluate(part, samples, classes, chunk, domains)
+            part = evaluate(model, samples, classes, chunk, domains)
         except DataError as error:
-            raise DataError(f"the model of {name} cannot be evaluated: {error}") from error
-    return replace(_over_models(list(parts.values())), per_part=parts)
+            raise DataError(f"the model of {predictor.name(party)} cannot be evaluated: {error}") from error
+        confusion = _sum([confusion, part.confusion])
+        places = {name: replace(place, confusion=()) for name, place in part.per_domain.items()}
+        parts[party] = replace(part, confusion=(), per_domain=places)  # nor would a thousand matrices
+    return replace(_over_models(list(parts.values())), per_part=parts, confusion=confusion)
 
 
 def _over_models(evaluations: Sequence[Evaluation]) -> Evaluation:
@@ -194,6 +221,9 @@ def _mean(evaluations: Sequence[Evaluation]) -> Evaluation:
         samples=sum(e.samples for e in evaluations),
         unknown_samples=sum(e.unknown_samples for e in evaluations),
         accuracy=_mean_of(e.accuracy for e in evaluations),
+        balanced_accuracy=_mean_of(e.balanced_accuracy for e in evaluations),
+        f1=_mean_of(e.f1 for e in evaluations),
+        confusion=_sum([e.confusion for e in evaluations]),
         per_class={name: _mean_of(e.per_class[name] for e in evaluations) for name in evaluations[0].per_class},
         open=OpenFigures(**figures) if figures else None,
     )
@@ -227,6 +257,12 @@ def _open_figures(closed: Tensor, opened: Tensor, unknown_scores: Tensor, labels
         oscr=_percent(metrics.oscr(closed, labels, unknown_scores)),
         open_accuracy=_percent(metrics.open_accuracy(opened, labels)),
     )
+
+
+def _sum(matrices: Iterable[Confusion]) -> Confusion:
+    """Counts of several matrices together; empty ones add nothing."""
+    counted = [np.array(matrix) for matrix in matrices if matrix]
+    return tuple(map(tuple, np.sum(counted, axis=0).tolist())) if counted else ()
 
 
 def _mean_of(figures: Iterable[float | None]) -> float | None:

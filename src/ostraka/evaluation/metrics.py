@@ -41,6 +41,36 @@ def per_class_accuracy(answers: Tensor, labels: Tensor, classes: int) -> list[fl
     return [r / t if t else None for r, t in zip(right.tolist(), total.tolist(), strict=True)]
 
 
+def confusion(answers: Tensor, labels: Tensor, classes: int, unknown: bool = False) -> Tensor:
+    """Samples by true class (rows) and answer (columns), [classes, classes].
+
+    With `unknown`, unknown is one more class, the last row and column; else samples of no known class are left out, and
+    an answer of unknown is an error, as it would have no column.
+    """
+    _same_length(answers=answers, labels=labels)
+    check_labels(labels, classes)
+    if not unknown:
+        kept = labels != UNKNOWN
+        answers, labels = answers[kept], labels[kept]
+        if (answers == UNKNOWN).any():
+            raise DataError("an answer is unknown, for which this confusion matrix has no column; count unknown too")
+    size = classes + unknown
+    cells = labels % size * size + answers % size  # -1 % size: unknown is the last one
+    return torch.bincount(cells, minlength=size * size).reshape(size, size)
+
+
+def macro_f1(answers: Tensor, labels: Tensor, classes: int) -> float | None:
+    """F1 of each class (harmonic mean of precision and recall), then their plain mean.
+
+    Over the samples and classes that accuracy is over: those of known classes, and of these the ones that have samples.
+    An answer that names a class without samples is a miss of its true class and no more. None without known samples.
+    """
+    table = confusion(answers, labels, classes)
+    right, held, answered = table.diagonal().tolist(), table.sum(dim=1).tolist(), table.sum(dim=0).tolist()
+    shares = [2 * r / (h + a) for r, h, a in zip(right, held, answered, strict=True) if h]
+    return sum(shares) / len(shares) if shares else None
+
+
 def auroc(unknown_scores: Tensor, is_unknown: Tensor) -> float | None:
     """Probability that a random unknown sample scores more unknown than a random known one; a tie counts one half.
 

@@ -22,9 +22,5 @@ class Solo(PanelMethod):
 
     def predictor(self, task: Task, state: Panel) -> Predictor:
         """Every member by itself."""
-        return Alone(
-            {
-                m.card.name or f"party {m.card.party}": load_predictor(task, self.objective, m.params)
-                for m in state.members
-            }
-        )
+        alone = {m.card.party: load_predictor(task, self.objective, m.params) for m in state.members}
+        return Alone(alone, {m.card.party: m.card.name for m in state.members})

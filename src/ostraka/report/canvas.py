@@ -1,14 +1,22 @@
 """A figure to draw on and a file to put it in. Matplotlib is imported when something is drawn, not before."""
 
+import io
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ostraka.errors import ConfigError
+from ostraka.errors import ConfigError, writing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUFFIXES = (".svg", ".png")
+SUFFIXES = (".svg", ".png", ".pdf")
+
+FORMATS = ".svg, .png or .pdf"
+"""The suffixes in words."""
+
+UNDATED: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+"""What is taken out of a file, so that a repeated run changes none."""
 
 
 def new_figure(width: float, height: float) -> "Figure":
@@ -21,17 +29,21 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a file name that says neither SVG nor PNG; called before the drawing is made."""
+    """Refuse a file name that says no format, and a folder; called before the drawing is made."""
+    if os.path.isdir(path):  # unlike Path.is_dir it takes any name, however long
+        raise ConfigError(f"{path} is a folder; give the name of a file in it, such as {path / 'figure.svg'}")
     if path.suffix.lower() not in SUFFIXES:
-        raise ConfigError(f"a plot is written as {' or '.join(SUFFIXES)}, but the file is called {path.name!r}")
+        raise ConfigError(f"a plot is written as {FORMATS}, but the file is called {path.name!r}")
 
 
 def save(figure: "Figure", path: Path) -> None:
-    """Write the figure as its suffix says; the same figure gives the same bytes."""
+    """Write the figure as its suffix says; the same figure gives the same bytes. A missing folder is made."""
     from matplotlib import rc_context
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    svg = path.suffix.lower() == ".svg"
+    suffix, content = path.suffix.lower(), io.BytesIO()
     # text stays text (searchable, small); no date and no random ids, so that a repeated run changes no file
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "ostraka"}):
-        figure.savefig(path, dpi=150, metadata={"Date": None} if svg else None)
+        figure.savefig(content, format=suffix[1:], dpi=150, metadata=UNDATED.get(suffix))
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.getvalue())

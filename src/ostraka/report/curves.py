@@ -13,6 +13,7 @@ from ostraka.report.tables import human_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, distinct for colour-blind eyes; yellow is left out, too pale on white
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -22,6 +23,10 @@ COLUMNS = 3
 """Panels side by side."""
 WIDE = 30
 """Largest byte count in smallest ones from which on the axis is logarithmic."""
+
+
+FEW, SHORT = 6, 30
+"""So many names of so many letters have room within a panel."""
 
 
 class Curve(NamedTuple):
@@ -39,7 +44,7 @@ class Curve(NamedTuple):
 def accuracy_curve(
     curves: Sequence[Curve], path: Path, title: str = "", ylabel: str = "accuracy (%)", xlabel: str = "round"
 ) -> None:
-    """Draw the mean over seeds as a line and one sample standard deviation to either side as a band (.svg or .png)."""
+    """Draw the mean over seeds as a line and one sample standard deviation to either side as a band."""
     accuracy_curves({title: curves}, path, ylabel, xlabel)
 
 
@@ -67,6 +72,7 @@ def accuracy_curves(
         axes.set_ylabel(ylabel if i % columns == 0 else "")
         if title:
             axes.set_title(title, loc="left", fontsize=11)
+    _legend(figure, labels)
     save(figure, path)
 
 
@@ -89,15 +95,40 @@ def _draw(axes: "Axes", curve: Curve, number: int) -> None:
 
 
 def _finish(axes: "Axes", curves: Sequence[Curve], in_bytes: bool) -> None:
-    """Axes, grid and legend."""
+    """Axes and grid."""
     if in_bytes:
         _bytes_axis(axes, [x for curve in curves if not curve.reference for x in curve.x])
     else:
-        axes.locator_params(axis="x", integer=True)
+        _whole_axis(axes, [x for curve in curves for x in curve.x])
     axes.grid(color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9)
+
+
+def _whole_axis(axes: "Axes", values: Sequence[float]) -> None:
+    """Ticks at whole numbers, also where there is one point only; a number of rounds is never a fraction."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True, min_n_ticks=1))
+    if max(values) - min(values) < 1:
+        axes.set_xlim(min(values) - 0.9, max(values) + 0.9)
+
+
+def _legend(figure: "Figure", labels: Sequence[str]) -> None:
+    """Within each panel where the names are few and short, else once, below all of them."""
+    if len(labels) <= FEW and max(map(len, labels)) <= SHORT:
+        for axes in figure.axes:
+            axes.legend(frameon=False, fontsize=9)
+        return
+    entries = {
+        label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    wide = figure.get_figwidth() * 12  # letters of this size that fit the figure's width
+    columns = max(int(wide // (max(map(len, labels)) + 8)), 1)
+    shown = [entries[label] for label in labels]
+    figure.legend(shown, labels, loc="outside lower center", frameon=False, fontsize=9, ncols=min(columns, len(labels)))
+    rows = -(-len(labels) // columns)
+    figure.set_figheight(figure.get_figheight() + 0.2 * rows)
 
 
 def _bytes_axis(axes: "Axes", values: Sequence[float]) -> None:

@@ -13,6 +13,13 @@ from ostraka.errors import DataError
 from ostraka.objectives.destruction import destroy
 from ostraka.report.canvas import check_suffix, new_figure, save
 from ostraka.report.curves import COLOURS
+from ostraka.report.tables import cut
+
+LISTED = 24
+"""Names in one column of the legend."""
+
+MARKERS = ("o", "^", "s", "D", "v", "P", "*")
+"""One for each time that the colours have run out."""
 
 EACH = 300
 """Points of each kind."""
@@ -65,8 +72,11 @@ def _draw(
     )
     for place, label in enumerate(seen):
         mine = layout[:first][own == label]
-        axes.scatter(mine[:, 0], mine[:, 1], s=12, color=COLOURS[place % len(COLOURS)], label=f"seen: {names[label]}")
+        colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place // len(COLOURS) % len(MARKERS)]
+        axes.scatter(mine[:, 0], mine[:, 1], s=12, color=colour, marker=marker, label=f"seen: {cut(names[label], 24)}")
     axes.set_xticks([])
     axes.set_yticks([])
-    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    columns = 1 + (len(seen) + 1) // LISTED
+    figure.set_figwidth(figure.get_figwidth() + 1.8 * (columns - 1))
+    figure.legend(fontsize=8, frameon=False, loc="outside right center", ncols=columns)
     save(figure, path)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ostraka.errors import DataError
 from ostraka.report.canvas import check_suffix, new_figure, save
-from ostraka.report.tables import Cell, Number, Table
+from ostraka.report.tables import Cell, Number, Table, cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +24,18 @@ FEW_PARTIES = 20
 FEW_CLASSES = 30
 """Up to here there is room to write the counts, and to name every class."""
 
+NAMED_PARTIES = 100
+"""Up to here parties stand in their own order; beyond, a name means little and they are ordered by largest class."""
+
+MOST_ROWS = 40
+"""Names that fit one above the other."""
+
+NAME = 24
+"""Characters of a name beside an axis; longer ones are cut."""
+
+DIGIT = 0.07
+"""Width of a written digit in inches."""
+
 
 def party_class_table(table: Counts, party_names: Sequence[str], class_names: Sequence[str]) -> Table:
     """One row for each party: its count of each class, and all its samples."""
@@ -32,30 +44,40 @@ def party_class_table(table: Counts, party_names: Sequence[str], class_names: Se
     for name, row in zip(party_names, counts.tolist(), strict=True):
         held = [Number(count, str(count) if count else "·") for count in row]
         rows.append((name, *held, Number(sum(row), str(sum(row)))))
-    note = f"{len(party_names)} parties, {len(class_names)} classes, {int(counts.sum())} samples"
-    return Table(("party", *class_names, "all"), tuple(rows), notes=(note,))
+    return Table(("party", *class_names, "all"), tuple(rows), notes=(division_size(counts),))
+
+
+def division_size(counts: Counts) -> str:
+    """`10 parties, 10 classes, 4000 samples`."""
+    return f"{counts.shape[0]} parties, {counts.shape[1]} classes, {int(counts.sum())} samples"
 
 
 def heatmap_svg(
     table: Counts, party_names: Sequence[str], class_names: Sequence[str], path: Path, title: str = ""
 ) -> None:
-    """Draw the counts into `path` (.svg or .png). A blank cell is a class that the party does not hold."""
+    """Draw the counts into `path`. A blank cell is a class that the party does not hold.
+
+    More than NAMED_PARTIES parties are ordered by their largest class and its share; the axis then counts them.
+    """
     check_suffix(path)
     counts = _checked(table, party_names, class_names)
-    few = len(party_names) <= FEW_PARTIES
+    few, crowd = len(party_names) <= FEW_PARTIES, len(party_names) > NAMED_PARTIES
+    if crowd:
+        counts, party_names = counts[_by_largest_class(counts)], [str(n) for n in range(len(party_names))]
     # rows read best when there are few; a thousand parties fit the width of a page, not its height
     grid, rows, columns = (counts, party_names, class_names) if few else (counts.T, class_names, party_names)
-    labels = ("class", "party") if few else ("party", "class")
-    height = min(max(0.28 * len(rows), 1.2), 12) + 1.4
-    figure = new_figure(min(max(0.62 * len(columns), 3), 11) + 1.8, height)
+    party = "parties, ordered by their largest class" if crowd else "party"
+    labels = ("class", party) if few else (party, "class")
+    width = min(max(0.62 * len(columns), 3), 11)
+    figure = new_figure(width + 1.8, min(max(0.28 * len(rows), 1.6), 12) + 1.4)
     axes = figure.add_subplot()
     colours, norm = _colours(counts)
     image = axes.imshow(np.ma.masked_equal(grid, 0), cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
-    _name_axes(axes, rows, columns, labels)
+    name_axes(axes, rows, columns, labels)
     if few:
-        _separate(axes, *grid.shape)
-        if len(class_names) <= FEW_CLASSES:
-            _write_counts(axes, grid, colours, norm)
+        separate(axes, *grid.shape)
+        if len(class_names) <= FEW_CLASSES and DIGIT * len(str(counts.max())) < width / len(columns):
+            write_numbers(axes, grid, colours, norm)
     if title:
         axes.set_title(title, loc="left", fontsize=11)
     bar = figure.colorbar(image, ax=axes, pad=0.015, aspect=30, ticks=_ticks(int(counts.max())))
@@ -99,21 +121,31 @@ def _ticks(most: int) -> list[int]:
     return [*ticks, most] if most > 1 else ticks
 
 
-def _name_axes(axes: "Axes", rows: Sequence[str], columns: Sequence[str], labels: tuple[str, str]) -> None:
-    axes.set_xlabel(labels[0], fontsize=9)
-    axes.set_ylabel(labels[1], fontsize=9)
-    for axis, names in ((axes.xaxis, columns), (axes.yaxis, rows)):
-        every = -(-len(names) // 25) if axis is axes.xaxis else -(-len(names) // 40)
-        shown = range(0, len(names), _round_step(every))
-        axis.set_ticks(list(shown), [names[i] for i in shown])
-    longest = max(len(name) for name in columns)
-    if longest * min(len(columns), 25) > 100:  # about what fits side by side on the page
+def name_axes(axes: "Axes", rows: Sequence[str], columns: Sequence[str], labels: tuple[str, str]) -> None:
+    """Names beside both axes, as many as fit; `labels` are what the columns and the rows are."""
+    for axis, names, most, label in (
+        (axes.xaxis, columns, FEW_CLASSES, labels[0]),
+        (axes.yaxis, rows, MOST_ROWS, labels[1]),
+    ):
+        step = _round_step(-(-len(names) // most))
+        shown = range(0, len(names), step)
+        axis.set_ticks(list(shown), [cut(names[i], NAME) for i in shown])
+        named = f" (one in {step} of {len(names)} is named)" if step > 1 and not names[0].isdigit() else ""
+        axis.set_label_text(label + named, fontsize=9)
+    longest = max(len(text.get_text()) for text in axes.get_xticklabels())
+    if longest * len(axes.get_xticks()) > 100:  # about what fits side by side on the page
         axes.tick_params(axis="x", rotation=40)
-        for label in axes.get_xticklabels():
-            label.set_horizontalalignment("right")
-            label.set_rotation_mode("anchor")
+        for text in axes.get_xticklabels():
+            text.set_horizontalalignment("right")
+            text.set_rotation_mode("anchor")
     axes.tick_params(length=0, labelsize=8)
     axes.spines[:].set_color("0.75")
+
+
+def _by_largest_class(counts: Counts) -> NDArray[np.intp]:
+    """The parties in the order of their largest class; those of one class by its share, the largest first."""
+    shares = counts.max(axis=1) / np.maximum(counts.sum(axis=1), 1)
+    return np.lexsort((-shares, counts.argmax(axis=1)))
 
 
 def _round_step(step: int) -> int:
@@ -126,7 +158,7 @@ def _round_step(step: int) -> int:
         size *= 10
 
 
-def _separate(axes: "Axes", rows: int, columns: int) -> None:
+def separate(axes: "Axes", rows: int, columns: int) -> None:
     """Thin lines between cells, so that a blank one is still seen as a cell."""
     axes.set_xticks(np.arange(-0.5, columns), minor=True)
     axes.set_yticks(np.arange(-0.5, rows), minor=True)
@@ -134,7 +166,8 @@ def _separate(axes: "Axes", rows: int, columns: int) -> None:
     axes.tick_params(which="minor", length=0)
 
 
-def _write_counts(axes: "Axes", grid: Counts, colours: "Colormap", norm: "Normalize") -> None:
+def write_numbers(axes: "Axes", grid: Counts, colours: "Colormap", norm: "Normalize") -> None:
+    """Every number but 0 into its cell, in black or white, whichever is seen better."""
     for row, column in np.argwhere(grid > 0).tolist():
         count = int(grid[row, column])
         red, green, blue, _ = colours(float(norm(count)))

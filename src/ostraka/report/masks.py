@@ -21,18 +21,21 @@ if TYPE_CHECKING:
 LAYERS = 6
 """At most so many layers are drawn: the first, the last, and others evenly between."""
 
+HIGHEST = 2.4
+"""Inches of a layer's picture at most; of more parties than it has lines for only some are numbered."""
+
 PARTS = (("neither", "0.93"), ("closed set only", "#0072B2"), ("open set only", "#D55E00"), ("shared", "#009E73"))
 """Names and colours of the codes 0 to 3."""
 
 
 def draw_masks(kept: MaskRecord, path: Path, party: int = 0) -> None:
-    """Draw one party's first layer and all parties' subnetworks (.svg or .png)."""
+    """Draw one party's first layer and all parties' subnetworks."""
     check_suffix(path)
     if party not in kept.parties:
         have = ", ".join(map(str, kept.parties))
         raise ConfigError(f"party {party} sent no masks in the last round; parties that did: {have}")
     layers = chosen(list(kept.close))
-    each = 0.35 + max(0.18 * len(kept.parties), 0.5)
+    each = 0.35 + min(max(0.18 * len(kept.parties), 0.5), HIGHEST)
     figure = new_figure(9, 2.6 + each * len(layers) + 0.5)
     grid = figure.add_gridspec(len(layers) + 1, 2, height_ratios=[2.4, *[each] * len(layers)])
     _first_layer(figure.add_subplot(grid[0, :]), kept, party, next(iter(kept.close)))
@@ -79,7 +82,8 @@ def _first_layer(axes: "Axes", kept: MaskRecord, party: int, layer: str) -> None
 
 def _units(axes: "Axes", values: Tensor, parties: tuple[int, ...]) -> "AxesImage":
     image = axes.imshow(values.numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
-    axes.set_yticks(range(len(parties)), [str(p) for p in parties])
+    every = -(-len(parties) // int(HIGHEST / 0.18))
+    axes.set_yticks(range(0, len(parties), every), [str(p) for p in parties[::every]])
     axes.set_ylabel("party", fontsize=7)
     axes.tick_params(labelsize=7, length=2)
     return image

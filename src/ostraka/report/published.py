@@ -130,7 +130,8 @@ def beside(records: Sequence[Mapping[str, Any]]) -> Table | None:
     lines = [_line(*place, figure, told) for figure, cells in found.items() for place, told in cells.items()]
     notes = dict.fromkeys(note for record in records if "published" in record for note in record.get("notes", ()))
     columns = ("method", "data / partition", "figure", "ours", "published", "difference", "table")
-    return Table(columns, lines, title="Beside the published figures (%)", notes=tuple(notes)) if lines else None
+    title = "Beside the published figures (%)"
+    return Table(columns, lines, title=title, notes=tuple(notes), keys=3) if lines else None
 
 
 def _line(method: str, place: str, figure: str, told: Sequence[Mapping[str, Any]]) -> tuple[Cell, ...]:

@@ -1,11 +1,12 @@
 """The history of finished runs, round by round, as curves to draw."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ostraka.errors import ConfigError, DataError
+from ostraka.errors import ConfigError, DataError, StoreError
 from ostraka.report.curves import Curve, accuracy_curves
 from ostraka.runs.config import Config, build_method, flat, identity
 from ostraka.runs.record import RunDir
@@ -42,11 +43,9 @@ def read_history(folder: Path) -> History | None:
     summary = home.finished()
     if summary is None:
         return None
-    config, rows = home.stored_config(), home.read_metrics()
-    if any(row["test"]["accuracy"] is None for row in rows):
-        raise DataError(f"{folder} has rounds without an accuracy (its test set has no known class); leave it out")
-    if any("bytes_up" not in row for row in rows):
-        raise DataError(f"{folder} was made by an older version, which kept no bytes by round; run it again")
+    config = home.stored_config()
+    method = build_method(config)
+    rows = _checked_rows(home, summary, method.exchanges)
     start = summary.get("start")
     before = start["bytes_up"] + start["bytes_down"] if start else 0
     return History(
@@ -55,23 +54,73 @@ def read_history(folder: Path) -> History | None:
         place=f"{summary['data']} / {summary['partition']}",
         seed=summary["seed"],
         settings=_settings(config),
-        talks=build_method(config).talks,
+        talks=method.talks,
         rounds=tuple(row["round"] for row in rows),
         sent=tuple(before + row["bytes_up"] + row["bytes_down"] for row in rows),
         accuracy=tuple(row["test"]["accuracy"] for row in rows),
     )
 
 
-def histories(folders: Iterable[Path]) -> list[History]:
-    """The histories of runs and of grids; a folder that holds neither, or an unfinished run, is refused."""
-    found = []
+def _checked_rows(home: RunDir, summary: Mapping[str, Any], last: int) -> list[dict[str, Any]]:
+    """The evaluated rounds of a finished run; what does not end as the run did, or is no row of ours, is refused."""
+    rows, remedy = home.read_metrics(), "leave this run out, or run it again in a new folder"
+    if not rows:
+        raise StoreError(f"{home.metrics} is missing or has no rounds, though the run is finished; {remedy}")
+    before = -1
+    for number, row in enumerate(rows, 1):
+        problem = _problem(row, before)
+        if problem:
+            raise StoreError(f"{home.metrics}, line {number}: {problem}; {remedy}")
+        before = row["round"]
+    accuracy = rows[-1]["test"]["accuracy"]
+    if (before, accuracy) != (last, summary.get("accuracy")):
+        raise StoreError(
+            f"{home.metrics} ends in round {before} with an accuracy of {accuracy}, but the run in round {last} with "
+            f"{summary.get('accuracy')}: lines are missing or of another run; {remedy}"
+        )
+    if any(row["test"]["accuracy"] is None for row in rows):
+        raise DataError(f"{home.root} has rounds without an accuracy (its test set has no known class); leave it out")
+    return rows
+
+
+def _problem(row: Any, before: int) -> str:
+    """What is wrong with a row that follows round `before`; empty if nothing."""
+    if not isinstance(row, Mapping) or not isinstance(row.get("test"), Mapping) or "accuracy" not in row["test"]:
+        return "this is not an evaluated round (it has no test.accuracy)"
+    if not isinstance(row.get("round"), int) or row["round"] <= before:
+        return f"its round is {row.get('round')!r}, which does not follow round {before}"
+    accuracy = row["test"]["accuracy"]
+    if accuracy is not None and not (isinstance(accuracy, int | float) and math.isfinite(accuracy)):
+        return f"its accuracy is {accuracy!r}, which is no number to draw"
+    if any(not isinstance(row.get(key), int | float) for key in ("bytes_up", "bytes_down")):
+        return "it has no bytes (an older version kept none by round)"
+    return ""
+
+
+def histories(folders: Iterable[Path]) -> tuple[list[History], list[Path]]:
+    """The histories of runs and of grids, and the unfinished cells of grids, which have none.
+
+    A folder that holds neither, or an unfinished run, is refused.
+    """
+    found, unfinished = [], []
     for folder in folders:
         cells = sorted((folder / "cells").glob("*")) if (folder / "cells").is_dir() else [folder]
-        read = [history for cell in cells if (history := read_history(cell)) is not None]
-        if not read:
-            raise ConfigError(f"{folder} holds no finished run; give the folders of finished runs or grids")
-        found += read
-    return found
+        read = {cell: read_history(cell) for cell in cells}
+        if not any(read.values()):
+            raise ConfigError(nothing_in(folder))
+        found += [history for history in read.values() if history is not None]
+        unfinished += [cell for cell, history in read.items() if history is None]
+    return found, unfinished
+
+
+def nothing_in(folder: Path) -> str:
+    """What to say of a folder without a finished run."""
+    home = RunDir(folder)
+    if not folder.is_dir():
+        return f"there is no folder {folder}; give the folders of finished runs or grids"
+    if home.config.exists():
+        return f"the run in {folder} is not finished; finish it with: {home.resume_command()}"
+    return f"{folder} holds no finished run; give the folders of finished runs or grids"
 
 
 def panels(runs: Sequence[History], axis: str) -> dict[str, list[Curve]]:
@@ -87,7 +136,7 @@ def panels(runs: Sequence[History], axis: str) -> dict[str, list[Curve]]:
 
 
 def draw_rounds(runs: Sequence[History], axis: str, path: Path) -> None:
-    """Draw accuracy against one of AXES (.svg or .png)."""
+    """Draw accuracy against one of AXES."""
     accuracy_curves(panels(runs, axis), path, xlabel=AXES[axis], in_bytes=axis == "bytes")
 
 

@@ -54,6 +54,8 @@ class Table:
     title: str = ""
     notes: tuple[str, ...] = ()
     digits: int = 2
+    keys: int = 1
+    """How many of the first columns it takes to name a row."""
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -67,8 +69,18 @@ class Table:
             return self
         return replace(self, rows=self.rows[:rows], notes=(f"{left_out} more rows are not shown", *self.notes))
 
-    def rich(self) -> RichTable:
-        """For the terminal. Cells are `Text`, so brackets in a name are not taken for markup."""
+    def select(self, columns: Iterable[int]) -> "Table":
+        """Some of the columns."""
+        kept = list(columns)
+        rows = [tuple(row[i] for i in kept) for row in self.rows]
+        return replace(self, columns=tuple(self.columns[i] for i in kept), rows=rows)
+
+    def rich(self, width: int | None = None) -> RichTable:
+        """For the terminal. Cells are `Text`, so brackets in a name are not taken for markup.
+
+        Numbers are never broken. The first column names the row: it is broken only if it takes more than half of
+        `width`, and then shows all of its name.
+        """
         shown = RichTable(
             title=Text(self.title) if self.title else None,
             caption=Text("\n".join(self.notes)) if self.notes else None,
@@ -77,9 +89,11 @@ class Table:
             box=SIMPLE_HEAD,
         )
         for i, column in enumerate(self.columns):
-            # the first column names the row: cut short, it would say nothing
-            side: Literal["right", "left"] = "right" if self._numeric(i) else "left"
-            shown.add_column(Text(column), justify=side, no_wrap=i == 0, overflow="ellipsis" if i == 0 else "fold")
+            number = self._numeric(i)
+            whole = i == 0 and (width is None or 2 * self._longest(i) <= width)
+            widest = width // 2 if width is not None and i == 0 and not whole else None
+            justify: Literal["left", "right"] = "right" if number else "left"
+            shown.add_column(Text(column), justify=justify, no_wrap=whole or number, max_width=widest, overflow="fold")
         for row in self.rows:
             shown.add_row(*(Text(self._text(cell), style="bold" if _best(cell) else "") for cell in row))
         return shown
@@ -120,6 +134,9 @@ class Table:
             return cell.text(self.digits)
         return cell.text if isinstance(cell, Number) else cell
 
+    def _longest(self, column: int) -> int:
+        return max((len(line) for row in self.rows for line in self._text(row[column]).split("\n")), default=0)
+
     def _numeric(self, column: int) -> bool:
         return any(not isinstance(row[column], str) for row in self.rows)
 
@@ -157,6 +174,14 @@ def per_domain(cells: Sequence[Mapping[str, Any]]) -> list[Table]:
 def mean_over(values: Sequence[float], mark: str = "") -> Mean:
     """The mean over seeds; fmean sums exactly, so equal sets of seeds tie whatever their order."""
     return Mean(fmean(values), stdev(values) if len(values) > 1 else None, len(values), mark=mark)
+
+
+def cut(text: str, width: int) -> str:
+    """The text, shortened in its middle to at most `width` characters: names differ at either end."""
+    if len(text) <= width:
+        return text
+    kept = max(width - 2, 1)
+    return f"{text[: kept - kept // 2]}..{text[len(text) - kept // 2 :]}"[: max(width, 1)]
 
 
 def human_bytes(count: float) -> str:

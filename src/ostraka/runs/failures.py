@@ -37,7 +37,7 @@ def _keep(plan: Plan, home: RunDir, failures: Sequence[Failure]) -> str:
     """Write the failures down; where they can be read, or why not."""
     log = home.root / "failures.log"
     try:
-        with writing(log), log.open("a") as file:
+        with writing(log), log.open("a", encoding="utf-8") as file:
             file.writelines(f"{plan.parties.names[f.party]}: {f.reason}\n{f.details}\n" for f in failures)
     except StoreError as error:  # must not hide the failures themselves
         return f"({error}) "

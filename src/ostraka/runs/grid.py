@@ -129,7 +129,7 @@ def _keep_traceback(home: RunDir) -> str:
     try:
         with writing(log):
             home.root.mkdir(parents=True, exist_ok=True)
-            log.write_text(traceback.format_exc())
+            log.write_text(traceback.format_exc(), encoding="utf-8")
     except StoreError as error:
         return str(error)
     return f"see {log}"

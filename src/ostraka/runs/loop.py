@@ -203,6 +203,8 @@ class _Run:
         predictor = self.method.predictor(self.plan.task, state)
         on_test = evaluate(predictor, self.plan.test.to(self.device), self.plan.task.classes, domains=self.plan.domains)
         row = {"round": self.round, "test": on_test.as_dict(), "validation": None}
+        if self.round == self.method.exchanges:  # for the summary; one in every line would be long
+            row["confusion"] = on_test.confusion
         row["per_party"] = seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
         if self.plan.validation is not None:
             held = self.plan.validation.to(self.device)

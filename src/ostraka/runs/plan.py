@@ -72,10 +72,10 @@ class Plan:
         return {"data": dict(self.prints), "partition": self.partition.digest}
 
     @property
-    def mix(self) -> dict[str, torch.Tensor]:
-        """Every party's counts by class, or, where the data has domains, by domain and class."""
+    def mix(self) -> dict[int, torch.Tensor]:
+        """Every party's counts by class, or, where the data has domains, by domain and class; by the party's number."""
         counts = self.counts if self.domain_counts is None else self.domain_counts
-        return dict(zip(self.partition.names, torch.as_tensor(counts), strict=True))
+        return dict(enumerate(torch.as_tensor(counts)))
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ class RunDir:
 
     def add_metrics(self, row: Mapping[str, Any]) -> None:
         """Append one evaluated round."""
-        with writing(self.metrics), self.metrics.open("a") as file:
+        with writing(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"run": self.run, **row}) + "\n")
             file.flush()
             os.fsync(file.fileno())

@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from ostraka.core.party import labels
 from ostraka.runs.plan import Plan
 
 LAST = 20
@@ -17,7 +18,7 @@ def summarise(plan: Plan, rows: Sequence[Mapping[str, Any]], totals: Mapping[str
     The start of a run that has one is not among its rounds; `start` says what it was.
     """
     before, rows = [row for row in rows if row["round"] == 0], [row for row in rows if row["round"] > 0]
-    last = rows[-1]["test"]
+    last, names = rows[-1]["test"], labels(plan.partition.names)
     figures = [row["test"]["accuracy"] for row in rows]
     best = max(range(len(rows)), key=lambda i: (figures[i] or 0.0, -i))
     return {
@@ -28,15 +29,18 @@ def summarise(plan: Plan, rows: Sequence[Mapping[str, Any]], totals: Mapping[str
         "seed": plan.config.seed,
         "rounds": plan.method.rounds,
         "accuracy": last["accuracy"],
+        "balanced_accuracy": last["balanced_accuracy"],
+        "f1": last["f1"],
         "auroc": last["open"]["auroc"] if last["open"] else None,
         "open": last["open"],
         "best": {"accuracy": figures[best], "round": rows[best]["round"]},
         "best_on_validation": _best_on_validation(rows),
         "mean_last_20": fmean(f for f in figures[-LAST:] if f is not None) if figures[-1] is not None else None,
         "per_class": last["per_class"],
-        "per_party": rows[-1]["per_party"],
-        "per_part": {name: part["accuracy"] for name, part in last["per_part"].items()},
+        "per_party": {names[int(party)]: seen for party, seen in rows[-1]["per_party"].items()},
+        "per_part": {names[int(party)]: part["accuracy"] for party, part in last["per_part"].items()},
         "per_domain": {name: _domain(part) for name, part in last["per_domain"].items()},
+        "confusion": rows[-1]["confusion"],
         "notes": list(plan.notes),
         "seconds": totals["seconds"],
         "cpu_seconds": totals["cpu_seconds"],
@@ -52,7 +56,8 @@ def summarise(plan: Plan, rows: Sequence[Mapping[str, Any]], totals: Mapping[str
 def _domain(part: Mapping[str, Any]) -> dict[str, Any]:
     """The figures on one domain, those of the open-set test beside the accuracy."""
     sizes = {key: part[key] for key in ("samples", "unknown_samples")}
-    return {**sizes, "accuracy": part["accuracy"], **(part["open"] or {})}
+    figures = {key: part[key] for key in ("accuracy", "balanced_accuracy", "f1")}
+    return {**sizes, **figures, **(part["open"] or {})}
 
 
 def _best_on_validation(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -65,8 +70,8 @@ def _best_on_validation(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | N
 
 
 JSON_KEYS = (
-    "method", "data", "partition", "parties", "accuracy", "auroc", "seconds", "cpu_seconds", "bytes_up", "bytes_down",
-    "rounds", "seed", "per_domain", "notes", "out",
+    "method", "data", "partition", "parties", "accuracy", "balanced_accuracy", "f1", "auroc", "seconds", "cpu_seconds",
+    "bytes_up", "bytes_down", "rounds", "seed", "per_domain", "notes", "out",
 )  # fmt: skip
 """What `--json` prints."""
 
@@ -77,4 +82,4 @@ WHERE_THERE_IS_ONE = ("auroc", "per_domain", "notes")
 def brief(summary: Mapping[str, Any]) -> dict[str, Any]:
     """The summary as `--json` prints it; auroc only where the test has unknown classes, per_domain with domains."""
     empty = [key for key in WHERE_THERE_IS_ONE if summary.get(key) in (None, {}, [])]
-    return {key: summary[key] for key in JSON_KEYS if key not in empty}
+    return {key: summary.get(key) for key in JSON_KEYS if key not in empty}

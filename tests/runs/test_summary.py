@@ -1,0 +1,71 @@
+"""The final figures: every party is in them, and the confusion matrix is stored once."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ostraka.runs import config
+from ostraka.runs.loop import execute
+from ostraka.runs.plan import make_plan
+from ostraka.runs.record import RunDir
+from ostraka.runs.summary import brief, summarise
+
+SMALL = {"data": "digits", "train_per_class": 6, "partition": "iid", "parties": 3, "engine": "serial"}
+COSTS = {"seconds": 0.0, "cpu_seconds": 0.0, "bytes_up": 0, "bytes_down": 0, "dropped": [], "reused": 0}
+
+
+def figures(accuracy: float) -> dict[str, Any]:
+    """What an evaluation stores of one model."""
+    rest = {"balanced_accuracy": 1.0, "f1": 2.0, "per_class": {}, "open": None, "per_part": {}, "per_domain": {}}
+    return {"accuracy": accuracy, **rest}
+
+
+def test_two_parties_with_one_name_keep_their_figures_apart() -> None:
+    plan: Any = SimpleNamespace(
+        name="solo",
+        config=config.make({"method": "solo"}),
+        method=SimpleNamespace(rounds=1),
+        partition=SimpleNamespace(parties=range(3), names=("clinic", "clinic", "ward")),
+        notes=(),
+        start=None,
+    )
+    parts = {str(party): figures(accuracy) for party, accuracy in enumerate((10.0, 20.0, 30.0))}
+    row = {
+        "round": 1,
+        "test": {**figures(20.0), "per_part": parts},
+        "validation": None,
+        "per_party": {"0": 1.0, "1": 2.0, "2": None},
+        "confusion": [[1]],
+    }
+    found = summarise(plan, [row], COSTS, Path("x"))
+    assert found["per_part"] == {"0: clinic": 10.0, "1: clinic": 20.0, "2: ward": 30.0}
+    assert found["per_party"] == {"0: clinic": 1.0, "1: clinic": 2.0, "2: ward": None}
+
+
+@pytest.mark.parametrize(("more", "size", "samples"), [({}, 10, 355), ({"known": 6}, 7, 355)])
+def test_the_confusion_matrix_is_in_the_last_line_and_in_the_summary(
+    tmp_path: Path, more: dict[str, Any], size: int, samples: int
+) -> None:
+    """A row and a column more where the test has unknown classes. Every test sample is counted."""
+    made = {"method": "fedavg", **SMALL, "set": {"rounds": 2, "local": {"epochs": 1}}, **more}
+    summary = execute(make_plan(config.make(made)), RunDir(tmp_path / "run"))
+    rows = RunDir(tmp_path / "run").read_metrics()
+    assert ["confusion" in row for row in rows] == [False, True]
+    assert [len(line) for line in summary["confusion"]] == [size] * size
+    assert sum(map(sum, summary["confusion"])) == samples
+    assert (summary["balanced_accuracy"], summary["f1"]) == (
+        rows[-1]["test"]["balanced_accuracy"],
+        rows[-1]["test"]["f1"],
+    )
+    assert {"balanced_accuracy", "f1"} <= brief(summary).keys()
+    assert "confusion" not in brief(summary)
+
+
+def test_names_of_parties_stand_beside_their_figures(tmp_path: Path) -> None:
+    summary = execute(
+        make_plan(config.make({"method": "solo", **SMALL, "set": {"local": {"epochs": 1}}})), RunDir(tmp_path / "run")
+    )
+    assert list(summary["per_part"]) == list(summary["per_party"]) == ["party-0", "party-1", "party-2"]
+    assert sum(map(sum, summary["confusion"])) == 3 * 355  # every model has answered every sample
