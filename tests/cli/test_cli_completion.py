@@ -56,7 +56,7 @@ def test_options_offer_names_files_and_folders(verbs: dict[str, dict[str, object
     assert len(run["--partition"]) == len(set(PARTITIONS))  # type: ignore[arg-type]
     assert (run["--out"], run["--config"], run["--rounds"]) == (FOLDERS, FILES, None)
     assert (verbs["figure"]["--out"], verbs["figure"]["--runs"]) == (FILES, FOLDERS)
-    assert verbs["compare"]["--format"] == ("rich", "markdown", "csv")
+    assert verbs["compare"]["--format"] == ("rich", "markdown", "csv", "latex")
     assert "settings" in verbs["list"][""]  # type: ignore[operator]
 
 

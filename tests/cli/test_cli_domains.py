@@ -108,6 +108,6 @@ def test_the_vote_of_all_members_is_drawn_as_the_run_reports_it(
     np.savez("usps.npz", **few | {key: few[key][zeros] for key in ("x_test", "y_test")})
     summary = ostraka("run", "closed-voting", *RUN, "--json", "--out", "run").json()
     drawn: list[Curve] = []
-    monkeypatch.setattr("ostraka.cli.figure.accuracy_curve", lambda curves, *_, **__: drawn.extend(curves))
+    monkeypatch.setattr("ostraka.report.curves.accuracy_curve", lambda curves, *_, **__: drawn.extend(curves))
     assert ostraka("figure", "top-k", "--run", "run", "--out", "x.svg").code == 0
     assert drawn[0].values[0][-1] == pytest.approx(summary["accuracy"])

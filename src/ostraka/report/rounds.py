@@ -66,16 +66,14 @@ def _checked_rows(home: RunDir, summary: Mapping[str, Any], last: int) -> list[d
     rows, remedy = home.read_metrics(), "leave this run out, or run it again in a new folder"
     if not rows:
         raise StoreError(f"{home.metrics} is missing or has no rounds, though the run is finished; {remedy}")
-    before = -1
     for number, row in enumerate(rows, 1):
-        problem = _problem(row, before)
+        problem = _problem(row)
         if problem:
             raise StoreError(f"{home.metrics}, line {number}: {problem}; {remedy}")
-        before = row["round"]
-    accuracy = rows[-1]["test"]["accuracy"]
-    if (before, accuracy) != (last, summary.get("accuracy")):
+    end, accuracy = rows[-1]["round"], rows[-1]["test"]["accuracy"]
+    if (end, accuracy) != (last, summary.get("accuracy")):
         raise StoreError(
-            f"{home.metrics} ends in round {before} with an accuracy of {accuracy}, but the run in round {last} with "
+            f"{home.metrics} ends in round {end} with an accuracy of {accuracy}, but the run in round {last} with "
             f"{summary.get('accuracy')}: lines are missing or of another run; {remedy}"
         )
     if any(row["test"]["accuracy"] is None for row in rows):
@@ -83,12 +81,8 @@ def _checked_rows(home: RunDir, summary: Mapping[str, Any], last: int) -> list[d
     return rows
 
 
-def _problem(row: Any, before: int) -> str:
-    """What is wrong with a row that follows round `before`; empty if nothing."""
-    if not isinstance(row, Mapping) or not isinstance(row.get("test"), Mapping) or "accuracy" not in row["test"]:
-        return "this is not an evaluated round (it has no test.accuracy)"
-    if not isinstance(row.get("round"), int) or row["round"] <= before:
-        return f"its round is {row.get('round')!r}, which does not follow round {before}"
+def _problem(row: Mapping[str, Any]) -> str:
+    """What of a row cannot be drawn; empty if nothing."""
     accuracy = row["test"]["accuracy"]
     if accuracy is not None and not (isinstance(accuracy, int | float) and math.isfinite(accuracy)):
         return f"its accuracy is {accuracy!r}, which is no number to draw"

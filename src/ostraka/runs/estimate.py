@@ -15,7 +15,7 @@ from ostraka.core.progress import NoProgress
 from ostraka.engines.threads import one_thread
 from ostraka.runs.config import Config, chosen
 from ostraka.runs.loop import commons_size
-from ostraka.runs.memory import outline, peak, vote_bytes, votes, weights, workers
+from ostraka.runs.memory import outline, peak, shared, vote_bytes, votes, weights, workers
 from ostraka.runs.plan import Plan, party_seed, pick_device
 from ostraka.store import codec
 
@@ -197,11 +197,11 @@ def _seconds(trial: Trial, size: int, steps: int | None) -> float:
 
 
 def _memory(plan: Plan, at_once: int) -> int:
-    """This process as large as the trial made it, and workers as large but for the data, which they share."""
+    """This process as large as the trial made it, and workers as large but for code and data, which they share."""
     samples = plan.parties.samples
     data = samples.x.numel() * samples.x.element_size()
     alone = plan.config.engine != "pool"
-    return peak() if alone else peak() + at_once * max(0, peak() - data)
+    return peak() if alone else peak() + at_once * max(0, peak() - shared() - data)
 
 
 def _median_party(plan: Plan) -> PartyRef:

@@ -45,6 +45,14 @@ def peak() -> int:
     return most if sys.platform == "darwin" else most * 1024  # kilobytes everywhere but there
 
 
+def shared() -> int:
+    """Bytes of this process that others of its kind share: the code of libraries above all; 0 if nobody tells."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[2]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def check_network(task: Task, config: Config, method: AnyMethod, parties: int) -> None:
     """Refuse a network that cannot take these samples, or that this machine has no room to train or to vote with.
 
