@@ -102,7 +102,7 @@ def test_partition_and_list_name_the_domains(ostraka: Ostraka, data: None) -> No
 def test_the_vote_of_all_members_is_drawn_as_the_run_reports_it(
     ostraka: Ostraka, data: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """USPS has only zeros to test on: the curve's last point, where all members count, is the average of domains too."""
+    """USPS has only zeros to test on; where all members count, the curve is at the average of domains too."""
     few = dict(np.load("usps.npz"))
     zeros = few["y_test"] == 0
     np.savez("usps.npz", **few | {key: few[key][zeros] for key in ("x_test", "y_test")})
