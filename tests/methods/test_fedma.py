@@ -21,7 +21,7 @@ from ostraka.methods.fedma import FedMA, Matched, class_rows, match_in_turn
 from ostraka.objectives.cross_entropy import CrossEntropy
 
 NETS = [Recipe("mlp", {"hidden": [7, 5]}), Recipe("digits", {"width": 0.05}), Recipe("wideresnet", {"depth": 10})]
-NO_TRAINING = FedMA(local=Budget(epochs=0))
+NO_TRAINING = FedMA(local=Budget(steps=0))
 
 
 def task_of(recipe: Recipe) -> Task:

@@ -57,7 +57,7 @@ def act(options: argparse.Namespace) -> int:
         # members with an unknown output answer unknown everywhere at first; this rate brings them past that in a minute
         per_method={name: {"local": {"lr": 0.003, "schedule": "cosine"}} for name in VOTES},
     )
-    records = run_grid(grid, options.out, Follow(quiet=False))
+    records = run_grid(grid, options.out, Follow(quiet=False, labels=grid.labels()))
     tables = comparison(records)
     store(options.out, tables)
     heatmap_svg(division.counts, names, classes, options.out / "division.svg", "Who holds what")

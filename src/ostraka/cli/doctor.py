@@ -11,6 +11,7 @@ from rich.console import Console
 from ostraka import __version__
 from ostraka.data.sources import available, data_dirs
 from ostraka.nets import native
+from ostraka.registry import all_registries
 from ostraka.report.tables import Table
 from ostraka.runs.plan import pick_device
 from ostraka.runs.record import environment
@@ -42,18 +43,21 @@ def act(options: argparse.Namespace) -> int:
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "device": pick_device("auto"),
         "convolution": native.describe(),
+        "broken_plug_ins": [reason for registry in all_registries() for reason in registry.broken()],
         "data_folders": [str(folder) for folder in folders],
         "data_sets": sorted({found.name for found in available(folders)}),
     }
     if options.json:
         print(json.dumps(facts))
     else:
-        rows = [(key.replace("_", " "), _text(value)) for key, value in facts.items()]
+        rows = [(key.replace("_", " "), _text(value, NONE.get(key, "none"))) for key, value in facts.items()]
         Console().print(Table(("what", "found"), rows).rich())
     return 0
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, list):
-        return str(value)
-    return ", ".join(value) or "none (set OSTRAKA_DATA or --data-dir)"
+NONE = {"data_folders": "none (set OSTRAKA_DATA or --data-dir)"}
+"""What is said of an empty list, beside none."""
+
+
+def _text(value: Any, empty: str) -> str:
+    return (", ".join(value) or empty) if isinstance(value, list) else str(value)

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 
 from ostraka import __version__
@@ -45,8 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = did_you_mean(words[0], names)
             raise OstrakaError(f"unknown verb {words[0]!r}.{hint} Verbs: {', '.join(names)}. See ostraka --help")
         options = parser().parse_args(words)
+        options.words = words
         keep_freed_memory()  # votes and evaluation run in this process
-        code: int = options.act(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            code: int = options.act(options)
         return code
     except OstrakaError as error:
         print(f"ostraka: {error}", file=sys.stderr)
@@ -57,6 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output went away, as `| head` does
         return 0
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as one line, without the place in the code where it came up."""
+    print(f"ostraka: warning: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ def _load_path(path: Path) -> Dataset:
 
 def _sources() -> list[Source]:
     """Sources that are only there to refuse come last."""
-    return sorted((SOURCES.get(kind) for kind in SOURCES), key=lambda source: not source.listed)
+    return sorted(SOURCES.working().values(), key=lambda source: not source.listed)
 
 
 def _places(dirs: Sequence[Path]) -> Iterator[tuple[Found, Source]]:
