@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ostraka import registry
-from ostraka.errors import ConfigError, choices, did_you_mean
+from ostraka.errors import ConfigError, PluginWarning, choices, did_you_mean
 from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PARTITIONS, PRESETS, SOURCES, Registry
 
 EMPTY = "ostraka.errors"
@@ -87,6 +87,44 @@ def test_a_broken_plug_in_is_named_and_harms_nobody_else(monkeypatch: pytest.Mon
     assert "aaa" in made.names()
     with pytest.raises(ConfigError, match=r"plug-in thing 'aaa' \(no_such_module_at_all:X\) cannot be loaded.*mend or"):
         made.get("aaa")
+    with pytest.warns(PluginWarning, match="plug-in thing 'aaa' .no_such_module_at_all:X. cannot be loaded"):
+        assert made.working() == {"fork": int, "spoon": Thing}
+    with pytest.warns(PluginWarning), pytest.raises(ConfigError, match="is not registered as a thing"):
+        made.name_of(float)
+    [reason] = made.broken()
+    assert "no_such_module_at_all" in reason
+
+
+@pytest.mark.parametrize(
+    ("base", "good", "bad"),
+    [
+        ("numbers:Number", "decimal:Decimal", "pathlib:Path"),  # a class must inherit from it
+        ("collections.abc:Callable", "json:dumps", "math:pi"),  # an object must be one
+    ],
+)
+def test_a_plug_in_of_another_kind_is_refused_by_its_entry_point(
+    base: str, good: str, bad: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = [EntryPoint("good", good, "ostraka.things"), EntryPoint("bad", bad, "ostraka.things")]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    made: Registry[Any] = Registry("thing", EMPTY, base)
+    assert made.get("good") is not None
+    with pytest.raises(ConfigError, match=rf"plug-in thing 'bad' .{bad}. cannot be loaded.*is no {base.split(':')[1]}"):
+        made.get("bad")
+
+
+def test_two_plug_ins_of_one_name_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [EntryPoint("knife", value, "ostraka.things") for value in ("decimal:Decimal", "fractions:Fraction")]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    made = things()
+    with pytest.warns(PluginWarning, match="'knife' .fractions:Fraction. is not used: 'knife' is also decimal:Decimal"):
+        assert made.get("knife").__name__ == "Decimal"
+
+
+@pytest.mark.parametrize("kind", registry.all_registries(), ids=lambda kind: kind.kind)
+def test_what_is_built_in_is_of_the_kind_that_plug_ins_must_be(kind: Registry[Any]) -> None:
+    for item in kind.working().values():
+        kind._check_kind(item)
 
 
 @pytest.mark.parametrize("name", ["spoon", "ladle"])

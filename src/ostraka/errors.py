@@ -45,6 +45,10 @@ class ReportRefused(OstrakaError):
     exit_code = 3
 
 
+class PluginWarning(UserWarning):
+    """A plug-in cannot be used; everything else goes on without it."""
+
+
 class Interrupted(OstrakaError):
     """The user stopped the run; it can be resumed."""
 

@@ -5,7 +5,8 @@ A plug-in is an installed package with an entry point, for example in its `pypro
     [project.entry-points."ostraka.methods"]
     my-method = "my_package.my_module:MyMethod"
 
-Plug-ins load exactly as built-ins do: on first use, by name. Standard library only.
+Plug-ins load exactly as built-ins do: on first use, by name. One that cannot be loaded is an error only for who asks
+for it; everything else goes on without it. Standard library only.
 """
 
 import warnings
@@ -15,7 +16,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-from ostraka.errors import ConfigError, choices, did_you_mean
+from ostraka.errors import ConfigError, PluginWarning, choices, did_you_mean
 
 T = TypeVar("T")
 
@@ -30,12 +31,16 @@ class Preset:
 
 
 class Registry(Generic[T]):
-    """Names of one kind. `package` is imported on first use and registers the built-ins."""
+    """Names of one kind. `package` is imported on first use and registers the built-ins.
 
-    def __init__(self, kind: str, package: str) -> None:
+    `base` ("module:Class") is what a plug-in's class must inherit from, or its object be an instance of.
+    """
+
+    def __init__(self, kind: str, package: str, base: str = "") -> None:
         self.kind = kind
         self.group = f"ostraka.{kind.replace(' ', '_')}s"
         self._package = package
+        self._base = base
         self._items: dict[str, T] = {}
         self._aliases: dict[str, str] = {}
         self._plugins: dict[str, EntryPoint] | None = None
@@ -72,22 +77,31 @@ class Registry(Generic[T]):
         if name not in self._items:
             plugin = (self._plugins or {})[name]
             try:
-                self._items[name] = plugin.load()
+                item = plugin.load()
+                self._check_kind(item)
             except Exception as error:
                 raise ConfigError(
-                    f"the plug-in {self.kind} {name!r} ({plugin.value}) cannot be loaded: {error!r}; mend or remove it"
+                    f"the plug-in {self.kind} {name!r} ({_origin(plugin)}) cannot be loaded: {error!r}; mend or remove "
+                    "it"
                 ) from error
+            self._items[name] = item
         return self._items[name]
 
     def working(self) -> dict[str, T]:
         """Every item that can be loaded, by name; a broken plug-in is passed over with a warning that names it."""
-        found: dict[str, T] = {}
+        for reason in self.broken():
+            warnings.warn(reason, PluginWarning, stacklevel=2)
+        return {name: self._items[name] for name in self.names() if name in self._items}
+
+    def broken(self) -> list[str]:
+        """What is wrong with each plug-in that cannot be loaded."""
+        reasons = []
         for name in self.names():
             try:
-                found[name] = self.get(name)
+                self.get(name)
             except ConfigError as error:
-                warnings.warn(str(error), stacklevel=2)
-        return found
+                reasons.append(str(error))
+        return reasons
 
     def name_of(self, item: T) -> str:
         """The name under which `item` is registered."""
@@ -95,8 +109,8 @@ class Registry(Generic[T]):
         for name, own in self._items.items():  # what is loaded first: a broken plug-in must not hide it
             if own is item:
                 return name
-        for name in self.names():
-            if self.get(name) is item:
+        for name, own in self.working().items():
+            if own is item:
                 return name
         raise ConfigError(f"{item!r} is not registered as a {self.kind}; add it with registry.{self.kind.upper()}S.add")
 
@@ -117,22 +131,49 @@ class Registry(Generic[T]):
         if self._plugins is None:
             self._plugins = {}  # set first: the package's own modules register while it is imported
             import_module(self._package)
-            given = {e.name: e for e in entry_points(group=self.group)}
-            for name in sorted(given.keys() & {*self._items, *self._aliases}):
+            found: dict[str, EntryPoint] = {}
+            for plugin in sorted(entry_points(group=self.group), key=lambda e: (e.name, e.value)):
+                name = plugin.name
+                taken = "built in" if name in {*self._items, *self._aliases} else None
+                if name in found and found[name].value != plugin.value:
+                    taken = f"also {_origin(found[name])}"
+                if taken is None:
+                    found[name] = plugin
+                    continue
                 warnings.warn(
-                    f"the plug-in {self.kind} {name!r} ({given.pop(name).value}) is not used: {name!r} is built in; "
-                    "give the plug-in another name",
+                    f"the plug-in {self.kind} {name!r} ({_origin(plugin)}) is not used: {name!r} is {taken}; give the "
+                    "plug-in another name",
+                    PluginWarning,
                     stacklevel=2,
                 )
-            self._plugins = given
+            self._plugins = found
+
+    def _check_kind(self, item: Any) -> None:
+        """Refuse a plug-in of another kind, before something in the middle of a run stumbles over it."""
+        if not self._base:
+            return
+        module, _, name = self._base.partition(":")
+        base = getattr(import_module(module), name)
+        if not (issubclass(item, base) if isinstance(item, type) else isinstance(item, base)):
+            raise TypeError(f"{item!r} is no {name} ({module})")
 
 
-METHODS: Registry[Any] = Registry("method", "ostraka.methods")
-PRESETS: Registry[Preset] = Registry("preset", "ostraka.methods")
-OBJECTIVES: Registry[Any] = Registry("objective", "ostraka.objectives")
-NETS: Registry[Any] = Registry("net", "ostraka.nets")
-SOURCES: Registry[Any] = Registry("source", "ostraka.data")
-PARTITIONS: Registry[Any] = Registry("partition", "ostraka.data")
-AUGMENTATIONS: Registry[Any] = Registry("augmentation", "ostraka.data")
-BALLOTS: Registry[Any] = Registry("ballot", "ostraka.voting")
-ENGINES: Registry[Any] = Registry("engine", "ostraka.engines")
+def _origin(plugin: EntryPoint) -> str:
+    """Where a plug-in comes from: its entry point, and the package if that is known."""
+    return f"{plugin.value} of the package {plugin.dist.name}" if plugin.dist is not None else plugin.value
+
+
+def all_registries() -> tuple[Registry[Any], ...]:
+    """Every registry there is."""
+    return (METHODS, PRESETS, OBJECTIVES, NETS, SOURCES, PARTITIONS, AUGMENTATIONS, BALLOTS, ENGINES)
+
+
+METHODS: Registry[Any] = Registry("method", "ostraka.methods", "ostraka.core.method:Method")
+PRESETS: Registry[Preset] = Registry("preset", "ostraka.methods", "ostraka.registry:Preset")
+OBJECTIVES: Registry[Any] = Registry("objective", "ostraka.objectives", "ostraka.core.objective:Objective")
+NETS: Registry[Any] = Registry("net", "ostraka.nets", "collections.abc:Callable")
+SOURCES: Registry[Any] = Registry("source", "ostraka.data", "ostraka.data.source:Source")
+PARTITIONS: Registry[Any] = Registry("partition", "ostraka.data", "ostraka.data.rule:Rule")
+AUGMENTATIONS: Registry[Any] = Registry("augmentation", "ostraka.data", "collections.abc:Callable")
+BALLOTS: Registry[Any] = Registry("ballot", "ostraka.voting", "ostraka.voting.ballots:Ballot")
+ENGINES: Registry[Any] = Registry("engine", "ostraka.engines", "ostraka.engines.base:Engine")

@@ -109,8 +109,8 @@ def test_a_grid_file_and_settings_of_one_method(ostraka: Ostraka) -> None:
     [
         ((), "name the methods to compare"),
         (("fedavg", "fedavg"), "the grid names methods twice"),
-        (("fedavg", "--seeds", "some"), "give a number (3) or a list (4,7,9)"),
-        (("fedavg", "--seeds", "0"), "at least 1"),
+        (("fedavg", "--seeds", "some"), "(3 means 0, 1, 2) or a list (4,7,9)"),
+        (("fedavg", "--seeds", "0"), "seeds is 0; give a number from 1"),
         (("fedavg", "--set", "solo:local.epochs=1"), "settings were given for solo"),
         (("fedavg", "sollo"), "Did you mean 'solo'?"),
     ],

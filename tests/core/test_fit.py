@@ -11,7 +11,7 @@ from torch import nn
 from toy_nets import Layered, Line, Noisy, Slope, Squares
 
 from ostraka.core import fit as fit_module
-from ostraka.core.fit import Budget, Diverged, fit
+from ostraka.core.fit import Budget, Diverged, Student, fit
 from ostraka.core.net import Net, Params
 from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
@@ -132,7 +132,7 @@ def test_steps_replace_epochs() -> None:
 
 
 def test_no_step_gives_the_start_and_no_loss() -> None:
-    fitted = fit(Line(), {"weight": torch.full((1, 1), 3.0)}, TWO, Squares(), replace(PLAIN, epochs=0), seed=0)
+    fitted = fit(Line(), {"weight": torch.full((1, 1), 3.0)}, TWO, Squares(), replace(PLAIN, steps=0), seed=0)
     assert float(fitted.params["weight"]) == 3.0
     assert (fitted.steps, fitted.losses, fitted.figures()) == (0, (), {})
     assert replace(fitted, losses=(2.0, 1.0)).figures() == {"loss": 1.0}
@@ -193,16 +193,32 @@ def test_no_samples_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"lr": 0.0}, "lr is 0"),
-        ({"batch": 0}, "batch is 0"),
-        ({"epochs": -1}, "epochs is -1"),
-        ({"steps": -2}, "steps is -2"),
-        ({"most_steps": -3}, "most_steps is -3"),
+        ({"lr": 0.0}, "'lr' is 0.0; it must be above 0"),
+        ({"lr": float("nan")}, "'lr' is nan; it must be a finite number, above 0"),
+        ({"lr": float("inf")}, "'lr' is inf; it must be a finite number, above 0"),
+        ({"lr": "fast"}, "'lr' takes a number; 'fast' was given"),
+        ({"batch": 0}, "'batch' is 0; it must be at least 1"),
+        ({"epochs": 0}, "'epochs' is 0; it must be at least 1"),
+        ({"steps": -2}, "'steps' is -2; it must be at least 0"),
+        ({"most_steps": -3}, "'most_steps' is -3; it must be at least 0"),
+        ({"momentum": 1}, "'momentum' is 1; it must be at least 0 and below 1"),
+        ({"weight_decay": -1e-9}, "'weight_decay' is -1e-09; it must be at least 0"),
+        ({"late_rate": 0}, "'late_rate' is 0; it must be above 0"),
+        ({"optimiser": "adm"}, "'optimiser' is 'adm'; allowed: sgd, adam. Did you mean 'adam'"),
     ],
 )
 def test_impossible_budgets(values: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         Budget(**values)
+
+
+def test_a_student_may_be_left_out() -> None:
+    assert not Student().wanted
+    assert Student(epochs=1).wanted
+    assert Student(steps=1).wanted, "steps stand instead of epochs"
+    assert not Student(epochs=1, steps=0).wanted
+    with pytest.raises(ConfigError, match="'epochs' is -1; it must be at least 0"):
+        Student(epochs=-1)
 
 
 def test_statistics_are_measured_after_training_in_evaluation_mode() -> None:

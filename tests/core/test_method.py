@@ -53,7 +53,7 @@ def test_draw_is_uniform() -> None:
 
 @pytest.mark.parametrize(
     ("values", "words"),
-    [({"rounds": 0}, "rounds is 0"), ({"fraction": 0.0}, "fraction is 0"), ({"fraction": 1.1}, "1.1")],
+    [({"rounds": 0}, "'rounds' is 0"), ({"fraction": 0.0}, "'fraction' is 0"), ({"fraction": 1.1}, "at most 1")],
 )
 def test_senseless_settings(values: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
@@ -106,7 +106,7 @@ def test_equal_seeds_build_equal_nets() -> None:
 
 
 def test_wrong_net_options_are_the_users_error() -> None:
-    with pytest.raises(ConfigError, match="does not take the options"):
+    with pytest.raises(ConfigError, match=r"unknown setting 'net.depth'. Settings of the net mlp: hidden"):
         Task(("a",), (2,), Recipe("mlp", {"depth": 3})).build(unknown=False)
 
 

@@ -1,12 +1,16 @@
 """Settings from plain values and back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
+import numpy as np
 import pytest
 
-from ostraka.core.settings import build, merge, nested, setting, values_of
+from ostraka.core.settings import Option, build, merge, nested, options_of, setting, values_of
+from ostraka.core.span import Span
+from ostraka.core.values import allowed
 from ostraka.errors import ConfigError
 from ostraka.registry import Registry
 
@@ -96,17 +100,17 @@ def test_registry_tables(given: Any, shape: Any) -> None:
         ({"inner": {"cuont": 1}}, r"unknown setting 'inner\.cuont'\. Did you mean 'count'\?"),
         ({"shape": {"name": "circle", "side": 1}}, r"unknown setting 'shape\.side'"),
         ({"shape": "cirle"}, r"unknown shape 'cirle'\. Did you mean 'circle'\?"),
-        ({"shape": 3}, r"'shape' takes the name of a shape \(circle, square\); 3 was given"),
+        ({"shape": 3}, r"'shape' takes the name of one shape \(circle, square\); 3 was given"),
         ({"inner": 3}, r"'inner' is a group of settings; 3 was given\. Use inner\.<name> = value"),
         ({"inner": {"count": "many"}}, r"'inner\.count' takes a whole number; 'many' was given"),
         ({"inner": {"count": 1.5}}, "takes a whole number; 1.5"),
         ({"inner": {"count": True}}, "takes a whole number; True"),
-        ({"inner": {"kind": "wram"}}, r"'inner\.kind' is 'wram'; allowed: cold, warm\. Did you mean 'warm'\?"),
+        ({"inner": {"kind": "wram"}}, r"'inner\.kind' is 'wram'; allowed: warm, cold\. Did you mean 'warm'\?"),
         ({"rate": "fast"}, "'rate' takes a number; 'fast'"),
         ({"rate": True}, "'rate' takes a number; True"),
         ({"flag": 1}, "'flag' takes true or false; 1"),
         ({"name": 1}, "'name' takes text; 1"),
-        ({"widths": 3}, "'widths' takes a list; 3"),
+        ({"widths": 3}, r"'widths' takes a list, such as \[1, 2\]; 3"),
         ({"widths": [1, "a"]}, "'widths' takes a whole number; 'a'"),
         ({"limit": "a"}, "'limit' takes a whole number; 'a'"),
         ({"options": 3}, r"'options' is a table of settings; 3 was given\. Use options\.<name> = value"),
@@ -124,6 +128,79 @@ def test_numbers_are_taken_as_their_field_wants_them() -> None:
     assert made.limit is None
 
 
+def test_what_python_users_give_is_taken_as_plain_values() -> None:
+    given = {
+        "inner": {"count": np.int32(4)},
+        "rate": np.float32(0.5),
+        "widths": np.arange(3),
+        "flag": np.bool_(True),
+        "name": Path("a/b"),
+        "options": {"hidden": (np.int64(8), 4)},
+    }
+    made = build(Outer, given)
+    assert (made.inner.count, made.rate, made.widths, made.flag, made.name) == (4, 0.5, (0, 1, 2), True, "a/b")
+    assert made.options == {"hidden": [8, 4]}
+    assert [type(value) for value in (made.inner.count, made.rate, made.flag)] == [int, float, bool]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"widths": {1, 2}}, r"'widths' takes a list, such as \[1, 2\]; \{1, 2\} was given"),
+        ({"options": {"a": {1, 2}}}, r"'options\.a' takes numbers, text, true or false, lists and tables"),
+        ({"shape": {"name": 3}}, "'shape' takes the name of one shape"),
+        ({3: 4}, "unknown setting '3'"),
+        ({"count": 4}, r"unknown setting 'count'\. Did you mean 'inner\.count'\? Settings here: "),
+        ({"radus": 4}, r"unknown setting 'radus'\. Did you mean 'shape\.radius'\?"),
+        ({"rate": float("nan")}, "'rate' is nan"),
+    ],
+)
+def test_odd_values_are_refused_with_a_reason(values: dict[Any, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        build(Outer, values)
+
+
+def test_several_groups_may_have_the_setting_that_was_meant() -> None:
+    @dataclass(frozen=True)
+    class Two:
+        first: Inner = setting(Inner(), "a group")
+        second: Inner = setting(Inner(), "another")
+
+    with pytest.raises(ConfigError, match=r"Did you mean 'first\.count' or 'second\.count'\?"):
+        build(Two, {"count": 1})
+
+
+def test_parameters_of_a_function_are_options() -> None:
+    def make(shape: tuple[int, ...], width: Annotated[int, Option("channels", "[1, inf)")] = 8, extra=None, **rest):
+        return shape, width, extra, rest
+
+    options = options_of(make, given=("shape",))
+    assert [spec.name for spec in fields(options)] == ["width", "extra"]
+    assert build(options, {"width": 4.0, "extra": [1]}).width == 4
+    with pytest.raises(ConfigError, match=r"'net\.width' is 0; it must be at least 1"):
+        build(options, {"width": 0}, path="net.")
+    with pytest.raises(ConfigError, match=r"unknown setting 'net\.zzz'\. Settings of the net x: extra, width"):
+        build(options, {"zzz": 0}, path="net.", owner="the net x")
+
+
+@pytest.mark.parametrize(
+    ("hint", "span", "words"),
+    [
+        (int, "[1, inf)", "whole number, at least 1"),
+        (int, "(-inf, inf)", "whole number"),
+        (float, "[0, 1)", "at least 0 and below 1"),
+        (float, "(-inf, inf)", "any number"),
+        (int | None, "[1, inf)", "whole number, at least 1, or none"),
+        (tuple[int, ...], "[0, inf)", "list; each: whole number, at least 0"),
+        (Literal["warm", "cold"], None, "warm, cold"),
+        (bool, None, "true, false"),
+        (str | None, None, "text, or none"),
+    ],
+)
+def test_what_is_allowed_in_words(hint: Any, span: str | None, words: str) -> None:
+    assert allowed(hint, Span.read(span) if span else None) == words
+
+
 def test_a_setting_without_default_must_be_given() -> None:
     with pytest.raises(ConfigError, match="'needed' has no default"):
         build(Demanding, {})
@@ -136,7 +213,7 @@ def test_a_literal_of_numbers() -> None:
         bits: Literal[8, 16] = 8
 
     assert build(Sized, {"bits": 16}).bits == 16
-    with pytest.raises(ConfigError, match="allowed: 16, 8"):
+    with pytest.raises(ConfigError, match="allowed: 8, 16"):
         build(Sized, {"bits": 17})
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 from dataclasses import MISSING, fields
+from typing import get_type_hints
 
 import pytest
 from pages import ROOT, tables
@@ -10,6 +11,7 @@ import ostraka
 from ostraka import errors
 from ostraka.cli.main import EXIT_CODES, VERBS, parser
 from ostraka.core.fit import Budget
+from ostraka.core.values import allowed
 from ostraka.data.sources import VARIABLE
 from ostraka.nets.native.library import SWITCH
 from ostraka.registry import PARTITIONS
@@ -34,12 +36,12 @@ def test_every_option_is_documented_with_its_verbs() -> None:
     for verb, own in verbs().items():
         for action in own._actions:
             for option in action.option_strings:
-                if option not in ("-h", "--help"):
+                if option not in ("-h", "--help") and action.help != argparse.SUPPRESS:
                     exist.setdefault(option, set()).add(verb)
     assert {row[0]: set(row[1].split(", ")) for row in TABLES["option"]} == exist
 
 
-def test_every_setting_is_documented_with_its_default() -> None:
+def test_every_setting_is_documented_with_its_default_and_range() -> None:
     exist = {}
     for prefix, cls in (("", Config), ("net.", NetChoice)):
         for spec in fields(cls):
@@ -47,6 +49,13 @@ def test_every_setting_is_documented_with_its_default() -> None:
             if spec.name != "net":
                 exist[prefix + spec.name] = "none" if default is None else str(default).replace("()", "[]")
     local = [f"local.{spec.name}" for spec in fields(Budget)]
+    ranges = {row[0]: row[-2] for row in TABLES["setting"]}
+    for prefix, cls in (("", Config), ("net.", NetChoice), ("local.", Budget)):
+        hints = get_type_hints(cls)
+        for spec in fields(cls):
+            if spec.name != "net":
+                told = allowed(hints[spec.name], spec.metadata.get("span"))
+                assert ranges[prefix + spec.name] == (told or "table"), f"{prefix}{spec.name}"
     documented = {row[0]: row[1] for row in TABLES["setting"]}
     assert [name for name in documented if name.startswith("local.")] == local
     assert {name: value for name, value in documented.items() if not name.startswith("local.")} == exist

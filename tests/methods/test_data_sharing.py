@@ -79,5 +79,5 @@ def test_joined_samples_by_hand() -> None:
 
 
 def test_a_negative_share_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"beta is -0\.1"):
+    with pytest.raises(ConfigError, match=r"'beta' is -0\.1; it must be at least 0"):
         DataSharing(beta=-0.1)

@@ -148,5 +148,5 @@ def test_the_last_layer_is_found(net: str, shape: tuple[int, ...]) -> None:
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(ConfigError, match="nearest 0"):
+    with pytest.raises(ConfigError, match="'nearest' is 0; it must be at least 1"):
         FedAwS(nearest=0)

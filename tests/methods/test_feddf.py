@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from toy_line import TASK, final_state, plan_of, report, weight
 
-from ostraka.core.fit import Budget
+from ostraka.core.fit import Student
 from ostraka.core.learner import build
 from ostraka.core.method import Round
 from ostraka.core.samples import Samples
@@ -108,4 +108,4 @@ def test_what_it_needs_and_refuses() -> None:
         FedDF(patience=0)
     with pytest.raises(ConfigError, match="held"):
         FedDF(held=1.0)
-    assert not FedDF(distil=Budget(epochs=0)).needs.public
+    assert not FedDF(distil=Student(epochs=0)).needs.public

@@ -21,7 +21,7 @@ from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.testing import methods as contract
 
 NETS = [Recipe("mlp", {"hidden": [7, 5]}), Recipe("digits", {"width": 0.05}), Recipe("wideresnet", {"depth": 10})]
-NO_TRAINING = FedMA(local=Budget(epochs=0))
+NO_TRAINING = FedMA(local=Budget(steps=0))
 
 
 def task_of(recipe: Recipe) -> Task:

@@ -67,7 +67,7 @@ def test_running_means_are_averaged() -> None:
     assert merged["norm1.num_batches_tracked"].dtype == torch.int64
 
 
-@pytest.mark.parametrize("budget", [{"optimiser": "adam"}, {"schedule": "cosine"}, {"momentum": 1.0}])
+@pytest.mark.parametrize("budget", [{"optimiser": "adam"}, {"schedule": "cosine"}])
 def test_what_the_formula_does_not_hold_for_is_refused(budget: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="local"):
         FedNova(local=Budget(**budget))  # type: ignore[arg-type]

@@ -240,9 +240,9 @@ def test_presets_are_the_papers_ablations() -> None:
     ("settings", "words"),
     [
         ({"objective": CrossEntropy()}, "only proser has"),
-        ({"ratio": 0.0}, "ratio is 0.0"),
+        ({"ratio": 0.0}, "'ratio' is 0.0; it must be above 0 and at most 1"),
         ({"ratio": 1.5}, "at most 1"),
-        ({"open_lr": 0.0}, "open_lr is 0.0"),
+        ({"open_lr": 0.0}, "'open_lr' is 0.0"),
         ({"local": replace(QUICK, late_rate=0.1)}, "late_rate is 0.1.*set open_lr"),
         ({"transport": "sinkhorn", "blur": 0.0}, "blur"),
     ],

@@ -37,5 +37,5 @@ def test_a_strong_pull_keeps_the_model_in_place() -> None:
 
 
 def test_a_negative_pull_is_refused() -> None:
-    with pytest.raises(ConfigError, match="mu is -1"):
+    with pytest.raises(ConfigError, match="'mu' is -1"):
         FedProx(mu=-1.0)

@@ -113,5 +113,5 @@ def test_fedvc_gives_all_parties_the_same_steps_and_weight() -> None:
 
 
 def test_fedvc_needs_samples() -> None:
-    with pytest.raises(ConfigError, match="samples is 0"):
+    with pytest.raises(ConfigError, match="'samples' is 0"):
         FedVC(samples=0)

@@ -311,10 +311,10 @@ def test_a_wrapped_objective_keeps_its_helper() -> None:
 
 def test_wrong_settings_are_refused() -> None:
     for settings, words in [
-        ({"smoothing": 1.5}, "smoothing is 1.5"),
-        ({"copycat_lr": 0.0}, "copycat_lr is 0"),
-        ({"w_pull": -1.0}, "w_pull is -1"),
-        ({"width": 0}, "width is 0"),
+        ({"smoothing": 1.5}, "'smoothing' is 1.5; it must be at least 0 and at most 1"),
+        ({"copycat_lr": 0.0}, "'copycat_lr' is 0"),
+        ({"w_pull": -1.0}, "'w_pull' is -1"),
+        ({"width": 0}, "'width' is 0"),
     ]:
         with pytest.raises(ConfigError, match=words):
             DIAS(**settings)  # type: ignore[arg-type]

@@ -324,8 +324,8 @@ def test_wrong_settings_are_refused():
     for settings, words in [
         ({"outliers": "rotat"}, "Did you mean 'rotate'"),
         ({"outliers": "fedov:0.4+none:0.6"}, "unknown destruction 'none'"),
-        ({"w_mix": -1.0}, "w_mix is -1.0"),
-        ({"steps": 0}, "set w_adversarial to 0"),
+        ({"w_mix": -1.0}, "'w_mix' is -1.0"),
+        ({"steps": 0}, "'steps' is 0; it must be at least 1"),
         ({"clamp": (1.0, 0.0)}, "smaller first"),
     ]:
         with pytest.raises(ConfigError, match=words):

@@ -162,7 +162,7 @@ def test_training_is_plain_cross_entropy() -> None:
 
 
 def test_wrong_settings_are_refused() -> None:
-    with pytest.raises(ConfigError, match="tail is 2"):
+    with pytest.raises(ConfigError, match="'tail' is 2; it must be at least 3"):
         OpenMax(tail=2)
-    with pytest.raises(ConfigError, match="alpha is 0"):
+    with pytest.raises(ConfigError, match="'alpha' is 0"):
         OpenMax(alpha=0)

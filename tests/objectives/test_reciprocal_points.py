@@ -143,12 +143,12 @@ def test_decided_by_hand() -> None:
 
 def test_wrong_settings_are_refused() -> None:
     for make, words in [
-        (lambda: RPL(points=0), "points is 0"),
-        (lambda: RPL(w_radius=-1.0), "w_radius is -1"),
-        (lambda: ARPL(temperature=0.0), "temperature is 0"),
-        (lambda: ConfusingARPL(beta=-1.0), "beta is -1"),
-        (lambda: ConfusingARPL(gan_lr=0.0), "gan_lr is 0"),
-        (lambda: ConfusingARPL(width=0), "width is 0"),
+        (lambda: RPL(points=0), "'points' is 0"),
+        (lambda: RPL(w_radius=-1.0), "'w_radius' is -1"),
+        (lambda: ARPL(temperature=0.0), "'temperature' is 0"),
+        (lambda: ConfusingARPL(beta=-1.0), "'beta' is -1"),
+        (lambda: ConfusingARPL(gan_lr=0.0), "'gan_lr' is 0"),
+        (lambda: ConfusingARPL(width=0), "'width' is 0"),
     ]:
         with pytest.raises(ConfigError, match=words):
             make()

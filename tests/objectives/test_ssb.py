@@ -57,7 +57,7 @@ def test_one_sample_and_one_class_train_the_same_way_twice(labels: list[int]) ->
 
 
 def test_wrong_settings_are_refused() -> None:
-    with pytest.raises(ConfigError, match="smoothing is 2"):
+    with pytest.raises(ConfigError, match="'smoothing' is 2"):
         MaxLogit(smoothing=2.0)
     with pytest.raises(ConfigError, match="Did you mean 'rand-augment'"):
         MaxLogit(augment="rand-augmnt")

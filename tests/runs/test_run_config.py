@@ -18,10 +18,10 @@ from ostraka.runs.plan import make_plan
     [
         ({"partys": 3}, r"unknown setting 'partys'\. Did you mean 'parties'\?"),
         ({"net": {"nam": "mlp"}}, r"unknown setting 'net\.nam'\. Did you mean 'name'\?"),
-        ({"parties": 0}, "parties is 0"),
+        ({"parties": 0}, "'parties' is 0; it must be at least 1"),
         ({"parties": "ten"}, "'parties' takes a whole number"),
-        ({"eval_every": 0}, "eval_every is 0"),
-        ({"validation": 1.0}, "validation is 1.0"),
+        ({"eval_every": 0}, "'eval_every' is 0; it must be at least 1"),
+        ({"validation": 1.0}, "'validation' is 1.0; it must be at least 0 and below 1"),
         ({"on_failure": "ignore"}, "allowed: stop, drop"),
         ({"known": 3, "known_classes": [1]}, "not both"),
         ({"device": "tpu"}, "allowed: auto, cpu, cuda, mps"),
@@ -133,11 +133,11 @@ def test_aliases_lead_to_the_name() -> None:
 def test_plans_check_the_whole_before_anything_trains() -> None:
     with pytest.raises(ConfigError, match="known is 11"):
         make_plan(make({"known": 11}))
-    with pytest.raises(ConfigError, match="train_per_class is 0"):
+    with pytest.raises(ConfigError, match="'train_per_class' is 0"):
         make_plan(make({"train_per_class": 0}))
     with pytest.raises(DataError, match="is empty"):
         make_plan(make({"train_per_class": 1, "validation": 0.01, "parties": 1, "partition": "iid"}))
-    with pytest.raises(ConfigError, match="does not take the options"):
+    with pytest.raises(ConfigError, match=r"unknown setting 'net.depth'"):
         make_plan(make({"net": {"name": "mlp", "options": {"depth": 2}}}))
 
 

@@ -126,7 +126,7 @@ def test_one_member_can_take_only_so_much_from_a_class() -> None:
     torch.testing.assert_close(limited.known, torch.tensor([[(2 * log(0.99) - 8 + (8 + log(1e-9)) / 100) / 3, second]]))
     torch.testing.assert_close(free.known, torch.tensor([[(2 * log(0.99) + log(1e-9)) / 3, second]]))
     assert (limited.closed.item(), free.closed.item()) == (0, 1)
-    with pytest.raises(ConfigError, match="veto is 0"):
+    with pytest.raises(ConfigError, match=r"'veto' is 0.0; it must be above 0 \(inf: no limit\)"):
         Calibrated(veto=0.0)
 
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ostraka.cli.options import add_outcome_options, add_run_options, place, values_from
+from ostraka.cli.options import add_outcome_options, add_run_options, check_local, place, values_from
 from ostraka.core import settings
 from ostraka.errors import ConfigError, writing
 from ostraka.report.latex import latex
 from ostraka.report.tables import Table
 from ostraka.runs.config import Config, build_method, canonical_method, make, parse_assignments
+from ostraka.runs.variant import read_variant
 
 if TYPE_CHECKING:
     from ostraka.runs.grid import Grid
@@ -24,10 +25,12 @@ examples:
   ostraka compare solo closed-voting fedavg --partition labels:2 iid --seeds 3
   ostraka compare fedavg centralised --rounds 10 --set local.epochs=1
   ostraka compare solo fedavg --set fedavg:rounds=5 --out runs/mine
+  ostraka compare fedavg:lr=0.01 fedavg:lr=0.1 --rounds 10 --epochs 1
   ostraka compare fedprox --rounds 20 --start-from runs/mine
   ostraka compare fedov fedavg --seeds 3 --dry-run
 --rounds is for the methods that can have several.
---set METHOD:NAME=VALUE is for one method.
+--set METHOD:NAME=VALUE is for one method. METHOD:NAME=VALUE,... as a method has
+settings of its own, so that one method can be compared with itself.
 If a method needs public samples and has none, all get --public half-test.
 A second call skips what is finished; a killed one goes on where it was.
 """
@@ -48,6 +51,7 @@ def add_to(verbs: Any) -> None:
     parser.add_argument("--data", nargs="+", metavar="D", help="data sets; default: fashion-4k")
     parser.add_argument("--partition", nargs="+", metavar="P", help="partitions; default: labels:2")
     parser.add_argument("--seeds", metavar="N|A,B", help="number of seeds (3: 0, 1, 2) or a list; default: 1")
+    parser.add_argument("--seed", type=int, metavar="S", help="this one seed, instead of --seeds")
     add_run_options(parser)
     parser.add_argument(
         "--out",
@@ -109,7 +113,8 @@ def tables_of(
     from ostraka.report.tables import comparison, per_domain
 
     tables = comparison(records)
-    tables[0] = replace(tables[0], notes=(*tables[0].notes, *exchanges(cells), *public_samples(cells)))
+    labels = [record["method"] for record in records]
+    tables[0] = replace(tables[0], notes=(*tables[0].notes, *exchanges(cells, labels), *public_samples(cells)))
     known = beside(records)
     return tables, [*per_domain(records), *([known] if known else [])], known
 
@@ -125,41 +130,43 @@ def make_grid(options: argparse.Namespace) -> "Grid":
     from ostraka.data.sources import data_dirs
 
     data_dirs(values.get("data_dir"))  # a folder that is not there is one mistake, not one in every cell
-    methods = options.methods or values.pop("methods", [])
+    methods = options.methods or _several(values, "methods", ())
     if not methods:
         raise ConfigError("name the methods to compare, for example: ostraka compare closed-voting fedavg")
     per_method: dict[str, Any] = dict(values.pop("method", {}))
     for pair in single:
         method, _, rest = pair.partition(":")
         per_method[method] = settings.merge(per_method.get(method, {}), parse_assignments([rest]))
-    values.pop("methods", None)
+    check_local(options, [read_variant(word)[0] for word in methods])
     rounds = values.get("set", {}).pop("rounds", None)
     if rounds is not None:
         per_method = with_rounds(methods, rounds, per_method)
     grid = Grid(
         methods=tuple(methods),
-        data=_several(options.data or values.pop("data", "fashion-4k"), values, "data"),
-        partitions=_several(options.partition or values.pop("partition", "labels:2"), values, "partition"),
-        seeds=_seeds(options.seeds if options.seeds is not None else values.pop("seeds", 1), values),
-        base=values,
+        data=tuple(options.data or _several(values, "data", ("fashion-4k",))),
+        partitions=tuple(options.partition or _several(values, "partition", ("labels:2",))),
+        seeds=_seeds(options, values),
+        base={key: value for key, value in values.items() if key not in AXES},
         per_method=per_method,
     )
     if "public" not in values and any(build_method(cell).needs.public for cell in grid.cells()):
-        return replace(grid, base={**values, "public": HALF_TEST})
+        return replace(grid, base={**grid.base, "public": HALF_TEST})
     return grid
 
 
 def with_rounds(methods: Sequence[str], rounds: Any, per_method: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of single methods, with `rounds` for all that can have several and have no number of their own."""
-    several = [method for method in methods if not build_method(make({"method": method})).one_shot]
+    names = dict.fromkeys(canonical_method(read_variant(word)[0]) for word in methods)
+    several = [name for name in names if not build_method(make({"method": name})).one_shot]
     if not several and rounds != 1:
-        raise ConfigError(f"rounds is {rounds}, but {', '.join(methods)} have one exchange each; leave --rounds out")
+        raise ConfigError(f"rounds is {rounds}, but {', '.join(names)} have one exchange each; leave --rounds out")
+    per_method = {canonical_method(name): given for name, given in per_method.items()}
     return {**per_method, **{m: settings.merge({"rounds": rounds}, per_method.get(m, {})) for m in several}}
 
 
-def exchanges(cells: Sequence[Config]) -> list[str]:
+def exchanges(cells: Sequence[Config], labels: Sequence[str]) -> list[str]:
     """What to say where some methods of a grid have several rounds and others cannot."""
-    built = {canonical_method(cell.method): build_method(cell) for cell in cells}
+    built = {label: build_method(cell) for label, cell in zip(labels, cells, strict=True)}
     several = [f"{name} {method.rounds}" for name, method in built.items() if not method.one_shot]
     single = [name for name, method in built.items() if method.one_shot]
     if not single or all(method.rounds == 1 for method in built.values()):
@@ -178,21 +185,30 @@ def public_samples(cells: Sequence[Config]) -> list[str]:
     return [f"half of the test samples are public, without labels{users}; every method is scored on the other half"]
 
 
-def _several(given: str | list[str], values: dict[str, Any], name: str) -> tuple[str, ...]:
-    values.pop(name, None)
-    return (given,) if isinstance(given, str) else tuple(given)
+AXES = ("methods", "data", "partition", "seeds", "seed")
+"""What a grid has several of."""
 
 
-def _seeds(given: str | int | list[int], values: dict[str, Any]) -> tuple[int, ...]:
+def _several(values: Mapping[str, Any], name: str, default: Sequence[str]) -> Sequence[str]:
+    """What the file lists under `name`; one alone needs no list."""
+    given = values.get(name, default)
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, list | tuple) or not all(isinstance(one, str) for one in listed):
+        raise ConfigError(f"{name!r} takes a name or a list of names; {given!r} was given")
+    return listed
+
+
+def _seeds(options: argparse.Namespace, values: Mapping[str, Any]) -> tuple[int, ...]:
+    """The options' seeds, or else the file's; `seed` is a single one."""
     from ostraka.runs.grid import parse_seeds
 
-    values.pop("seeds", None)
-    if not isinstance(given, str):
-        return parse_seeds(given)
-    try:
-        return parse_seeds([int(part) for part in given.split(",")] if "," in given else int(given))
-    except ValueError:
-        raise ConfigError(f"--seeds is {given!r}; give a number (3) or a list (4,7,9)") from None
+    places: list[Mapping[str, Any]] = [{"seeds": options.seeds, "seed": options.seed}, values]
+    for given in ({key: held[key] for key in ("seeds", "seed") if held.get(key) is not None} for held in places):
+        if len(given) > 1:
+            raise ConfigError(f"give seeds ({given['seeds']}) or seed ({given['seed']}), not both")
+        if given:
+            return parse_seeds(given.get("seeds", [given.get("seed")]))
+    return parse_seeds(1)
 
 
 FORMATS: dict[str, Callable[[Sequence[Table]], str] | None] = {

@@ -2,8 +2,8 @@
 
 import argparse
 import inspect
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -21,8 +21,11 @@ NAME = "list"
 EXAMPLE = """\
 examples:
   ostraka list methods
-  ostraka list settings fedavg
-  ostraka list data --data-dir ~/datasets
+  ostraka list settings fedov-paper
+  ostraka list settings simple-cnn
+  ostraka list data --data-dir ~/datasets --json
+settings takes a method, preset, objective, ballot or net, or run for those of
+a run itself.
 """
 
 
@@ -36,8 +39,9 @@ def add_to(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", metavar="WHAT", help=", ".join(sorted(SHELVES)))
-    parser.add_argument("name", nargs="?", metavar="METHOD", help="for settings: the method (default: fedavg)")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="for settings: whose (default: fedavg)")
     parser.add_argument("--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.set_defaults(act=act)
 
 
@@ -46,11 +50,32 @@ def act(options: argparse.Namespace) -> int:
     if options.what not in SHELVES:
         hint = did_you_mean(options.what, SHELVES)
         raise ConfigError(f"there is no list of {options.what!r}.{hint} Lists: {choices(SHELVES)}")
+    if options.name is not None and options.what != "settings":
+        raise ConfigError(f"the list of {options.what} takes no name; {options.name!r} was given")
+    if options.what == "settings":
+        return _settings(options)
     columns, rows = SHELVES[options.what](options)
-    if rows:
+    if options.json:
+        keys = [column.replace(" ", "_") for column in columns]
+        print(json.dumps({options.what: [dict(zip(keys, row, strict=True)) for row in rows]}))
+    elif rows:
         Console().print(Table(columns, rows, title=options.what).rich())
     else:
         print(f"There are no {options.what} yet.")
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> int:
+    from ostraka.cli.listing_settings import find_settings
+
+    found = find_settings(options.name or "fedavg")
+    if options.json:
+        print(json.dumps({"settings": [one.record() for one in found]}))
+        return 0
+    for one in found:
+        Console().print(one.table().rich())
+    if len(found) > 1:
+        print(f"{options.name} is the name of several things: {', '.join(one.kind for one in found)}. All are shown.")
     return 0
 
 
@@ -59,13 +84,14 @@ Listing = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 
 def _registry(registry: Registry[Any]) -> Callable[[argparse.Namespace], Listing]:
     def rows(options: argparse.Namespace) -> Listing:
-        return ("name", "what it is"), [(name, first_line(registry.get(name))) for name in registry.names()]
+        return ("name", "summary"), [(name, first_line(item)) for name, item in registry.working().items()]
 
     return rows
 
 
 def _presets(options: argparse.Namespace) -> Listing:
-    return ("name", "method", "what it is"), [(n, PRESETS.get(n).method, PRESETS.get(n).summary) for n in PRESETS]
+    rows = [(name, preset.method, preset.summary) for name, preset in PRESETS.working().items()]
+    return ("name", "method", "summary"), rows
 
 
 def _data(options: argparse.Namespace) -> Listing:
@@ -93,32 +119,6 @@ def _partitions(options: argparse.Namespace) -> Listing:
     return ("partition", "rule"), describe()
 
 
-def _settings(options: argparse.Namespace) -> Listing:
-    name = options.name or "fedavg"
-    if name in PRESETS.names():
-        name = PRESETS.get(name).method
-    out: list[tuple[str, ...]] = []
-    _walk(METHODS.get(name)(), "", out)
-    return ("setting", "default", "meaning"), out
-
-
-def _walk(instance: Any, prefix: str, out: list[tuple[str, ...]]) -> None:
-    """Settings of a method, with those of its objective, ballot and training below them."""
-    for spec in fields(instance):
-        value = getattr(instance, spec.name)
-        registry = spec.metadata.get("registry")
-        chosen = registry.name_of(type(value)) if registry is not None and value is not None else value
-        group = is_dataclass(value) and registry is None
-        out.append((prefix + spec.name, "" if group else _default(chosen), str(spec.metadata.get("doc", ""))))
-        if is_dataclass(value):
-            _walk(value, f"{prefix}{spec.name}.", out)
-
-
-def _default(value: Any) -> str:
-    """A default as it is written in TOML and on the command line."""
-    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
-
-
 def first_line(item: Any) -> str:
     """The first sentence of an item's docstring."""
     text = inspect.getdoc(item) or ""
@@ -128,7 +128,7 @@ def first_line(item: Any) -> str:
 PLACES = {"bundled": "comes with ostraka", "library": "comes with scikit-learn"}
 """Where data without a path of its own lies."""
 
-SHELVES: dict[str, Callable[[argparse.Namespace], Listing]] = {
+SHELVES: dict[str, Callable[[argparse.Namespace], Any]] = {
     "methods": _registry(METHODS),
     "presets": _presets,
     "nets": _registry(NETS),

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -58,7 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         options = parse(words)
-        code: int = options.act(options)
+        options.words = words
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            code: int = options.act(options)
         sys.stdout.flush()  # here, where a reader that went away is no error
         return code
     except OstrakaError as error:
@@ -101,6 +105,11 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
             f"{own.prog} {kind} {given!r}.{did_you_mean(given, known)} See {own.prog} --help for all it takes"
         )
     return options
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as one line, without the place in the code where it came up."""
+    print(f"ostraka: warning: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":

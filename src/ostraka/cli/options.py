@@ -1,12 +1,15 @@
 """Options that several verbs share, and how they lie over a configuration file."""
 
 import argparse
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ostraka.core import settings
-from ostraka.runs.config import parse_assignments, read_toml
+from ostraka.errors import ConfigError
+from ostraka.runs.config import SHORT, build_method, flat, make, parse_assignments, read_toml
+from ostraka.runs.variant import as_values
 
 RUN_OPTIONS = (
     "parties",
@@ -42,6 +45,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "--start-from", metavar="DIR", help="a finished run (or grid) whose model is the first; default: a random one"
     )
     group.add_argument("--rounds", type=int, metavar="R", help="exchanges between server and parties")
+    group.add_argument("--epochs", type=int, metavar="E", help="the parties' passes over their data (local.epochs)")
+    group.add_argument("--lr", type=float, metavar="L", help="the parties' learning rate (local.lr)")
+    group.add_argument("--batch", type=int, metavar="B", help="the parties' samples per step (local.batch)")
     group.add_argument(
         "--set",
         action="append",
@@ -96,7 +102,7 @@ def class_list(text: str) -> list[int]:
 
 def values_from(options: argparse.Namespace, names: Sequence[str] = ()) -> dict[str, Any]:
     """The configuration file, with the options that were given laid over it."""
-    values: dict[str, Any] = read_toml(options.config) if options.config else {}
+    values: dict[str, Any] = _read_file(options) if options.config else {}
     for name in (*RUN_OPTIONS, *names):
         given = getattr(options, name, None)
         if given is not None:
@@ -104,22 +110,52 @@ def values_from(options: argparse.Namespace, names: Sequence[str] = ()) -> dict[
     if options.known_classes is not None:
         values["known_classes"] = options.known_classes
     if options.net is not None:
-        values["net"] = settings.merge(values.get("net", {}), {"name": options.net})
+        values = settings.merge(values, {"net": {"name": options.net}})
     return _with_settings(values, options)
 
 
 def _with_settings(values: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
-    """`--set`, `--rounds` and `--objective` in their places; net.* are the net's options."""
+    """`--set`, and what has an option of its own, in their places; net.* are the net's options."""
     assigned = parse_assignments(options.set)
-    net = assigned.pop("net", None)
-    if net is not None:
-        values["net"] = settings.merge(values.get("net", {}), {"options": net})
-    if options.rounds is not None:
-        assigned["rounds"] = options.rounds
+    given = dict(flat(assigned))
+    for option, name in {"rounds": "rounds", **SHORT}.items():
+        value = getattr(options, option)
+        if value is None:
+            continue
+        if name in given:
+            raise ConfigError(f"--{option} is {value} and --set {name} is {given[name]}; give one of them")
+        assigned = settings.merge(assigned, settings.nested(name, value))
     if options.objective is not None:
         assigned = settings.merge({"objective": {"name": options.objective}}, assigned)
-    if assigned:
-        values["set"] = settings.merge(values.get("set", {}), assigned)
+    return settings.merge(values, as_values(assigned))
+
+
+def check_local(options: argparse.Namespace, methods: Iterable[str]) -> None:
+    """Refuse --epochs and the like for a method that has no local training to set."""
+    given = [f"--{option}" for option in SHORT if getattr(options, option) is not None]
+    for name in methods if given else ():
+        if not hasattr(build_method(make({"method": name})), "local"):
+            raise ConfigError(
+                f"the method {name!r} has no settings local.*, so {', '.join(given)} cannot be given; see ostraka list "
+                f"settings {name}"
+            )
+
+
+def _read_file(options: argparse.Namespace) -> dict[str, Any]:
+    """The values of --config; a file that is meant for the other verb is refused with the command to type."""
+    values, file = read_toml(options.config), options.config
+    grid = [key for key in values if key in ("methods", "seeds")]
+    grid += [key for key in ("data", "partition") if isinstance(values.get(key), list)]
+    if options.verb == "run" and (grid or isinstance(values.get("method"), dict)):
+        raise ConfigError(
+            f"{file} describes a grid ({', '.join(grid) or '[method.NAME]'}), not one run; use: ostraka compare "
+            f"--config {shlex.quote(str(file))}"
+        )
+    if options.verb == "compare" and isinstance(values.get("method"), str):
+        raise ConfigError(
+            f"{file} describes one run (method = {values['method']!r}), not a grid; use: ostraka run --config "
+            f"{shlex.quote(str(file))}. A grid has methods = [{values['method']!r}, ...] instead"
+        )
     return values
 
 

@@ -2,13 +2,15 @@
 
 import argparse
 import json
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ostraka.cli.options import add_outcome_options, add_run_options, place, values_from
-from ostraka.core.settings import values_of
+from ostraka.cli.options import add_outcome_options, add_run_options, check_local, place, values_from
+from ostraka.core.settings import merge, values_of, with_recipe
 from ostraka.errors import ConfigError
-from ostraka.runs.config import HOW, Config, canonical_method, make
+from ostraka.runs.config import HOW, Config, build_method, canonical_method, changed, make, resolve
 
 NAME = "run"
 
@@ -37,6 +39,7 @@ def add_to(verbs: Any) -> None:
         "--partition", metavar="P", help="how it is divided (ostraka list partitions); default: labels:2"
     )
     parser.add_argument("--seed", type=int, metavar="S", help="seed of everything random (default 0)")
+    parser.add_argument("--seeds", help=argparse.SUPPRESS)  # only to say where it belongs
     add_run_options(parser)
     parser.add_argument("--out", type=place, metavar="DIR", help="folder of the run; default: a new one under runs/")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
@@ -83,19 +86,43 @@ def act(options: argparse.Namespace) -> int:
 def _config(options: argparse.Namespace) -> Config:
     from ostraka.runs.record import RunDir
 
+    if options.seeds is not None:
+        words = [word for word in options.words[1:] if word not in (options.method, "--resume")]
+        raise ConfigError(
+            "run takes one --seed; several seeds are for compare: ostraka compare "
+            + shlex.join([options.method or "METHOD", *words])
+        )
     values = values_from(options, ("method", "data", "partition", "seed"))
     if options.resume:
         if options.out is None:
             raise ConfigError("--resume needs --out: say which run to go on with")
-        stored = RunDir(options.out).stored_config()
-        if not values:
-            return stored
-        how: dict[str, Any] = {key: values[key] for key in HOW if key in values}
-        if how == values:
-            return make({**values_of(stored), **how})
+        return _resumed(RunDir(options.out).stored_config(), values, options.out)
     if "method" not in values:
         raise ConfigError("name a method, for example: ostraka run fedavg (ostraka list methods shows all)")
+    check_local(options, [values["method"]])
     return make(values)
+
+
+def _resumed(stored: Config, values: Mapping[str, Any], out: Path) -> Config:
+    """The stored run with what was given laid over it; only how it is run may be another."""
+    given = dict(values)
+    if canonical_method(str(given.pop("method", stored.method))) != stored.method:
+        different = [f"method = {stored.method!r} (now {values['method']!r})"]
+    else:
+        own = dict(with_recipe(type(build_method(stored)), given.pop("set", {})))
+        config = make(merge(values_of(stored), {**given, "set": own}))
+        different = changed(resolve(stored), resolve(config))
+        if not different:
+            return config
+    raise ConfigError(
+        f"the run in {out} was begun with {', '.join(different)}; it can only be resumed as it is. Leave that out, or "
+        f"begin another run in another --out. What may change: {', '.join(option_of(name) for name in HOW)}"
+    )
+
+
+def option_of(setting: str) -> str:
+    """The option that gives a setting of the run."""
+    return "--" + setting.replace("_", "-")
 
 
 def free_folder(config: Config) -> Path:

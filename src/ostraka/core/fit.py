@@ -16,33 +16,29 @@ from ostraka.core.objective import Batch, Helper, Objective
 from ostraka.core.progress import NoProgress, Progress
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import seeded, torch_rng
-from ostraka.core.settings import setting
+from ostraka.core.settings import Settings, setting
 from ostraka.core.update import Update
-from ostraka.errors import ConfigError, DataError, OstrakaError
+from ostraka.errors import DataError, OstrakaError
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(Settings):
     """How long and how a party trains."""
 
-    epochs: int = setting(10, "passes over the party's data")
-    steps: int | None = setting(None, "optimiser steps instead of epochs")
-    most_steps: int = setting(0, "end after so many optimiser steps, if the epochs have more; 0: no such end")
-    batch: int = setting(64, "samples per step; the last, smaller batch of an epoch is kept")
+    epochs: int = setting(10, "passes over the party's data", span="[1, inf)")
+    steps: int | None = setting(None, "optimiser steps instead of epochs; 0: no training at all", span="[0, inf)")
+    most_steps: int = setting(
+        0, "end after so many optimiser steps, if the epochs have more; 0: no such end", span="[0, inf)"
+    )
+    batch: int = setting(64, "samples per step; the last, smaller batch of an epoch is kept", span="[1, inf)")
     optimiser: Literal["sgd", "adam"] = setting("sgd", "sgd or adam")
-    lr: float = setting(0.01, "learning rate")
-    momentum: float = setting(0.9, "momentum of sgd")
-    weight_decay: float = setting(1e-5, "L2 weight decay")
+    lr: float = setting(0.01, "learning rate", span="(0, inf)")
+    momentum: float = setting(0.9, "momentum of sgd", span="[0, 1)")
+    weight_decay: float = setting(1e-5, "L2 weight decay", span="[0, inf)")
     schedule: Literal["constant", "cosine"] = setting("constant", "learning rate over time")
-    late_rate: float = setting(1.0, "share of the learning rate that is left in the second half of all rounds")
-
-    def __post_init__(self) -> None:
-        for name in ("batch", "lr", "late_rate"):
-            if getattr(self, name) <= 0:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("epochs", "steps", "most_steps"):
-            if (getattr(self, name) or 0) < 0:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it may not be negative")
+    late_rate: float = setting(
+        1.0, "share of the learning rate that is left in the second half of all rounds", span="(0, inf)"
+    )
 
     def in_round(self, index: int, rounds: int) -> "Budget":
         """This training as it is in round `index` of so many; the middle one of an odd number is of the first half."""
@@ -60,6 +56,18 @@ class Budget:
     def rate(self, done: float) -> float:
         """The learning rate when the share `done` of all steps is behind."""
         return self.lr if self.schedule == "constant" else self.lr * 0.5 * (1 + cos(pi * done))
+
+
+@dataclass(frozen=True)
+class Student(Budget):
+    """The training of a student, which may be left out."""
+
+    epochs: int = setting(0, "passes over the public samples; 0: no student", span="[0, inf)")
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anything to train."""
+        return self.total(batches=1) > 0
 
 
 class Diverged(OstrakaError):

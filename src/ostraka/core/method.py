@@ -13,9 +13,10 @@ from ostraka.core.net import Params
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor
 from ostraka.core.seeds import torch_rng
+from ostraka.core.settings import Settings, setting
 from ostraka.core.task import Task
 from ostraka.core.wire import wire
-from ostraka.errors import ConfigError, NeedError, ReportRefused
+from ostraka.errors import NeedError, ReportRefused
 
 State = TypeVar("State")
 Message = TypeVar("Message")
@@ -95,11 +96,11 @@ class Report(Generic[Payload]):
 
 
 @dataclass(frozen=True)
-class Method(ABC, Generic[State, Message, Payload]):
+class Method(Settings, ABC, Generic[State, Message, Payload]):
     """A federated algorithm: hyper-parameters only; what changes is `State`, a value passed in and returned."""
 
-    rounds: int = field(default=1, metadata={"doc": "exchanges between server and parties"})
-    fraction: float = field(default=1.0, metadata={"doc": "share of the parties that takes part in a round"})
+    rounds: int = setting(1, "exchanges between server and parties", span="[1, inf)")
+    fraction: float = setting(1.0, "share of the parties that takes part in a round", span="(0, 1]")
 
     pooled: ClassVar[bool] = False
     """Whether the run hands all data to one party (the reference that a federation cannot have)."""
@@ -112,12 +113,6 @@ class Method(ABC, Generic[State, Message, Payload]):
 
     takes_start: ClassVar[bool] = False
     """Whether the first model is the commons' "start" where there is one."""
-
-    def __post_init__(self) -> None:
-        if self.rounds < 1:
-            raise ConfigError(f"rounds is {self.rounds}; it must be at least 1")
-        if not 0 < self.fraction <= 1:
-            raise ConfigError(f"fraction is {self.fraction}; it must be above 0 and at most 1")
 
     @property
     def needs(self) -> Needs:

@@ -3,14 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import signature
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ostraka.core import settings
 from ostraka.core.seeds import seeded
-from ostraka.errors import ConfigError, choices, did_you_mean
+from ostraka.errors import ConfigError
 from ostraka.registry import NETS
 
 Params = dict[str, Tensor]
@@ -127,21 +127,21 @@ class Recipe:
     def build(self, shape: tuple[int, ...], classes: int, unknown: bool, seed: int) -> Net:
         """A freshly initialised network; equal seeds give equal weights."""
         make = NETS.get(self.name)
-        known = set(signature(make).parameters) - {"shape", "classes", "unknown"}
-        for option in self.options:
-            if option not in known:
-                raise ConfigError(
-                    f"the net {self.name!r} does not take the options {sorted(self.options)}: {option!r} is unknown."
-                    f"{did_you_mean(option, known)} Options: {choices(known)}"
-                )
+        checked: Any = settings.build(net_options(self.name), self.options, path="net.", owner=f"the net {self.name}")
+        options = {name: getattr(checked, name) for name in self.options}
         with seeded(seed, "net"):
             try:
-                net: Net = make(shape=tuple(shape), classes=classes, unknown=unknown, **self.options)
+                net: Net = make(shape=tuple(shape), classes=classes, unknown=unknown, **options)
             except TypeError as error:
                 reason = str(error).partition("\n")[0]  # torch adds where in its own code it noticed
-                raise ConfigError(f"the net {self.name!r} refused the options {dict(self.options)}: {reason}") from None
+                raise ConfigError(f"the net {self.name!r} refused the options {options}: {reason}") from None
         net.shape = tuple(shape)
         return net
+
+
+def net_options(name: str) -> type:
+    """The options of the net `name` as a dataclass of settings."""
+    return settings.options_of(NETS.get(name), given=("shape", "classes", "unknown"))
 
 
 def params_of(net: nn.Module) -> Params:

@@ -11,6 +11,7 @@ from torch import Tensor
 from ostraka.core.net import Net, Params
 from ostraka.core.predictor import Scores, closed_scores, open_scores
 from ostraka.core.samples import Samples
+from ostraka.core.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Helper(ABC):
 
 
 @dataclass(frozen=True)
-class Objective(ABC):
+class Objective(Settings, ABC):
     """Frozen settings of a training loss. Any objective works under any averaging method and as a voting member.
 
     An objective that owns tensors (extra outputs, class points, statistics) adds them to the network as the submodule
@@ -64,7 +65,7 @@ class Objective(ABC):
     """Samples that are gathered, augmented and prepared at once: many where `prepare` gains from it, else few enough
     to stay in the cache."""
 
-    def attach(self, net: Net) -> None:  # noqa: B027  (most objectives have nothing to add)
+    def attach(self, net: Net) -> None:
         """Add this objective's own tensors to the network; most have none."""
 
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:

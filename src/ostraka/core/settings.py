@@ -1,44 +1,75 @@
 """Settings: frozen dataclasses that are built from plain values and written back as plain values.
 
-Values come from TOML, JSON or `--set local.epochs=20`. Unknown keys are refused with a suggestion; a field that names
-something from a registry (an objective, a ballot) takes either the name or a table with `name` and its settings.
+Values come from TOML, JSON, Python or `--set local.epochs=20`. Unknown keys are refused with a suggestion, numbers
+outside their range with the range; a field that names something from a registry (an objective, a ballot) takes either
+the name or a table with `name` and its settings.
 """
 
-import types
-from collections.abc import Mapping
-from dataclasses import MISSING, field, fields, is_dataclass
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, make_dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from inspect import Parameter, signature
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from ostraka.core.span import ANYTHING, Span
+from ostraka.core.values import convert, plain
 from ostraka.errors import ConfigError, choices, did_you_mean
 from ostraka.registry import Registry
 
 T = TypeVar("T")
 
 
-def setting(default: Any, doc: str, *, server: bool = False, registry: Registry[Any] | None = None) -> Any:
-    """A documented dataclass field. `server`: only the server uses it, so the parties' work does not depend on it."""
-    return field(default=default, metadata={"doc": doc, "server": server, "registry": registry})
+def setting(
+    default: Any, doc: str, *, span: str | None = None, server: bool = False, registry: Registry[Any] | None = None
+) -> Any:
+    """A documented dataclass field.
+
+    `span` is the range of a number, such as "[0, 1)" (see `core.span`). `server`: only the server uses it, so the
+    parties' work does not depend on it.
+    """
+    return field(default=default, metadata=_metadata(doc, span, server, registry))
 
 
-def build(cls: type[T], values: Mapping[str, Any], base: T | None = None, path: str = "") -> T:
+@dataclass(frozen=True)
+class Option:
+    """Documents an option of a net: `width: Annotated[int, Option("channels", "[1, inf)")] = 8`."""
+
+    doc: str
+    span: str | None = None
+
+
+class Settings:
+    """Base of settings that are also made directly: `Budget(lr=-1)` is refused as `--set local.lr=-1` is."""
+
+    def __post_init__(self) -> None:
+        words = _words_of(type(self))  # type: ignore[arg-type]  # classes are hashable
+        for spec in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, spec.name)
+            _check_span(value, spec, spec.name)
+            if spec.name in words:
+                convert(value, words[spec.name], spec.name)
+
+
+def build(cls: type[T], values: Mapping[str, Any], base: T | None = None, path: str = "", owner: str = "") -> T:
     """An instance of `cls` from plain values, the rest from `base` or from the defaults.
 
-    Where `cls` has RECIPES, `recipe = "name"` stands for a whole table of values; other values lie over it.
+    Where `cls` has RECIPES, `recipe = "name"` stands for a whole table of values; other values lie over it. Messages
+    call the settings by their dotted name behind `path`, and say that they are those of `owner`.
     """
-    values = _with_recipe(cls, values, path)
+    values = with_recipe(cls, values, path)
     hints = get_type_hints(cls)
     known = {f.name: f for f in fields(cls) if f.init}  # type: ignore[arg-type]
     for key in values:
         if key not in known:
-            raise ConfigError(
-                f"unknown setting {path + key!r}.{did_you_mean(key, known)} Settings here: {choices(known) or 'none'}"
-            )
+            raise ConfigError(_unknown(str(key), cls, base, path, owner))
     out: dict[str, Any] = {}
     for name, spec in known.items():
         current = getattr(base, name) if base is not None else _default(spec)
         if name in values:
             registry = spec.metadata.get("registry")
             out[name] = _convert(values[name], hints[name], registry, current, path + name)
+            _check_span(out[name], spec, path + name)
         elif current is not MISSING:
             out[name] = current
         else:
@@ -46,16 +77,42 @@ def build(cls: type[T], values: Mapping[str, Any], base: T | None = None, path: 
     return cls(**out)
 
 
-def _with_recipe(cls: type, values: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+def with_recipe(cls: type, values: Mapping[str, Any], path: str = "") -> Mapping[str, Any]:
+    """The values with `recipe` written out."""
     recipes: Mapping[str, Mapping[str, Any]] = getattr(cls, "RECIPES", {})
     if not recipes or "recipe" not in values:
         return values
     name, rest = values["recipe"], {key: value for key, value in values.items() if key != "recipe"}
-    if name not in recipes:
+    if not isinstance(name, str) or name not in recipes:
         raise ConfigError(
             f"{path + 'recipe'!r} is {name!r}.{did_you_mean(str(name), recipes)} Recipes here: {choices(recipes)}"
         )
     return merge(recipes[name], rest)
+
+
+def options_of(make: Callable[..., Any], given: Iterable[str]) -> type:
+    """A dataclass of the parameters of `make` (a net's class) that are not `given` by others: its options."""
+    hints = get_type_hints(make.__init__ if isinstance(make, type) else make, include_extras=True)  # type: ignore[misc]
+    specs: list[tuple[str, Any, Any]] = []
+    for name, one in signature(make).parameters.items():
+        if name in given or one.kind in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL):
+            continue
+        hint = hints.get(name, Any)
+        told = next((arg for arg in get_args(hint)[1:] if isinstance(arg, Option)), Option(""))
+        default = MISSING if one.default is Parameter.empty else one.default
+        plain = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+        specs.append((name, plain, field(default=default, metadata=_metadata(told.doc, told.span))))
+    return make_dataclass("Options", specs, frozen=True, kw_only=True)
+
+
+def walk(instance: Any, prefix: str = "") -> Iterator[tuple[str, "Field[Any]", Any]]:
+    """Every setting with its dotted name and value; those of a group, an objective, a ballot come behind it."""
+    for spec in fields(instance):
+        if spec.init:
+            value = getattr(instance, spec.name)
+            yield prefix + spec.name, spec, value
+            if is_dataclass(value):
+                yield from walk(value, f"{prefix}{spec.name}.")
 
 
 def values_of(instance: Any) -> dict[str, Any]:
@@ -87,8 +144,49 @@ def nested(path: str, value: Any) -> dict[str, Any]:
     return value  # type: ignore[no-any-return]
 
 
+def nearest(key: str, names: Iterable[str]) -> str:
+    """`" Did you mean 'local.epochs'?"` for epochs: dotted names that end with `key`, or else with something near."""
+    names = list(names)
+    ends = [name for name in names if name.rpartition(".")[2] == key]
+    if not ends:
+        last = {name.rpartition(".")[2]: name for name in reversed(names)}
+        ends = [last[near] for near in get_close_matches(key, list(last), n=1, cutoff=0.6)]
+    return f" Did you mean {' or '.join(map(repr, ends))}?" if ends else ""
+
+
+def _metadata(
+    doc: str, span: str | None, server: bool = False, registry: Registry[Any] | None = None
+) -> dict[str, Any]:
+    return {"doc": doc, "span": None if span is None else Span.read(span), "server": server, "registry": registry}
+
+
+@lru_cache(maxsize=256)
+def _words_of(cls: type) -> dict[str, Any]:
+    """The settings that take one of a few words."""
+    return {name: hint for name, hint in get_type_hints(cls).items() if get_origin(hint) is Literal}
+
+
 def _default(spec: Any) -> Any:
     return spec.default_factory() if spec.default_factory is not MISSING else spec.default
+
+
+def _check_span(value: Any, spec: "Field[Any]", path: str) -> None:
+    span = spec.metadata.get("span")
+    for one in value if isinstance(value, tuple) else (value,):
+        if span is not None and one is not None:
+            span.check(one, path)
+        elif isinstance(one, float):
+            ANYTHING.check(one, path)
+
+
+def _unknown(key: str, cls: type, base: Any, path: str, owner: str) -> str:
+    """What to say of a key that is no setting of `cls`."""
+    known = [f.name for f in fields(cls) if f.init]
+    hint = did_you_mean(key, known)
+    if not hint:  # perhaps a setting of one of the groups: epochs for local.epochs
+        start = base if base is not None else cls() if all(_default(f) is not MISSING for f in fields(cls)) else None
+        hint = nearest(key, [path + name for name, _, _ in walk(start)] if start is not None else [])
+    return f"unknown setting {path + key!r}.{hint} Settings {f'of {owner}' if owner else 'here'}: {choices(known)}"
 
 
 def _plain(value: Any, registry: Registry[Any] | None) -> Any:
@@ -102,58 +200,25 @@ def _plain(value: Any, registry: Registry[Any] | None) -> Any:
 
 
 def _convert(value: Any, hint: Any, registry: Registry[Any] | None, current: Any, path: str) -> Any:
+    value = plain(value)
     if registry is not None and value is not None:
         return _from_registry(value, registry, current, path)
     if isinstance(hint, type) and is_dataclass(hint):
         if not isinstance(value, Mapping):
             raise ConfigError(f"{path!r} is a group of settings; {value!r} was given. Use {path}.<name> = value")
-        return build(hint, value, current if current is not MISSING else None, path + ".")
-    return _scalar(value, hint, path)
+        return build(hint, value, current if current is not MISSING else None, path + ".", path)
+    return convert(value, hint, path)
 
 
 def _from_registry(value: Any, registry: Registry[Any], current: Any, path: str) -> Any:
     table = {"name": value} if isinstance(value, str) else value
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{path!r} takes the name of a {registry.kind} ({choices(registry)}); {value!r} was given")
+    if not isinstance(table, Mapping) or not isinstance(table.get("name", ""), str):
+        raise ConfigError(f"{path!r} takes the name of one {registry.kind} ({choices(registry)}); {value!r} was given")
     rest = {k: v for k, v in table.items() if k != "name"}
     name = table.get("name")
     if name is None:
         if current is None or current is MISSING:
             raise ConfigError(f"{path!r} needs a name; {registry.kind}s: {choices(registry)}")
-        return build(type(current), rest, current, path + ".")
+        return build(type(current), rest, current, path + ".", registry.name_of(type(current)))
     cls = registry.get(name)
-    return build(cls, rest, current if type(current) is cls else None, path + ".")
-
-
-def _scalar(value: Any, hint: Any, path: str) -> Any:
-    if hint is Any:
-        return value
-    origin, args = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        if value is None or (value == "none" and type(None) in args and str not in args):
-            return None
-        return _scalar(value, next(a for a in args if a is not type(None)), path)
-    if origin is Literal:
-        if value not in args:
-            raise ConfigError(
-                f"{path!r} is {value!r}; allowed: {choices(map(str, args))}.{did_you_mean(str(value), map(str, args))}"
-            )
-        return value
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise ConfigError(f"{path!r} takes a list; {value!r} was given")
-        return tuple(_scalar(v, args[0], path) for v in value)
-    if origin in (dict, Mapping):
-        if not isinstance(value, Mapping):
-            raise ConfigError(f"{path!r} is a table of settings; {value!r} was given. Use {path}.<name> = value")
-        return dict(value)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if hint is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(hint, type) and (not isinstance(value, hint) or (hint is int and isinstance(value, bool))):
-        raise ConfigError(f"{path!r} takes {_KINDS.get(hint, hint.__name__)}; {value!r} was given")
-    return value
-
-
-_KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    return build(cls, rest, current if type(current) is cls else None, path + ".", name)

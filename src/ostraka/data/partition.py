@@ -199,7 +199,7 @@ def usage_of(kind: type[Rule]) -> str:
 
 def describe() -> list[tuple[str, str]]:
     """(how it is written, one line) for every rule."""
-    kinds = PARTITIONS.working().values()
+    kinds = list(PARTITIONS.working().values())
     return [(usage_of(kind), (inspect.getdoc(kind) or "").partition("\n")[0]) for kind in kinds]
 
 

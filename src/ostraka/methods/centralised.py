@@ -33,10 +33,10 @@ class Centralised(ModelMethod[Params, Params, Params]):
     def budget(self) -> Budget:
         """The passes of all the federation's rounds."""
         passes = self.rounds * self.fraction
-        local = replace(self.local, most_steps=round(self.local.most_steps * passes))
+        local = replace(self.local, most_steps=_some(self.local.most_steps, passes))
         if local.steps is not None:
-            return replace(local, steps=round(local.steps * passes))
-        return replace(local, epochs=max(1, round(local.epochs * passes)))
+            return replace(local, steps=_some(local.steps, passes))
+        return replace(local, epochs=_some(local.epochs, passes))
 
     def init(self, task: Task, seed: int) -> Params:
         """A random model: the same as FedAvg's for the same seed."""
@@ -62,3 +62,8 @@ class Centralised(ModelMethod[Params, Params, Params]):
     def model(self, state: Params) -> Params:
         """The state itself."""
         return state
+
+
+def _some(count: int, passes: float) -> int:
+    """The count of all passes; a small share of a few is not none, which would mean another thing."""
+    return max(1, round(count * passes)) if count else 0

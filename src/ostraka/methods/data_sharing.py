@@ -17,7 +17,7 @@ from ostraka.core.party import Party
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import torch_rng
 from ostraka.core.settings import setting
-from ostraka.errors import ConfigError, DataError
+from ostraka.errors import DataError
 from ostraka.methods.averaging import PlainAveraging, report_of
 from ostraka.registry import METHODS, PRESETS, Preset
 
@@ -28,12 +28,7 @@ from ostraka.registry import METHODS, PRESETS, Preset
 class DataSharing(PlainAveraging):
     """FedAvg in which every party also trains on some labelled samples that all may see."""
 
-    beta: float = setting(0.05, "shared samples of a party, as a share of its own")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.beta < float("inf"):
-            raise ConfigError(f"beta is {self.beta}; it must be 0 (nothing is shared: FedAvg) or above")
+    beta: float = setting(0.05, "shared samples of a party, as a share of its own", span="[0, inf)")
 
     @property
     def needs(self) -> Needs:

@@ -69,17 +69,15 @@ class FedAwS(Method[Spread, Positive, Positive]):
     """For parties of one class each: they pull their class together, the server pushes the classes apart."""
 
     local: Budget = setting(Budget(epochs=1, lr=1e-3), "the parties' training")
-    margin: float = setting(0.9, "cosine between a sample and its class from which on nothing is gained")
-    spread: float = setting(10.0, "lambda: strength of the server's step, in local learning rates", server=True)
-    nearest: int = setting(10, "k: how many of the nearest classes a class is moved away from", server=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not -1 < self.margin <= 1 or self.spread < 0 or self.nearest < 1:
-            raise ConfigError(
-                f"margin is {self.margin}, spread {self.spread}, nearest {self.nearest}; margin is a cosine above -1, "
-                "spread 0 or more, nearest 1 or more"
-            )
+    margin: float = setting(
+        0.9, "cosine between a sample and its class from which on nothing is gained", span="(-1, 1]"
+    )
+    spread: float = setting(
+        10.0, "lambda: strength of the server's step, in local learning rates", span="[0, inf)", server=True
+    )
+    nearest: int = setting(
+        10, "k: how many of the nearest classes a class is moved away from", span="[1, inf)", server=True
+    )
 
     def init(self, task: Task, seed: int) -> Spread:
         """A random network and random class vectors."""

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ostraka.core.fit import Budget, fit
+from ostraka.core.fit import Student, fit
 from ostraka.core.learner import CHUNK, build
 from ostraka.core.method import Needs, Report
 from ostraka.core.net import Net, Params, params_of
@@ -28,12 +28,11 @@ from ostraka.core.seeds import derive, torch_rng
 from ostraka.core.settings import setting
 from ostraka.core.task import Task
 from ostraka.core.wire import wire
-from ostraka.errors import ConfigError
 from ostraka.methods.averaging import AveragingMethod
 from ostraka.objectives.distil import Distillation, numbered
 from ostraka.registry import METHODS
 
-STUDENT = Budget(epochs=100, optimiser="adam", lr=1e-3, weight_decay=0.0, schedule="cosine")
+STUDENT = Student(epochs=100, optimiser="adam", lr=1e-3, weight_decay=0.0, schedule="cosine")
 
 
 @wire
@@ -52,22 +51,14 @@ class Fused:
 class FedDF(AveragingMethod[Fused]):
     """FedAvg whose mean then learns on public samples to answer as the parties' models together."""
 
-    distil: Budget = setting(STUDENT, "training of the server's student; 0 epochs: FedAvg", server=True)
-    held: float = setting(0.1, "share of the public samples that decides when to stop", server=True)
-    patience: int = setting(10, "epochs without a better result before the student stops", server=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.held < 1 or self.patience < 1:
-            raise ConfigError(
-                f"held is {self.held} and patience is {self.patience}; held must be above 0 and below 1, patience 1 or "
-                "more"
-            )
+    distil: Student = setting(STUDENT, "training of the server's student; 0 epochs: FedAvg", server=True)
+    held: float = setting(0.1, "share of the public samples that decides when to stop", span="(0, 1)", server=True)
+    patience: int = setting(10, "epochs without a better result before the student stops", span="[1, inf)", server=True)
 
     @property
     def needs(self) -> Needs:
         """Public samples, if there is a student."""
-        return Needs(public=self.distil.epochs > 0)
+        return Needs(public=self.distil.wanted)
 
     def init(self, task: Task, seed: int) -> Fused:
         """A random model, or the commons' "start"."""
@@ -80,7 +71,7 @@ class FedDF(AveragingMethod[Fused]):
     def aggregate(self, task: Task, state: Fused, reports: Sequence[Report[Params]]) -> Fused:
         """The weighted mean, distilled."""
         mean, index, public = self.mean(reports), state.round + 1, task.commons.public
-        if self.distil.epochs == 0 or public is None:
+        if not self.distil.wanted or public is None:
             return Fused(mean, state.seed, index)
         net = build(task, self.objective)
         models = (r.payload for r in reports)

@@ -61,18 +61,14 @@ class FedKT(Method[Transfer, str, list[Params]]):
     objective: Objective = setting(CrossEntropy(), "what the teachers minimise", registry=OBJECTIVES)
     local: Budget = setting(ADAM, "the teachers' training")
     student: Budget = setting(ADAM, "training of the parties' students and of the final one")
-    partitions: int = setting(2, "divisions of a party's data, each with a student of its own")
-    teachers: int = setting(5, "teachers of a division, each on its own part of the data")
+    partitions: int = setting(2, "divisions of a party's data, each with a student of its own", span="[1, inf)")
+    teachers: int = setting(5, "teachers of a division, each on its own part of the data", span="[1, inf)")
     consistent: bool = setting(True, "a party counts only where all its students agree", server=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rounds != 1:
             raise ConfigError(f"fedkt has one exchange; rounds is {self.rounds}. Leave it at 1, or use fedavg")
-        if self.partitions < 1 or self.teachers < 1:
-            raise ConfigError(
-                f"partitions is {self.partitions} and teachers is {self.teachers}; both must be at least 1"
-            )
 
     @property
     def needs(self) -> Needs:

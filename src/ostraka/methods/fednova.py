@@ -55,8 +55,6 @@ class FedNova(ModelMethod[Params, Params, Stepped]):
                 f"fednova's weights hold for sgd with a constant learning rate; local.optimiser is "
                 f"{self.local.optimiser} and local.schedule is {self.local.schedule}"
             )
-        if not 0 <= self.local.momentum < 1:
-            raise ConfigError(f"local.momentum is {self.local.momentum}; it must be at least 0 and below 1")
 
     def init(self, task: Task, seed: int) -> Params:
         """A random model, or the commons' "start"."""

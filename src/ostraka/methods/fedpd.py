@@ -83,10 +83,10 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
         Budget(epochs=1, batch=32, lr=1e-2, weight_decay=5e-4), "the parties' training; its rate is the first stage's"
     )
     stages: Literal["two", "joint"] = setting("two", "cross-entropy for the first half of all epochs, or all jointly")
-    open_lr: float = setting(1e-4, "learning rate of the second stage")
-    open_weight: float = setting(1.0, "lambda: weight of the open-set terms")
+    open_lr: float = setting(1e-4, "learning rate of the second stage", span="(0, inf)")
+    open_weight: float = setting(1.0, "lambda: weight of the open-set terms", span="[0, inf)")
     merge: Literal["parts", "matched", "average"] = setting("parts", "parts: FedPD; matched: one map; average: FedAvg")
-    ratio: float = setting(0.5, "share of the weights in each mask")
+    ratio: float = setting(0.5, "share of the weights in each mask", span="(0, 1]")
     per: Per = setting("layer", "the share is of each layer, or of the whole network")
     importance: Importance = setting("gradient-weight", "of a weight: gradient times weight, or the gradient alone")
     mask_from: MaskFrom = setting("all", "importance: mean over all of the party's data, or of one last batch")
@@ -94,9 +94,9 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
     conquer: bool = setting(True, "align the parts; false: sum them as they are", server=True)
     maps: Literal["parts", "one"] = setting("parts", "a map for each part, or one for all", server=True)
     remainder: Remainder = setting("average", "weights in neither mask: average, shared (map) or drop", server=True)
-    reference: int = setting(0, "number of the party that all others are aligned to", server=True)
+    reference: int = setting(0, "number of the party that all others are aligned to", span="[0, inf)", server=True)
     transport: Literal["exact", "sinkhorn"] = setting("exact", "exact assignment, or Sinkhorn's", server=True)
-    blur: float = setting(0.05, "Sinkhorn's entropy weight, in units of the mean cost", server=True)
+    blur: float = setting(0.05, "Sinkhorn's entropy weight, in units of the mean cost", span="(0, inf)", server=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,18 +105,11 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
                 f"fedpd takes the loss apart into a closed-set and an open-set part, which only proser has; the "
                 f"objective is {type(self.objective).__name__}. Leave it at proser, or use fedavg"
             )
-        if not 0 < self.ratio <= 1:
-            raise ConfigError(f"ratio is {self.ratio}; it must be above 0 and at most 1")
-        if not self.open_lr > 0 or not 0 <= self.open_weight < float("inf"):
-            raise ConfigError(
-                f"open_lr is {self.open_lr} and open_weight {self.open_weight}; they must be above 0, and 0 or above"
-            )
         if self.stages == "two" and self.local.late_rate != 1:
             raise ConfigError(
                 f"local.late_rate is {self.local.late_rate}, but the second stage has a rate of its own: set open_lr, "
                 "or stages=joint"
             )
-        self.solver()
 
     def solver(self) -> Transport:
         """The transport that the settings name."""

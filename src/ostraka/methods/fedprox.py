@@ -13,7 +13,6 @@ from ostraka.core.method import Memory, Report, Round
 from ostraka.core.net import Params
 from ostraka.core.party import Party
 from ostraka.core.settings import setting
-from ostraka.errors import ConfigError
 from ostraka.methods.averaging import PlainAveraging, report_of
 from ostraka.objectives.anchor import Anchored
 from ostraka.registry import METHODS
@@ -25,12 +24,7 @@ from ostraka.registry import METHODS
 class FedProx(PlainAveraging):
     """FedAvg with a pull back to the server's model."""
 
-    mu: float = setting(0.01, "strength of the pull to the server's model; 0: FedAvg")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.mu < float("inf"):
-            raise ConfigError(f"mu is {self.mu}; it must be 0 (FedAvg) or above")
+    mu: float = setting(0.01, "strength of the pull to the server's model; 0: FedAvg", span="[0, inf)")
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Train the server's model, anchored to it."""

@@ -19,7 +19,6 @@ from ostraka.core.net import Params
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.seeds import torch_rng
 from ostraka.core.settings import setting
-from ostraka.errors import ConfigError
 from ostraka.methods.averaging import PlainAveraging, card_of
 from ostraka.registry import METHODS
 
@@ -31,12 +30,7 @@ class FedVC(PlainAveraging):
     """FedAvg over parties made equal in size and drawn in proportion to it."""
 
     local: Budget = setting(Budget(epochs=1), "the parties' training; an epoch is a pass over `samples` samples")
-    samples: int = setting(256, "samples that each party trains on in a round")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.samples < 1:
-            raise ConfigError(f"samples is {self.samples}; it must be at least 1")
+    samples: int = setting(256, "samples that each party trains on in a round", span="[1, inf)")
 
     def draw(self, roster: Sequence[PartyRef], index: int, seed: int) -> Sequence[PartyRef]:
         """As many parties as usual, each with a chance in proportion to its size, no repeats."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from ostraka.core.arrival import check_answers
-from ostraka.core.fit import Budget, fit
+from ostraka.core.fit import Budget, Student, fit
 from ostraka.core.learner import build, load_predictor
 from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
 from ostraka.core.net import Net, Params, params_of
@@ -31,7 +31,7 @@ PAPER: dict[str, Any] = {"epochs": 200, "most_steps": 0, "batch": 64, "lr": 0.00
 """The members' training in the FedOV paper: Adam at a constant rate."""
 NOTHING: Params = {}
 """One object, so that all parties get the same (empty) message."""
-STUDENT = Budget(epochs=0, optimiser="adam", lr=1e-3, weight_decay=1e-5)
+STUDENT = Student(optimiser="adam", lr=1e-3, weight_decay=1e-5)
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,13 @@ class VotingMethod(PanelMethod):
     """Members vote by a ballot; with `distil.epochs` above 0, one student learns the vote on public samples."""
 
     ballot: Ballot = setting(Sum(), "how the votes are counted", server=True, registry=BALLOTS)
-    distil: Budget = setting(STUDENT, "training of the student that replaces the vote; 0 epochs: none", server=True)
+    distil: Student = setting(STUDENT, "training of the student that replaces the vote; 0 epochs: none", server=True)
     kl: Literal["code", "paper"] = setting("code", "the student's divergence: as FedOV's code or its text", server=True)
 
     @property
     def needs(self) -> Needs:
         """Public samples for a student, and for a ballot that is tuned on them."""
-        return Needs(public=self.distil.epochs > 0 or self.ballot.wants_public)
+        return Needs(public=self.distil.wanted or self.ballot.wants_public)
 
     def aggregate(self, task: Task, state: Panel, reports: Sequence[Report[Params]]) -> Panel:
         """The panel, its ballot tuned and its student trained where asked for."""
@@ -114,7 +114,7 @@ class VotingMethod(PanelMethod):
         if self.ballot.wants_public and public is not None:
             votes = Ensemble.of(task, self.objective, panel, self.ballot).votes_on(public)
             panel = replace(panel, tuned=self.ballot.tune(votes))
-        if self.distil.epochs > 0 and public is not None:
+        if self.distil.wanted and public is not None:
             panel = replace(panel, student=self._student(task, panel, public))
         return panel
 

@@ -3,11 +3,14 @@
 Deviation: convolutions and linear layers that batch norm follows have no bias, as batch norm would cancel it.
 """
 
+from typing import Annotated
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ostraka.core.net import Layer, Net, chain
+from ostraka.core.settings import Option
 from ostraka.errors import ConfigError
 from ostraka.nets.simple_cnn import image_channels
 from ostraka.registry import NETS
@@ -19,13 +22,17 @@ CONVOLUTIONS, LINEAR = (64, 64, 128), (2048, 512)
 class Digits(Net):
     """FedPD's CNN: conv 5x5 (64, 64, 128), fc 2048, fc 512, all with batch norm; `width` scales; mixes after conv 2."""
 
-    def __init__(self, shape: tuple[int, ...], classes: int, unknown: bool, width: float = 1.0) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        classes: int,
+        unknown: bool,
+        width: Annotated[float, Option("scales the number of channels and units", "(0, inf)")] = 1.0,
+    ) -> None:
         super().__init__(classes, unknown)
         channels = image_channels("digits", shape)
         if min(shape[1:]) < 4:
             raise ConfigError(f"digits halves images twice: at least 4x4; these are {shape[1]}x{shape[2]}. Try mlp")
-        if not width > 0:
-            raise ConfigError(f"the width of digits is {width}; give a number above 0, such as 0.25 or 1")
         a, b, c, d, e = (max(1, round(width * units)) for units in (*CONVOLUTIONS, *LINEAR))
         self.conv1, self.norm1 = _conv(channels, a), nn.BatchNorm2d(a)
         self.conv2, self.norm2 = _conv(a, b), nn.BatchNorm2d(b)

@@ -1,10 +1,11 @@
 """LeNet-5 (LeCun et al. 1998) as FedOS uses it: tanh, average pooling, and a choice of normalisation."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from torch import Tensor, nn
 
 from ostraka.core.net import Layer, Net, chain
+from ostraka.core.settings import Option
 from ostraka.errors import ConfigError
 from ostraka.nets.simple_cnn import image_channels
 from ostraka.registry import NETS
@@ -18,10 +19,14 @@ GROUPS = (2, 4, 30)
 class LeNet5(Net):
     """LeNet-5: conv 6/16/120 with tanh and average pooling, fc 84, outputs; `norm` none, batch or group."""
 
-    def __init__(self, shape: tuple[int, ...], classes: int, unknown: bool, norm: Norm = "none") -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        classes: int,
+        unknown: bool,
+        norm: Annotated[Norm, Option("normalisation after each convolution")] = "none",
+    ) -> None:
         super().__init__(classes, unknown)
-        if norm not in ("none", "batch", "group"):
-            raise ConfigError(f"lenet5's norm is {norm!r}; allowed: none, batch, group")
         channels = image_channels("lenet5", shape)
         if min(shape[1:]) < 28:
             raise ConfigError(

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
+from typing import Annotated
 
 from torch import Tensor, nn
 
 from ostraka.core.net import Layer, Net, chain
+from ostraka.core.settings import Option
 from ostraka.errors import ConfigError
 from ostraka.registry import NETS
 
@@ -15,10 +17,16 @@ from ostraka.registry import NETS
 class MLP(Net):
     """Linear layers with ReLU; `hidden` lists their widths; mixes after the first hidden layer."""
 
-    def __init__(self, shape: tuple[int, ...], classes: int, unknown: bool, hidden: Sequence[int] = (128, 64)) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        classes: int,
+        unknown: bool,
+        hidden: Annotated[Sequence[int], Option("widths of the hidden layers", "[1, inf)")] = (128, 64),
+    ) -> None:
         super().__init__(classes, unknown)
-        if not hidden or min(hidden) < 1:
-            raise ConfigError(f"mlp's hidden widths are {list(hidden)}; give at least one, each 1 or more")
+        if not hidden:
+            raise ConfigError("'net.hidden' is empty; mlp needs at least one hidden layer, such as [64]")
         widths = [prod(shape), *hidden]
         self.first = nn.Linear(widths[0], widths[1])
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths[1:]))

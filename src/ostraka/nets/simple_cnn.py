@@ -1,11 +1,12 @@
 """FedOV's "simple CNN" (Diao, Li & He, ICLR 2023): two 5x5 convolutions and three linear layers."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Annotated, Literal
 
 from torch import Tensor, nn
 
 from ostraka.core.net import Layer, Net, chain
+from ostraka.core.settings import Option
 from ostraka.errors import ConfigError
 from ostraka.nets.blocks import ConvBlock, after, slope, through
 from ostraka.registry import NETS
@@ -16,11 +17,13 @@ class SimpleCNN(Net):
     """Simple CNN of FedOV: conv 5x5 (6), pool, conv 5x5 (16), pool, fc 120, fc 84, outputs; mixes after fc 120."""
 
     def __init__(
-        self, shape: tuple[int, ...], classes: int, unknown: bool, padding: Literal["valid", "same"] = "valid"
+        self,
+        shape: tuple[int, ...],
+        classes: int,
+        unknown: bool,
+        padding: Annotated[Literal["valid", "same"], Option("same: convolutions keep the size of images")] = "valid",
     ) -> None:
         super().__init__(classes, unknown)
-        if padding not in ("valid", "same"):
-            raise ConfigError(f"simple-cnn's padding is {padding!r}; allowed: valid, same")
         channels, same = image_channels("simple-cnn", shape), padding == "same"
         sides = [after(after(side, 5, same), 5, same) for side in shape[1:]]
         if min(sides) < 1:

@@ -1,10 +1,12 @@
 """VGG-9 (Simonyan & Zisserman 2015, in the nine-layer form that federated experiments use)."""
 
 from itertools import pairwise
+from typing import Annotated
 
 from torch import Tensor, nn
 
 from ostraka.core.net import Layer, Net, chain
+from ostraka.core.settings import Option
 from ostraka.errors import ConfigError
 from ostraka.nets.blocks import ConvBlock
 from ostraka.nets.simple_cnn import image_channels
@@ -18,7 +20,13 @@ POOLED = (False, True, False, True, False, True)
 class VGG9(Net):
     """VGG-9: six 3x3 convolutions (32 to 256), three pools, two fc 512, outputs; mixes after the first fc."""
 
-    def __init__(self, shape: tuple[int, ...], classes: int, unknown: bool, dropout: float = 0.05) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        classes: int,
+        unknown: bool,
+        dropout: Annotated[float, Option("share of values that are dropped in training", "[0, 1)")] = 0.05,
+    ) -> None:
         super().__init__(classes, unknown)
         channels = image_channels("vgg9", shape)
         if min(shape[1:]) < 8:

@@ -1,12 +1,14 @@
 """Wide residual networks (Zagoruyko & Komodakis, BMVC 2016) for small images, without dropout."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ostraka.core.net import INPUT, OUTPUT, Layer, Net
+from ostraka.core.settings import Option
 from ostraka.errors import ConfigError
 from ostraka.nets.simple_cnn import image_channels
 from ostraka.registry import NETS
@@ -19,16 +21,21 @@ DEEPEST = 1204
 class WideResNet(Net):
     """Wide ResNet: `depth` 6n + 4 (16), `width` the widening factor (1), pre-activation; mixes after stage 2."""
 
-    def __init__(self, shape: tuple[int, ...], classes: int, unknown: bool, depth: int = 16, width: int = 1) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        classes: int,
+        unknown: bool,
+        depth: Annotated[int, Option("number of layers: 10, 16, 22, 28, ... (6n + 4)", "[10, inf)")] = 16,
+        width: Annotated[int, Option("times as many channels", "[1, inf)")] = 1,
+    ) -> None:
         super().__init__(classes, unknown)
         channels = image_channels("wideresnet", shape)
-        if not 10 <= depth <= DEEPEST or (depth - 4) % 6:
-            raise ConfigError(f"the depth of wideresnet is {depth}; allowed: 10, 16, 22, 28, ... {DEEPEST} (6n + 4)")
-        if width < 1 or int(width) != width:
-            raise ConfigError(f"the width of wideresnet is {width}; give a whole number from 1")
+        if depth > DEEPEST or (depth - 4) % 6:
+            raise ConfigError(f"'net.depth' is {depth}; wideresnet takes 10, 16, 22, 28, ... {DEEPEST} (6n + 4)")
         if min(shape[1:]) < 4:
             raise ConfigError(f"wideresnet halves images twice: at least 4x4; these are {shape[1]}x{shape[2]}. Try mlp")
-        blocks, widths = (depth - 4) // 6, [16, *(units * int(width) for units in (16, 32, 64))]
+        blocks, widths = (depth - 4) // 6, [16, *(units * width for units in (16, 32, 64))]
         self.stem = nn.Conv2d(channels, widths[0], 3, padding=1, bias=False)
         self.stage1, self.stage2, self.stage3 = (
             nn.Sequential(*(_Block(widths[i] if j == 0 else widths[i + 1], widths[i + 1], 2 if i and j == 0 else 1)

@@ -28,9 +28,8 @@ from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Helper, Objective
 from ostraka.core.predictor import Scores
 from ostraka.core.settings import setting
-from ostraka.objectives.gan import FAKES, Gan, auxiliary_norm, check_gan, gan_parts
-from ostraka.objectives.proser import check_weights
-from ostraka.objectives.rpl import attach_points, check_points, distance_scores, of_class, points_of
+from ostraka.objectives.gan import FAKES, Gan, auxiliary_norm, gan_parts
+from ostraka.objectives.rpl import attach_points, distance_scores, of_class, points_of
 from ostraka.registry import OBJECTIVES
 
 
@@ -38,12 +37,13 @@ from ostraka.registry import OBJECTIVES
 class Adversarial(Objective):
     """What ARPL is with and without confusing samples."""
 
-    w_radius: float = setting(0.1, "weight of: the distance to the own class's point is at most the radius")
-    margin: float = setting(0.0, "how much smaller than the radius that distance must be; the authors' code: 1")
-    temperature: float = setting(1.0, "distances are divided by it")
-
-    def __post_init__(self) -> None:
-        check_points(1, self.w_radius, self.temperature)
+    w_radius: float = setting(
+        0.1, "weight of: the distance to the own class's point is at most the radius", span="[0, inf)"
+    )
+    margin: float = setting(
+        0.0, "how much smaller than the radius that distance must be; the authors' code: 1", span="(-inf, inf)"
+    )
+    temperature: float = setting(1.0, "distances are divided by it", span="(0, inf)")
 
     def attach(self, net: Net) -> None:
         """Points and radius."""
@@ -81,17 +81,14 @@ class ConfusingARPL(Adversarial):
     A batch that no helper has seen (a loss asked for outside training) has no generated samples, and is ARPL's.
     """
 
-    beta: float = setting(0.1, "weight of the generated samples being undecided, for classifier and generator")
-    gan_lr: float = setting(0.0002, "learning rate of generator and discriminator (Adam)")
-    width: int = setting(8, "channels of generator and discriminator")
+    beta: float = setting(
+        0.1, "weight of the generated samples being undecided, for classifier and generator", span="[0, inf)"
+    )
+    gan_lr: float = setting(0.0002, "learning rate of generator and discriminator (Adam)", span="(0, inf)")
+    width: int = setting(8, "channels of generator and discriminator", span="[1, inf)")
     share: bool = setting(
         False, "generator and discriminator travel and average with the network; false: each training has its own"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_weights(beta=self.beta)
-        check_gan(self.gan_lr, self.width)
 
     def attach(self, net: Net) -> None:
         """Points, radius and, if they travel, generator and discriminator."""

@@ -19,7 +19,7 @@ from ostraka.registry import OBJECTIVES
 class CrossEntropy(Objective):
     """Mean cross-entropy of the true class; its unknown score is minus the largest softmax probability."""
 
-    smoothing: float = setting(0.0, "label smoothing")
+    smoothing: float = setting(0.0, "label smoothing", span="[0, 1]")
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """Cross-entropy of one batch."""

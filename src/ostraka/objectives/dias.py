@@ -32,10 +32,8 @@ from torch import Tensor, nn
 from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Helper, Objective
 from ostraka.core.settings import setting
-from ostraka.errors import ConfigError
 from ostraka.objectives.adversarial import bystander
-from ostraka.objectives.gan import FAKES, Gan, Trainee, auxiliary_norm, check_gan, gan_parts
-from ostraka.objectives.proser import check_weights
+from ostraka.objectives.gan import FAKES, Gan, Trainee, auxiliary_norm, gan_parts
 from ostraka.registry import OBJECTIVES
 
 HARD, EASY = "hard", "easy"
@@ -51,25 +49,18 @@ class DIAS(Objective):
     A batch that no helper has seen (a loss asked for outside training) has no fakes, and its loss is cross-entropy.
     """
 
-    beta: float = setting(0.1, "weight of generated samples (moderate), for classifier and generator")
-    w_copycat: float = setting(0.1, "weight of the copycat's hidden values (hard) and embeddings (easy)")
-    w_pull: float = setting(1.0, "copycat: weight of its hidden values being the classifier's")
-    smoothing: float = setting(0.5, "share of the hard fakes' labels that is spread over all classes")
-    gan_lr: float = setting(0.0002, "learning rate of generator and discriminator (Adam)")
-    copycat_lr: float = setting(0.001, "learning rate of the copycat (Adam)")
-    width: int = setting(8, "channels of generator and discriminator")
+    beta: float = setting(0.1, "weight of generated samples (moderate), for classifier and generator", span="[0, inf)")
+    w_copycat: float = setting(
+        0.1, "weight of the copycat's hidden values (hard) and embeddings (easy)", span="[0, inf)"
+    )
+    w_pull: float = setting(1.0, "copycat: weight of its hidden values being the classifier's", span="[0, inf)")
+    smoothing: float = setting(0.5, "share of the hard fakes' labels that is spread over all classes", span="[0, 1]")
+    gan_lr: float = setting(0.0002, "learning rate of generator and discriminator (Adam)", span="(0, inf)")
+    copycat_lr: float = setting(0.001, "learning rate of the copycat (Adam)", span="(0, inf)")
+    width: int = setting(8, "channels of generator and discriminator", span="[1, inf)")
     share: bool = setting(
         False, "generator, discriminator and copycat travel and average with the network; false: each training has own"
     )
-
-    def __post_init__(self) -> None:
-        check_weights(beta=self.beta, w_copycat=self.w_copycat, w_pull=self.w_pull)
-        check_gan(self.gan_lr, self.width)
-        if not 0 <= self.smoothing <= 1 or not self.copycat_lr > 0:
-            raise ConfigError(
-                f"smoothing is {self.smoothing} and copycat_lr is {self.copycat_lr}; smoothing must be between 0 and 1 "
-                "and copycat_lr above 0"
-            )
 
     def attach(self, net: Net) -> None:
         """Generator, discriminator and copycat, if they travel."""

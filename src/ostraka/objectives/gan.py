@@ -206,12 +206,6 @@ def sample_shape(net: Net) -> tuple[int, ...]:
     return net.shape
 
 
-def check_gan(gan_lr: float, width: int) -> None:
-    """Refuse settings that no generator can be made from."""
-    if not 0 < gan_lr < float("inf") or width < 1:
-        raise ConfigError(f"gan_lr is {gan_lr} and width is {width}; gan_lr must be above 0 and width 1 or more")
-
-
 @contextmanager
 def auxiliary_norm(net: Net) -> Iterator[None]:
     """Batch norm that treats what passes as a batch of its own and leaves the running statistics alone.

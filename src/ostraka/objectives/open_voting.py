@@ -14,7 +14,7 @@ from ostraka.core.settings import setting
 from ostraka.errors import ConfigError
 from ostraka.objectives.adversarial import enhance
 from ostraka.objectives.destruction import destroy, shares_of
-from ostraka.objectives.proser import check_weights, mix, proser_loss, unknown_loss
+from ostraka.objectives.proser import mix, proser_loss, unknown_loss
 from ostraka.registry import OBJECTIVES
 
 DESTROYED = "destroyed"
@@ -39,29 +39,28 @@ class OpenVoting(Objective):
     unknown: ClassVar[bool] = True
     chunk: ClassVar[int] = 1024
 
-    w_second: float = setting(1.0, "PROSER: weight of unknown as the second choice after the true class")
-    w_mix: float = setting(0.01, "PROSER: weight of mixed hidden values being unknown")
+    w_second: float = setting(
+        1.0, "PROSER: weight of unknown as the second choice after the true class", span="[0, inf)"
+    )
+    w_mix: float = setting(0.01, "PROSER: weight of mixed hidden values being unknown", span="[0, inf)")
     outliers: str = setting(
         "destruction",
         "destruction, wide, mixture, tables, audio, one operation, a mix such as fedov:0.4+stretch:0.6, or none",
     )
-    w_destroyed: float = setting(1.0, "weight of destroyed samples being unknown")
-    w_adversarial: float = setting(1.0, "weight of adversarially enhanced destroyed samples being unknown")
-    steps: int = setting(5, "adversarial steps")
-    size: float = setting(0.002, "length of an adversarial step in every pixel")
-    clamp: tuple[float, float] | None = setting(None, "range of values that enhanced samples are kept in; none: free")
+    w_destroyed: float = setting(1.0, "weight of destroyed samples being unknown", span="[0, inf)")
+    w_adversarial: float = setting(
+        1.0, "weight of adversarially enhanced destroyed samples being unknown", span="[0, inf)"
+    )
+    steps: int = setting(5, "adversarial steps; to leave them out, set w_adversarial to 0", span="[1, inf)")
+    size: float = setting(0.002, "length of an adversarial step in every pixel", span="(0, inf)")
+    clamp: tuple[float, float] | None = setting(
+        None, "range of values that enhanced samples are kept in; none: free", span="(-inf, inf)"
+    )
 
     def __post_init__(self) -> None:
-        check_weights(
-            w_second=self.w_second, w_mix=self.w_mix, w_destroyed=self.w_destroyed, w_adversarial=self.w_adversarial
-        )
+        super().__post_init__()
         if self.outliers != "none":
             shares_of(self.outliers)
-        if self.steps < 1 or not self.size > 0:
-            raise ConfigError(
-                f"steps is {self.steps} and size is {self.size}; both must be above 0. "
-                "To leave enhancement out, set w_adversarial to 0"
-            )
         if self.clamp is not None and not (len(self.clamp) == 2 and self.clamp[0] < self.clamp[1]):
             raise ConfigError(f"clamp is {self.clamp}; it takes two numbers, the smaller first, or none")
 

@@ -38,7 +38,6 @@ from ostraka.core.objective import Batch, Objective
 from ostraka.core.predictor import Scores, open_scores
 from ostraka.core.samples import Samples
 from ostraka.core.settings import setting
-from ostraka.errors import ConfigError
 from ostraka.registry import OBJECTIVES
 
 FEWEST = 3
@@ -77,14 +76,10 @@ class Tails(nn.Module):
 class OpenMax(Objective):
     """Cross-entropy; afterwards a Weibull tail for each class, by which the largest logits are reduced."""
 
-    tail: int = setting(20, "largest distances of a class, at most a fifth of all, that make its Weibull tail")
-    alpha: int = setting(10, "largest logits that are reduced; at most the number of classes")
-
-    def __post_init__(self) -> None:
-        if self.tail < FEWEST or self.alpha < 1:
-            raise ConfigError(
-                f"tail is {self.tail} and alpha is {self.alpha}; tail must be {FEWEST} or more, alpha 1 or more"
-            )
+    tail: int = setting(
+        20, "largest distances of a class, at most a fifth of all, that make its Weibull tail", span=f"[{FEWEST}, inf)"
+    )
+    alpha: int = setting(10, "largest logits that are reduced; at most the number of classes", span="[1, inf)")
 
     def attach(self, net: Net) -> None:
         """Room for the statistics; all zero: nothing measured."""

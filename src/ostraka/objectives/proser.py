@@ -10,7 +10,6 @@ from torch import Tensor
 from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.settings import setting
-from ostraka.errors import ConfigError
 from ostraka.registry import OBJECTIVES
 
 HIDDEN_LOGIT = -1e4
@@ -29,11 +28,8 @@ class Proser(Objective):
 
     unknown: ClassVar[bool] = True
 
-    w_second: float = setting(1.0, "weight of: unknown comes second, after the true class")
-    w_mix: float = setting(0.01, "weight of: mixed hidden values of two classes are unknown")
-
-    def __post_init__(self) -> None:
-        check_weights(w_second=self.w_second, w_mix=self.w_mix)
+    w_second: float = setting(1.0, "weight of: unknown comes second, after the true class", span="[0, inf)")
+    w_mix: float = setting(0.01, "weight of: mixed hidden values of two classes are unknown", span="[0, inf)")
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """Equation 1 of one batch."""
@@ -80,10 +76,3 @@ def unknown_loss(logits: Tensor, reduction: str = "mean") -> Tensor:
     """Cross-entropy of the label *unknown*, the last output."""
     unknown = torch.full((len(logits),), logits.shape[1] - 1, dtype=torch.long, device=logits.device)
     return F.cross_entropy(logits, unknown, reduction=reduction)
-
-
-def check_weights(**weights: float) -> None:
-    """Refuse negative and infinite weights of loss terms."""
-    for name, weight in weights.items():
-        if not 0 <= weight < float("inf"):
-            raise ConfigError(f"{name} is {weight}; a weight is 0 (the term is left out) or above")

@@ -21,9 +21,7 @@ from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.predictor import Scores
 from ostraka.core.settings import setting
-from ostraka.errors import ConfigError
 from ostraka.objectives.gan import sample_shape
-from ostraka.objectives.proser import check_weights
 from ostraka.registry import OBJECTIVES
 
 SPREAD = 0.1
@@ -58,12 +56,9 @@ class Points(nn.Module):
 class RPL(Objective):
     """CE of the distances to the reciprocal points + w_radius (d_y - R)^2; unknown: minus the largest distance."""
 
-    points: int = setting(1, "reciprocal points of each class")
-    w_radius: float = setting(0.1, "weight of: the distance to the own class's points is the radius")
-    temperature: float = setting(1.0, "distances are divided by it")
-
-    def __post_init__(self) -> None:
-        check_points(self.points, self.w_radius, self.temperature)
+    points: int = setting(1, "reciprocal points of each class", span="[1, inf)")
+    w_radius: float = setting(0.1, "weight of: the distance to the own class's points is the radius", span="[0, inf)")
+    temperature: float = setting(1.0, "distances are divided by it", span="(0, inf)")
 
     def attach(self, net: Net) -> None:
         """Points and radius."""
@@ -108,12 +103,3 @@ def of_class(distance: Tensor, y: Tensor) -> Tensor:
 def distance_scores(distance: Tensor, temperature: float) -> Scores:
     """Larger distances to the reciprocal points are more known: the softmax of `known` is the class probability."""
     return Scores(distance / temperature, -distance.max(dim=1).values, float("inf"))
-
-
-def check_points(points: int, w_radius: float, temperature: float) -> None:
-    """Refuse settings without meaning."""
-    check_weights(w_radius=w_radius)
-    if points < 1 or not 0 < temperature < float("inf"):
-        raise ConfigError(
-            f"points is {points} and temperature is {temperature}; points must be 1 or more and temperature above 0"
-        )

@@ -22,7 +22,6 @@ from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.predictor import Scores
 from ostraka.core.settings import setting
-from ostraka.errors import ConfigError
 from ostraka.registry import AUGMENTATIONS, OBJECTIVES
 
 
@@ -34,12 +33,11 @@ class MaxLogit(Objective):
 
     chunk: ClassVar[int] = 1024
 
-    smoothing: float = setting(0.0, "label smoothing")
+    smoothing: float = setting(0.0, "label smoothing", span="[0, 1]")
     augment: str = setting("auto", "augmentation on top of the data's own; auto: rand-augment for images, else none")
 
     def __post_init__(self) -> None:
-        if not 0 <= self.smoothing <= 1:
-            raise ConfigError(f"smoothing is {self.smoothing}; it must be between 0 and 1")
+        super().__post_init__()
         if self.augment != "auto":
             AUGMENTATIONS.canonical(self.augment)
 

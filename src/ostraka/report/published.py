@@ -213,9 +213,9 @@ def _names(config: Config, method: Any) -> list[str]:
     base = PRESETS.get(own).method if own in PRESETS.names() else own
     if base not in ("fedavg", "centralised"):
         return [] if chosen else [own]
-    names = [name for name in OBJECTIVES.names() if method.objective == OBJECTIVES.get(name)()]
+    names = [name for name, objective in OBJECTIVES.working().items() if method.objective == objective()]
     if method.pooled:
-        names += [name for name in PRESETS.names() if method.objective == _ablated(name)]
+        names += [name for name in PRESETS.working() if method.objective == _ablated(name)]
     return [*([] if chosen else [own]), *(SOFTMAX if name == "cross-entropy" else name for name in names)]
 
 

@@ -2,16 +2,17 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tomli_w
 
 from ostraka.core import settings
-from ostraka.core.settings import setting
+from ostraka.core.net import net_options
+from ostraka.core.settings import Settings, setting
 from ostraka.errors import ConfigError, choices, did_you_mean
-from ostraka.registry import METHODS, PRESETS
+from ostraka.registry import METHODS, NETS, PRESETS
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class NetChoice:
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Settings):
     """One run. `set` holds the method's own settings; the last four say how to run, and do not change the numbers.
 
     Nor does it matter where a start lies (`start_from`): what it holds (`start_digest`) does.
@@ -32,56 +33,89 @@ class Config:
     method: str = setting("fedavg", "method or preset")
     data: str = setting("fashion-4k", "data set")
     partition: str = setting("labels:2", "how the training data is divided")
-    parties: int | None = setting(None, "number of parties; none: 10, or as many as the data itself names")
-    seed: int = setting(0, "seed of everything random")
-    known: int | None = setting(None, "open-set test: the first N classes are known, the others unknown")
-    known_classes: tuple[int, ...] = setting((), "open-set test: the listed classes are known")
-    train_per_class: int | None = setting(None, "use the first N training samples of each class (and domain)")
+    parties: int | None = setting(
+        None, "number of parties; none: 10, or as many as the data itself names", span="[1, inf)"
+    )
+    seed: int = setting(0, "seed of everything random", span="(-inf, inf)")
+    known: int | None = setting(
+        None, "open-set test: the first N classes are known, the others unknown", span="[1, inf)"
+    )
+    known_classes: tuple[int, ...] = setting((), "open-set test: the listed classes are known", span="[0, inf)")
+    train_per_class: int | None = setting(
+        None, "use the first N training samples of each class (and domain)", span="[1, inf)"
+    )
     public: str | None = setting(None, "unlabelled samples for all: half-test, or the name or path of a data set")
     start_from: str | None = setting(None, "folder of a finished run, or of a grid of them, whose model is the first")
     start_digest: str | None = setting(None, "hash of the first model; written by the run, another one is refused")
-    shared: float = setting(0.0, "share of the training data that all parties may use, held back with its labels")
-    standardise: str = setting("auto", "mean 0, deviation 1 by the training data: auto (floats, not bytes), on, off")
-    validation: float = setting(0.0, "share of the training data that the server holds back")
-    eval_every: int = setting(1, "evaluate every n-th round, and the last")
-    on_failure: str = setting("stop", "when a party fails: stop, or drop it and go on")
+    shared: float = setting(
+        0.0, "share of the training data that all parties may use, held back with its labels", span="[0, 1)"
+    )
+    standardise: Literal["auto", "on", "off"] = setting(
+        "auto", "mean 0, deviation 1 by the training data: auto (floats, not bytes), on, off"
+    )
+    validation: float = setting(0.0, "share of the training data that the server holds back", span="[0, 1)")
+    eval_every: int = setting(1, "evaluate every n-th round, and the last", span="[1, inf)")
+    on_failure: Literal["stop", "drop"] = setting("stop", "when a party fails: stop, or drop it and go on")
     net: NetChoice = setting(NetChoice(), "the network")
     set: Mapping[str, Any] = field(default_factory=dict, metadata={"doc": "settings of the method"})
     engine: str = setting("pool", "how parties are run")
-    workers: int | None = setting(None, "processes of the pool; none: one per core")
-    device: str = setting("auto", "auto, cpu, cuda or mps")
+    workers: int | None = setting(None, "processes of the pool; none: one per core", span="[1, inf)")
+    device: Literal["auto", "cpu", "cuda", "mps"] = setting("auto", "what networks are trained on")
     data_dir: str | None = setting(None, "folders with data sets, separated as in PATH")
 
     def __post_init__(self) -> None:
-        if self.parties is not None and self.parties < 1:
-            raise ConfigError(f"parties is {self.parties}; it must be at least 1")
-        if self.eval_every < 1:
-            raise ConfigError(f"eval_every is {self.eval_every}; it must be at least 1")
-        for name in ("shared", "validation"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 0 and below 1")
+        super().__post_init__()
         if self.shared + self.validation >= 1:
             raise ConfigError(
                 f"shared is {self.shared} and validation {self.validation}; nothing is left for the parties. Together "
                 "they must be below 1"
             )
-        if self.standardise not in ("auto", "on", "off"):
-            raise ConfigError(f"standardise is {self.standardise!r}; allowed: auto, on, off")
-        if self.on_failure not in ("stop", "drop"):
-            raise ConfigError(f"on_failure is {self.on_failure!r}; allowed: stop, drop")
         if self.known is not None and self.known_classes:
             raise ConfigError(f"give known ({self.known}) or known_classes ({list(self.known_classes)}), not both")
-        if self.device not in ("auto", "cpu", "cuda", "mps"):
-            raise ConfigError(f"device is {self.device!r}; allowed: auto, cpu, cuda, mps")
 
 
 HOW = ("start_from", "on_failure", "engine", "workers", "device", "data_dir")
 """Fields that say how or from where to run, not what: a run may be resumed with other values."""
 
 
+SHORT = {"epochs": "local.epochs", "lr": "local.lr", "batch": "local.batch"}
+"""Settings that have an option of their own (--epochs) and a short name behind a method (fedavg:lr=0.1)."""
+
+
 def make(values: Mapping[str, Any]) -> Config:
-    """A checked configuration from plain values."""
+    """A checked configuration from plain values; `net = "mlp"` is short for a table with that name."""
+    if isinstance(values.get("net"), str):
+        values = {**values, "net": {"name": values["net"]}}
+    _refuse_misplaced(values)
     return settings.build(Config, values)
+
+
+def _refuse_misplaced(values: Mapping[str, Any]) -> None:
+    """Say where a setting of the method or of the net belongs that stands among those of the run."""
+    net = values.get("net")
+    if isinstance(net, Mapping):
+        for key in [str(key) for key in net if key not in ("name", "options")]:
+            if any(key in (spec.name for spec in fields(net_options(name))) for name in NETS.working()):
+                raise ConfigError(
+                    f"'net.{key}' is an option of the net: in a file it belongs under [net.options], on the command "
+                    f"line it is --set net.{key}=..., in Python net={{'options': {{{key!r}: ...}}}}"
+                )
+    name = values.get("method", Config.method)
+    strays = [str(key) for key in values if key not in {spec.name for spec in fields(Config)}]
+    if not strays or not isinstance(name, str):
+        return
+    names = [dotted for dotted, _, _ in settings.walk(build_method(Config(method=name)))]
+    for key in strays:
+        found = next((dotted for dotted in (*names, "recipe") if key in (dotted, dotted.rpartition(".")[2])), None)
+        if found is not None:
+            table, _, last = found.rpartition(".")
+            group = isinstance(values[key], Mapping)
+            where = f"[set.{found}]" if group else f"[set{'.' if table else ''}{table}] ({last} = ...)"
+            raise ConfigError(
+                f"{key!r} is a setting of the method {name}, not of the run: in a file it belongs under {where}, on "
+                f"the command line it is --set {found}{'.NAME' if group else ''}=..., in Python it goes into "
+                "set={...}"
+            )
 
 
 def identity(config: Config) -> dict[str, Any]:
@@ -94,6 +128,13 @@ def chosen(config: Config) -> dict[str, Any]:
     """The part of the identity that differs from the defaults: it stays the same when a new setting comes with one."""
     usual = identity(Config())
     return {key: value for key, value in identity(config).items() if key == "method" or usual.get(key) != value}
+
+
+def changed(old: Config, new: Config) -> list[str]:
+    """What decides the numbers and differs, as `seed = 0 (now 5)`."""
+    was, now = (dict(flat(identity(config))) for config in (old, new))
+    keys = [key for key in {**was, **now} if was.get(key) != now.get(key)]
+    return [f"{key.removeprefix('set.')} = {was.get(key)!r} (now {now.get(key)!r})" for key in keys]
 
 
 def flat(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
@@ -121,7 +162,7 @@ def build_method(config: Config) -> Any:
         raise ConfigError(
             f"unknown method {name!r}.{did_you_mean(name, known)} Methods and presets: {choices(method_names())}"
         )
-    return settings.build(METHODS.get(name), table)
+    return settings.build(METHODS.get(name), table, owner=f"the method {name}")
 
 
 def method_names() -> list[str]:
@@ -138,11 +179,17 @@ def canonical_method(name: str) -> str:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The values of a TOML file."""
+    if path.is_dir():
+        raise ConfigError(f"the configuration {path} is a folder; give the file, such as {path / 'config.toml'}")
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with a byte order mark
     except OSError as error:
         raise ConfigError(f"the configuration {path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise ConfigError(
+            f"the configuration {path} is not valid TOML: it is not UTF-8 text; save it as such"
+        ) from None
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"the configuration {path} is not valid TOML: {error}") from None
 
 
@@ -156,17 +203,19 @@ def parse_assignments(pairs: Sequence[str]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for pair in pairs:
         key, sign, text = pair.partition("=")
-        if not sign or not key:
+        if not sign or not all(part.strip() for part in key.split(".")):
             raise ConfigError(f"--set takes NAME=VALUE, for example local.epochs=20; {pair!r} was given")
         out = settings.merge(out, settings.nested(key.strip(), _parse(text.strip())))
     return out
 
 
 def _parse(text: str) -> Any:
-    try:
-        return tomllib.loads(f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
-        return text
+    for read in (lambda: tomllib.loads(f"v = {text}")["v"], lambda: float(text)):  # TOML knows no .5
+        try:
+            return read()
+        except ValueError:
+            continue
+    return text
 
 
 def _without_none(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """Grids: many runs that differ in method, data, partition or seed, each in its own folder, each resumable."""
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -12,13 +12,17 @@ from typing import Any
 from ostraka.core import settings
 from ostraka.errors import ConfigError, OstrakaError, StoreError, writing
 from ostraka.runs.api import prepare
-from ostraka.runs.config import Config, build_method, canonical_method, chosen, make
+from ostraka.runs.config import Config, build_method, canonical_method, chosen, identity, make
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan
 from ostraka.runs.record import RunDir
 from ostraka.runs.start import find_start, pinned
+from ostraka.runs.variant import as_values, label_of, read_variant
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
+
+MANY = 10_000
+"""The largest number of seeds; a larger one was meant as a list of one seed."""
 
 Record = dict[str, Any]
 """One finished or failed cell: the run's summary, or an error, with `status`."""
@@ -26,7 +30,10 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Grid:
-    """What to compare. `base` holds every other value of a run; `per_method` lays settings over it for one method."""
+    """What to compare. `base` holds every other value of a run; `per_method` lays settings over it for one method.
+
+    A method may come with settings of its own, which lie over all others, and so several times: `fedavg:lr=0.1`.
+    """
 
     methods: tuple[str, ...]
     data: tuple[str, ...]
@@ -40,9 +47,11 @@ class Grid:
             values = getattr(self, name)
             if not values:
                 raise ConfigError(f"the grid has no {name}; name at least one")
-            if len(set(values)) != len(values):
+            shown = [label_of(value) for value in values] if name == "methods" else values
+            if len(set(shown)) != len(shown):
                 raise ConfigError(f"the grid names {name} twice: {', '.join(map(str, values))}")
-        strangers = set(self.per_method) - set(self.methods)
+        compared = {canonical_method(read_variant(word)[0]) for word in self.methods}
+        strangers = [name for name in self.per_method if canonical_method(name) not in compared]
         if strangers:
             raise ConfigError(
                 f"settings were given for {', '.join(sorted(strangers))}, which the grid does not compare"
@@ -50,14 +59,33 @@ class Grid:
 
     def cells(self) -> list[Config]:
         """Every run of the grid; a method that cannot be built is refused before anything trains."""
-        out = []
-        for data, partition, seed, method in product(self.data, self.partitions, self.seeds, self.methods):
+        out: list[Config] = []
+        for data, partition, seed, word in self._combinations():
+            method, own = read_variant(word)
+            method = canonical_method(method)
             values = settings.merge(self.base, {"method": method, "data": data, "partition": partition, "seed": seed})
-            values = settings.merge(values, {"set": dict(self.per_method.get(method, {}))})
-            config = make(values)
+            for name, given in self.per_method.items():
+                if canonical_method(name) == method:
+                    values = settings.merge(values, as_values(dict(given)))
+            config = make(settings.merge(values, own))
             build_method(config)
             out.append(pinned(config, find_start(config)))
+        self._refuse_equal(out)
         return out
+
+    def labels(self) -> list[str]:
+        """What each of `cells` is called in tables: its method, and the settings that it came with."""
+        return [label_of(word) for *_, word in self._combinations()]
+
+    def _combinations(self) -> Iterator[tuple[str, str, int, str]]:
+        return product(self.data, self.partitions, self.seeds, self.methods)
+
+    def _refuse_equal(self, cells: Sequence[Config]) -> None:
+        seen: dict[str, str] = {}
+        for config, label in zip(cells, self.labels(), strict=True):
+            same = seen.setdefault(repr(identity(config)), label)
+            if same != label:
+                raise ConfigError(f"{same} and {label} are the same run; name one of them")
 
 
 def run_grid(grid: Grid, out: Path, watch: Callable[[Config, int, int], Watch] | None = None) -> list[Record]:
@@ -66,13 +94,13 @@ def run_grid(grid: Grid, out: Path, watch: Callable[[Config, int, int], Watch] |
     One-shot cells share the members they train. Records are written to `results.json` after every cell, and with them
     those of every other finished cell that lies in the folder.
     """
-    cells = grid.cells()
+    cells, labels = grid.cells(), grid.labels()
     others = _finished(out, {cell_folder(config, out) for config in cells})
     records: list[Record] = []
     unwritten: StoreError | None = None
     for number, config in enumerate(cells):
         follower = watch(config, number + 1, len(cells)) if watch else Watch()
-        records.append(_run_cell(config, out, follower))
+        records.append(_run_cell(config, labels[number], out, follower))
         follower.run_ends(records[-1])
         try:
             codec.write_json(out / "results.json", records + others)
@@ -103,10 +131,10 @@ def cell_folder(config: Config, out: Path) -> Path:
     return out / "cells" / f"{safe}--{digest}"
 
 
-def _run_cell(config: Config, out: Path, watch: Watch) -> Record:
+def _run_cell(config: Config, label: str, out: Path, watch: Watch) -> Record:
     home = RunDir(cell_folder(config, out))
     named = {
-        "method": canonical_method(config.method),
+        "method": label,
         "data": config.data,
         "partition": config.partition,
         "seed": config.seed,
@@ -135,10 +163,19 @@ def _keep_traceback(home: RunDir) -> str:
     return f"see {log}"
 
 
-def parse_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    """`3` is the seeds 0, 1 and 2; a list is itself."""
-    if isinstance(seeds, int):
-        if seeds < 1:
-            raise ConfigError(f"seeds is {seeds}; give a number of at least 1, or a list of seeds")
-        return tuple(range(seeds))
+def parse_seeds(seeds: int | str | Sequence[int]) -> tuple[int, ...]:
+    """`3` is the seeds 0, 1 and 2; a list is itself, also as the text `4,7,9`."""
+    try:
+        if isinstance(seeds, str):
+            seeds = [int(part) for part in seeds.split(",")] if "," in seeds else int(seeds)
+        if isinstance(seeds, int) and not isinstance(seeds, bool):
+            if not 1 <= seeds <= MANY:
+                raise ValueError
+            return tuple(range(seeds))
+        if not isinstance(seeds, list | tuple) or any(type(seed) is not int for seed in seeds):
+            raise ValueError
+    except ValueError:
+        raise ConfigError(
+            f"seeds is {seeds!r}; give a number from 1 to {MANY} (3 means 0, 1, 2) or a list (4,7,9)"
+        ) from None
     return tuple(seeds)

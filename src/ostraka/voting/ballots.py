@@ -10,8 +10,7 @@ from torch import Tensor
 
 from ostraka.core.method import Card
 from ostraka.core.predictor import Scores
-from ostraka.core.settings import setting
-from ostraka.errors import ConfigError
+from ostraka.core.settings import Settings, setting
 from ostraka.registry import BALLOTS
 
 
@@ -34,7 +33,7 @@ class Votes:
 
 
 @dataclass(frozen=True)
-class Ballot(ABC):
+class Ballot(Settings, ABC):
     """A rule that turns all members' votes into one answer."""
 
     @abstractmethod
@@ -92,12 +91,8 @@ class Sum(Ballot):
 class TopK(Ballot):
     """As sum, over the k members that are least unsure of a sample (FedOV, section 4.6)."""
 
-    k: int = setting(3, "members that count for a sample")
+    k: int = setting(3, "members that count for a sample", span="[1, inf)")
     doubt: Doubt = setting("min", "the ensemble's unknown score: the least, the mean or the product of the members'")
-
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise ConfigError(f"k is {self.k}; at least 1 member must count")
 
     def count(self, votes: Votes) -> Scores:
         """Sum over the k members with the lowest probability of unknown; closed-set members: the most confident."""

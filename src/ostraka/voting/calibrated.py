@@ -53,20 +53,16 @@ LEAK = 0.01
 class Calibrated(Ballot):
     """Each class is judged by the members that know it, in the log domain, each on its own scale of doubt."""
 
-    share: float = setting(0.5, "how much of the members' doubt of their own samples is forgiven")
+    share: float = setting(0.5, "how much of the members' doubt of their own samples is forgiven", span="[0, inf)")
     doubt: Literal["common", "own"] = setting("common", "forgive the median doubt of all members, or each its own")
-    kappa: float = setting(100.0, "samples of a class at which an owner has half of its full weight")
-    veto: float = setting(8.0, "the most that one member can take from a class, as a negative log probability")
+    kappa: float = setting(100.0, "samples of a class at which an owner has half of its full weight", span="[0, inf)")
+    veto: float = setting(
+        8.0, "the most that one member can take from a class, as a negative log probability", span="(0, inf]"
+    )
     typicality: Literal["auto", "on", "off"] = setting(
         "auto", "use embedding statistics; auto: if all members tell them"
     )
     public: Literal["none", "probe", "mix"] = setting("none", "scale of doubt from public samples: no, alone, by half")
-
-    def __post_init__(self) -> None:
-        if self.kappa < 0:
-            raise ConfigError(f"kappa is {self.kappa}; it must not be negative")
-        if not self.veto > 0:
-            raise ConfigError(f"veto is {self.veto}; it must be above 0 (8 is the default, inf sets no limit)")
 
     @property
     def wants_public(self) -> bool:

@@ -1,0 +1,130 @@
+"""The settings of everything that has some: values, what is allowed, what they mean, and how they are set."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, get_type_hints
+
+from ostraka.core import settings
+from ostraka.core.net import net_options
+from ostraka.core.values import allowed
+from ostraka.errors import ConfigError, did_you_mean
+from ostraka.registry import BALLOTS, METHODS, NETS, OBJECTIVES, PRESETS, Registry
+from ostraka.report.tables import Table
+from ostraka.runs.config import Config, build_method
+
+RUN = "run"
+"""The name under which the settings of a run itself are listed."""
+
+COLUMNS = ("setting", "value", "allowed", "meaning")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """What has settings: a method, a preset, an objective, a ballot, a net, or a run."""
+
+    kind: str
+    name: str
+    instance: Any
+    usage: str
+    """How a setting of it is given."""
+
+    def rows(self) -> Iterator[tuple[str, Any, str, str]]:
+        """Name, value, what is allowed and meaning of every setting."""
+        for name, spec, value in settings.walk(self.instance):
+            registry: Registry[Any] | None = spec.metadata.get("registry")
+            doc = str(spec.metadata.get("doc", ""))
+            if registry is not None:
+                shown = None if value is None else registry.name_of(type(value))
+                yield name, shown, f"ostraka list {registry.kind}s", doc
+            elif is_dataclass(value):
+                yield name, "", "", doc
+            else:
+                yield name, _plain(value), allowed(self._hint(name), spec.metadata.get("span")), doc
+
+    def _hint(self, dotted: str) -> Any:
+        owner, (*path, last) = self.instance, dotted.split(".")
+        for name in path:
+            owner = getattr(owner, name)
+        return get_type_hints(type(owner))[last]
+
+    def table(self) -> Table:
+        """For the terminal."""
+        rows = [(name, _text(value), may, doc) for name, value, may, doc in self.rows()]
+        title = "settings of a run" if self.kind == RUN else f"settings of the {self.kind} {self.name}"
+        return Table(COLUMNS, rows, title, (self.usage,) if rows else (f"the {self.kind} {self.name} has none",))
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "usage": self.usage,
+            "settings": [dict(zip(COLUMNS, row, strict=True)) for row in self.rows()],
+        }
+
+
+def find_settings(name: str) -> list[Owner]:
+    """Everything called `name` that has settings; a preset's are those that it gives to its method."""
+    found = [owner for kind in (_method, _objective, _ballot, _net) if (owner := kind(name)) is not None]
+    if name == RUN:
+        found.append(Owner(RUN, RUN, Config(), "set in a file, by ostraka run's options, or in ostraka.run(...)"))
+    if not found:
+        known = [
+            n for registry in (METHODS, PRESETS, OBJECTIVES, BALLOTS, NETS) for n in (*registry, *registry.aliases())
+        ]
+        raise ConfigError(
+            f"nothing with settings is called {name!r}.{did_you_mean(name, [*known, RUN])} Give a method, preset, "
+            f"objective, ballot or net (ostraka list methods, ...), or {RUN} for the settings of a run"
+        )
+    return found
+
+
+def _has(registry: Registry[Any], name: str) -> bool:
+    return name in registry.names() or name in registry.aliases()
+
+
+def _method(name: str) -> Owner | None:
+    registry: Registry[Any] = PRESETS if _has(PRESETS, name) else METHODS
+    if not _has(registry, name):
+        return None
+    usage = "set with --set NAME=VALUE, or in a file under [set]"
+    return Owner(registry.kind, registry.canonical(name), build_method(Config(method=name)), usage)
+
+
+def _objective(name: str) -> Owner | None:
+    if not _has(OBJECTIVES, name):
+        return None
+    own = OBJECTIVES.canonical(name)
+    usage = f"chosen with --objective {own}, set with --set objective.NAME=VALUE, or in a file under [set.objective]"
+    return Owner("objective", own, OBJECTIVES.get(own)(), usage)
+
+
+def _ballot(name: str) -> Owner | None:
+    if not _has(BALLOTS, name):
+        return None
+    own = BALLOTS.canonical(name)
+    usage = f"chosen with --set ballot={own}, set with --set ballot.NAME=VALUE, or in a file under [set.ballot]"
+    return Owner("ballot", own, BALLOTS.get(own)(), usage)
+
+
+def _net(name: str) -> Owner | None:
+    if not _has(NETS, name):
+        return None
+    own = NETS.canonical(name)
+    options = net_options(own)
+    first = next((spec.name for spec in fields(options)), "NAME")
+    usage = f"chosen with --net {own}, set with --set net.{first}=VALUE, or in a file under [net.options]"
+    return Owner("net", own, options(), usage)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; infinity has no number there."""
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _text(value: Any) -> str:
+    """A value as it is written in TOML and on the command line."""
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)

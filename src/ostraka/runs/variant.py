@@ -1,0 +1,66 @@
+"""A method with settings of its own in a grid: `fedavg:lr=0.1`, `fedavg:local.epochs=5,net.hidden=[64, 32]`."""
+
+from typing import Any
+
+from ostraka.core import settings
+from ostraka.errors import ConfigError
+from ostraka.runs.config import SHORT, canonical_method, parse_assignments
+
+OPEN, CLOSE, QUOTES = "[{", "]}", "\"'"
+
+
+def read_variant(word: str) -> tuple[str, dict[str, Any]]:
+    """The method that `word` names, and the values of a run that it changes."""
+    method, colon, rest = word.partition(":")
+    if not colon:
+        return method, {}
+    if not method or not rest.strip():
+        raise ConfigError(f"{word!r} is no method with settings; write it as METHOD:NAME=VALUE, such as fedavg:lr=0.1")
+    return method, as_values(_settings(word, rest))
+
+
+def label_of(word: str) -> str:
+    """What a grid calls the method that `word` names: its own name, and the settings as they were given."""
+    method, colon, rest = word.partition(":")
+    return canonical_method(method) + colon + ",".join(part.strip() for part in _parts(rest))
+
+
+def as_values(assigned: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a method, and `net.NAME` for those of its net, as values of a run."""
+    assigned = dict(assigned)
+    net = assigned.pop("net", None)
+    if net is not None and not isinstance(net, dict):
+        raise ConfigError(f"the net is chosen with --net {net}; --set net.NAME=VALUE is for the options of a net")
+    values: dict[str, Any] = {"set": assigned} if assigned else {}
+    return values if net is None else {**values, "net": {"options": net}}
+
+
+def _settings(word: str, rest: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for part in _parts(rest):
+        name, sign, value = part.partition("=")
+        name = SHORT.get(name.strip(), name.strip())
+        if not sign or not name:
+            raise ConfigError(
+                f"{part.strip()!r} in {word!r} is no setting; write METHOD:NAME=VALUE,NAME=VALUE, such as "
+                "fedavg:lr=0.1,epochs=5"
+            )
+        found = settings.merge(found, parse_assignments([f"{name}={value}"]))
+    return found
+
+
+def _parts(text: str) -> list[str]:
+    """The text cut at its commas, but for those inside brackets and quotes."""
+    parts, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in QUOTES:
+            quote = letter
+        else:
+            depth += (letter in OPEN) - (letter in CLOSE)
+        if letter == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
