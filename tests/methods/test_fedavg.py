@@ -128,6 +128,13 @@ def test_centralised_steps() -> None:
     assert Centralised(rounds=4, fraction=0.5, local=Budget(steps=5)).budget().steps == 10
 
 
+def test_a_small_share_of_a_limit_is_still_a_limit() -> None:
+    """A tenth of 3 steps rounds to 0, which would mean no limit."""
+    assert Centralised(fraction=0.1, local=Budget(most_steps=3)).budget().most_steps == 1
+    assert Centralised(fraction=0.1, local=Budget(most_steps=0)).budget().most_steps == 0
+    assert Centralised(fraction=0.1, local=Budget(steps=3)).budget().steps == 1
+
+
 def test_centralised_trains_on_everything_in_one_go(tmp_path: Path) -> None:
     """2 rounds of 3 epochs: one `fit` of 6 epochs over the rows of all parties, from FedAvg's own start."""
     plan = plan_of("centralised", parties=3, set={"rounds": 2, "local": {"epochs": 3, "batch": 16}})
