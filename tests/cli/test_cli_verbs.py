@@ -170,12 +170,10 @@ def test_doctor_goes_on_where_a_probe_fails(ostraka: Ostraka, monkeypatch: pytes
     assert "digits" in facts["data_sets"]
 
 
-def test_doctor_names_broken_plug_ins_and_the_others(ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_names_plug_ins(ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch) -> None:
     points = [EntryPoint("sound", "json:dumps", "ostraka.nets"), EntryPoint("gone", "no_such_module:X", "ostraka.nets")]
     monkeypatch.setattr("ostraka.cli.doctor.entry_points", lambda group: points if group == "ostraka.nets" else [])
-    sound, gone = ostraka("doctor", "--json").json()["plugins"]
-    assert sound == "sound (json:dumps)"
-    assert gone.startswith("gone (no_such_module:X) cannot be loaded: ModuleNotFoundError")
+    assert ostraka("doctor", "--json").json()["plugins"] == ["sound (json:dumps)", "gone (no_such_module:X)"]
 
 
 def test_demo_says_where_its_results_are_and_what_to_try_next(

@@ -59,7 +59,7 @@ def test_a_plan_with_a_giant_names_need_room_and_setting(net: str, options: dict
     [
         ("mlp", {"hidden": [10**10, 10**10]}, "too large for this machine: .*overflow"),
         ("mlp", {"hidden": [10**19]}, "refused the options"),
-        ("wideresnet", {"depth": 6_000_004}, "allowed: 10, 16, 22, 28, ... 1204"),
+        ("wideresnet", {"depth": 6_000_004}, "at least 10 and at most 1204"),
     ],
 )
 def test_sizes_beyond_counting_are_refused_at_once(net: str, options: dict[str, object], words: str) -> None:

@@ -89,7 +89,7 @@ def act(options: argparse.Namespace) -> int:
         records = with_published(cells, run_grid(grid, options.out, follow))
     others = codec.read_json(options.out / "results.json")[len(records) :]
     codec.write_json(options.out / "results.json", [*records, *others])  # now with the published figures
-    tables, more, known = tables_of(cells, records)
+    tables, more, known = tables_of(cells, grid.labels(), records)
     store(options.out, tables, more, known)
     tables += more
     drawn = draw_all([cell_folder(cell, options.out) for cell in cells], options.out)
@@ -106,14 +106,13 @@ def act(options: argparse.Namespace) -> int:
 
 
 def tables_of(
-    cells: Sequence[Config], records: Sequence[Mapping[str, Any]]
+    cells: Sequence[Config], labels: Sequence[str], records: Sequence[Mapping[str, Any]]
 ) -> tuple[list[Table], list[Table], Table | None]:
     """The tables of all records, those of single domains and published figures, and of these the published one."""
     from ostraka.report.published import beside
     from ostraka.report.tables import comparison, per_domain
 
     tables = comparison(records)
-    labels = [record["method"] for record in records]
     tables[0] = replace(tables[0], notes=(*tables[0].notes, *exchanges(cells, labels), *public_samples(cells)))
     known = beside(records)
     return tables, [*per_domain(records), *([known] if known else [])], known

@@ -11,7 +11,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from ostraka import __version__, registry
+from ostraka import __version__
+from ostraka.registry import all_registries
 
 NAME = "doctor"
 
@@ -110,17 +111,13 @@ def _compiler(options: argparse.Namespace) -> str:
 
 
 def _plugins(options: argparse.Namespace) -> list[str]:
-    """Every plug-in, with the reason where it cannot be loaded."""
-    registries = [item for item in vars(registry).values() if isinstance(item, registry.Registry)]
-    return [_plugin(point) for shelf in registries for point in entry_points(group=shelf.group)]
+    """Every plug-in by name and place, those that cannot be loaded among them."""
+    points = [point for registry in all_registries() for point in entry_points(group=registry.group)]
+    return [f"{point.name} ({point.value})" for point in points]
 
 
-def _plugin(point: Any) -> str:
-    try:
-        point.load()
-    except Exception as error:  # one that is broken must not hide the others
-        return f"{point.name} ({point.value}) cannot be loaded: {error!r}"
-    return f"{point.name} ({point.value})"
+def _broken(options: argparse.Namespace) -> list[str]:
+    return [reason for registry in all_registries() for reason in registry.broken()]
 
 
 def _folders(options: argparse.Namespace) -> list[str]:
@@ -151,6 +148,7 @@ PROBES: dict[str, Callable[[argparse.Namespace], Any]] = {
     "convolution": _convolution,
     "compiler": _compiler,
     "plugins": _plugins,
+    "broken_plug_ins": _broken,
     "data_folders": _folders,
     "missing_data_folders": _missing,
     "data_sets": _data,

@@ -115,8 +115,9 @@ def _show_grid(folder: Path, options: argparse.Namespace) -> int:
     from ostraka.runs.record import RunDir
 
     records, notes = _records(folder)
-    cells = [RunDir(folder / "cells" / Path(r["out"]).name).stored_config() for r in records if r["status"] == "ok"]
-    tables, more, _ = tables_of(cells, records)
+    done = [record for record in records if record["status"] == "ok"]
+    cells = [RunDir(folder / "cells" / Path(record["out"]).name).stored_config() for record in done]
+    tables, more, _ = tables_of(cells, [record["method"] for record in done], records)
     tables[0] = replace(tables[0], notes=(*tables[0].notes, *notes))
     tables += more
     if options.json:

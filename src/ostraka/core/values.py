@@ -7,8 +7,6 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-import numpy as np
-
 from ostraka.core.span import Span
 from ostraka.errors import ConfigError, did_you_mean
 
@@ -18,7 +16,7 @@ PLAIN = (str, bool, int, float, types.NoneType)
 
 def plain(value: Any) -> Any:
     """What a user of Python may give instead of a plain value (numpy's numbers and arrays, paths, tuples) as one."""
-    if isinstance(value, np.generic | np.ndarray):
+    if type(value).__module__ == "numpy":  # its numbers and arrays, without loading it for those who have none
         return value.tolist()
     if isinstance(value, Path):
         return str(value)

@@ -177,13 +177,7 @@ def _kinds() -> list[str]:
 
 def _sources() -> list[Source]:
     """Sources that work; those that are only there to refuse come last."""
-    found = []
-    for name, source in SOURCES.working().items():
-        if isinstance(source, Source):
-            found.append(source)
-        else:
-            warnings.warn(f"the plug-in source {name!r} is not used: it is {source!r}, not a Source", stacklevel=2)
-    return sorted(found, key=lambda source: not source.listed)
+    return sorted(SOURCES.working().values(), key=lambda source: not source.listed)
 
 
 def _names(source: Source, path: Path) -> list[str]:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import tomli_w
 
 from ostraka.core import settings
-from ostraka.core.net import net_options
 from ostraka.core.settings import Settings, setting
 from ostraka.errors import ConfigError, choices, did_you_mean
 from ostraka.registry import METHODS, NETS, PRESETS
@@ -95,6 +94,8 @@ def _refuse_misplaced(values: Mapping[str, Any]) -> None:
     net = values.get("net")
     if isinstance(net, Mapping):
         for key in [str(key) for key in net if key not in ("name", "options")]:
+            from ostraka.core.net import net_options  # with torch: for this message alone
+
             if any(key in (spec.name for spec in fields(net_options(name))) for name in NETS.working()):
                 raise ConfigError(
                     f"'net.{key}' is an option of the net: in a file it belongs under [net.options], on the command "
