@@ -136,7 +136,8 @@ class _Workers(Crew):
                     self._alive(place).give(waiting.popleft())
                 yield outcome
             busy = [w for w in self.workers if w.job is not None]
-            wait([end for w in busy for end in (w.pipe, w.process.sentinel)], timeout=1.0)
+            if busy:  # to wait for nobody takes the whole second
+                wait([end for w in busy for end in (w.pipe, w.process.sentinel)], timeout=1.0)
 
     def _alive(self, place: int) -> _Worker:
         """The worker at `place`, a new one if the old one died at work or while it was idle."""
