@@ -149,3 +149,13 @@ def test_public_samples_are_never_evaluated() -> None:
     assert plan.task.commons.public.rows is not None
     assert not set(plan.test.rows.tolist()) & set(plan.task.commons.public.rows.tolist())
     assert len(plan.test) + len(plan.task.commons.public) == 1000
+
+
+def test_the_default_recipe_is_far_above_closed_voting_on_digits(tmp_path: Path) -> None:
+    """Ten parties with two of ten digits each, all settings as they come."""
+    accuracy = {}
+    for name in ("closed-voting", "fedov"):
+        plan = make_plan(make({"method": name, "data": "digits", "engine": "serial"}))
+        accuracy[name] = execute(plan, RunDir(tmp_path / name))["accuracy"]
+    assert accuracy["fedov"] > 85
+    assert accuracy["closed-voting"] < 50

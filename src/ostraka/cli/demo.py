@@ -12,8 +12,8 @@ BEST = {
     "fedavg": {"rounds": 45, "local": {"epochs": 1, "lr": 0.1}},
     "centralised": {"local": {"epochs": 45, "optimiser": "adam", "lr": 0.001}},
 }
-"""As many passes over the data as the one-shot methods make by default. FedAvg's were tried in 1 to 60 exchanges, by SGD
-and Adam at several rates, and judged on training samples held back: one pass in each exchange at 0.1 was the best."""
+"""As many passes over the data as the one-shot methods make by default. FedAvg's were tried in 1 to 60 exchanges, by
+SGD and Adam at several rates, and judged on training samples held back: one pass in each exchange at 0.1 was best."""
 
 NEXT = """\
 What to try next:
@@ -77,7 +77,7 @@ def act(options: argparse.Namespace) -> int:
         show_wide(console, table)
     console.print(
         "solo: each party's own model, on average.\n"
-        "fedavg: 45 exchanges with one pass each, at the learning rate that is best for it; the votes need one exchange.\n"
+        "fedavg: 45 exchanges, one pass each, at the learning rate that is best for it; the votes need one exchange.\n"
         "fedov-sum: members that may answer unknown, counted as the paper does; fedov: by our calibrated ballot.\n"
         "centralised: all data in one place, which a federation cannot have.\n",
         highlight=False,
