@@ -117,6 +117,12 @@ def test_a_round_uses_its_own_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert seen == [(r, p, party_seed(plan.config, r, p)) for r in (1, 2, 3) for p in (0, 1, 2)]
 
 
+def test_cpu_time_is_the_sum_over_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three parties that say they used 100 CPU-seconds each, in one round; the server itself uses next to none."""
+    monkeypatch.setattr("ostraka.store.desk.DiskProgress.cpu_seconds", lambda self: 100.0)
+    assert 300 <= execute(plan_of(BASE), RunDir(tmp_path / "run"))["cpu_seconds"] < 400
+
+
 def test_costs_are_those_of_good_reports(tmp_path: Path) -> None:
     """Three parties, equal networks: three times the bytes of one."""
     three = execute(plan_of(BASE), RunDir(tmp_path / "three"))
