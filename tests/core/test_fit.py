@@ -12,7 +12,7 @@ from toy_nets import Layered, Line, Noisy, Slope, Squares
 
 from ostraka.core import fit as fit_module
 from ostraka.core.fit import Budget, Diverged, Student, fit
-from ostraka.core.net import Net, Params
+from ostraka.core.net import Net, Params, Recipe
 from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
 from ostraka.errors import ConfigError, DataError
@@ -351,3 +351,10 @@ def test_progress_is_told_after_every_epoch() -> None:
 
     fitted = fit(Line(), None, TWO, Squares(), PLAIN, seed=0, progress=Ear({}, 0))
     assert told == [(0.5, fitted.losses[0]), (1.0, fitted.losses[1])]
+
+
+def test_batch_norm_with_one_sample_is_said_in_words() -> None:
+    net = Recipe("lenet5", {"norm": "batch"}).build((1, 28, 28), 2, unknown=False, seed=0)
+    one = Samples(torch.rand(1, 1, 28, 28), torch.tensor([1]))
+    with pytest.raises(DataError, match="batch norm cannot train on a party of size 1: it needs at least two values"):
+        fit(net, None, one, CrossEntropy(), Budget(epochs=1), seed=0)

@@ -8,7 +8,7 @@ from ostraka.cli.options import place
 
 NAME = "demo"
 
-BEST = {
+BEST: dict[str, dict[str, Any]] = {
     "fedavg": {"rounds": 45, "local": {"epochs": 1, "lr": 0.1}},
     "centralised": {"local": {"epochs": 45, "optimiser": "adam", "lr": 0.001}},
 }

@@ -110,12 +110,26 @@ def fit(
         net.load_state_dict(start)
     net.to(samples.x.device)
     training = _Training(net, samples, objective, budget, seed, progress or NoProgress(), name)
-    with seeded(seed, "fit", "global"), _rare_garbage_collection(), _no_denormals():
+    with seeded(seed, "fit", "global"), _rare_garbage_collection(), _no_denormals(), _lonely(len(samples)):
         training.run()
     net.eval()
     with torch.no_grad():
         net.load_state_dict(objective.statistics(net, samples), strict=False)
     return Fitted(params_of(net), training.steps, tuple(training.losses))
+
+
+@contextmanager
+def _lonely(samples: int) -> Iterator[None]:
+    """Say in our words that batch norm has nothing to take a mean of."""
+    try:
+        yield
+    except ValueError as error:
+        if "more than 1 value per channel" not in str(error):
+            raise
+        raise DataError(
+            f"batch norm cannot train on a party of size {samples}: it needs at least two values for each channel; give "
+            "the party more samples, or use a net or a norm without it (net.norm=group)"
+        ) from None
 
 
 @contextmanager
