@@ -127,8 +127,8 @@ def _lonely(samples: int) -> Iterator[None]:
         if "more than 1 value per channel" not in str(error):
             raise
         raise DataError(
-            f"batch norm cannot train on a party of size {samples}: it needs at least two values for each channel; give "
-            "the party more samples, or use a net or a norm without it (net.norm=group)"
+            f"batch norm cannot train on a party of size {samples}: it needs at least two values for each channel; "
+            "give the party more samples, or use a net or a norm without it (net.norm=group)"
         ) from None
 
 
