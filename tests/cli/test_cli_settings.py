@@ -297,3 +297,9 @@ def test_a_plug_in_of_the_wrong_kind_is_told_when_it_is_used(ostraka: Ostraka, m
     assert done.code == 2
     assert "the plug-in method 'path' (pathlib:Path) cannot be loaded" in done.err
     assert "is no Method" in done.err
+
+
+def test_the_progress_of_a_grid_names_what_is_compared(ostraka: Ostraka) -> None:
+    told = ostraka("compare", "fedavg:lr=0.01", "fedavg:lr=0.1", *QUICK, "--out", "rates").err
+    assert "[1/2] fedavg:lr=0.01 on digits" in told
+    assert "[2/2] fedavg:lr=0.1 on digits" in told

@@ -235,11 +235,11 @@ class CellFollower(Follower):
     """Follows one cell of a grid."""
 
     def __init__(
-        self, surface: Lines | Bars, verbose: bool, grid: Grid, config: Config, number: int, total: int
+        self, surface: Lines | Bars, verbose: bool, grid: Grid, config: Config, label: str, number: int, total: int
     ) -> None:
         super().__init__(surface, verbose)
         self.grid, self.number, self.total, self.started = grid, number, total, False
-        self.title = f"{config.method} on {config.data}: {config.partition}, seed {config.seed}"
+        self.title = f"{label} on {config.data}: {config.partition}, seed {config.seed}"
         surface.prefix = f"[{number}/{total}] "
         self.count(number - 1)
 
@@ -288,8 +288,8 @@ def follow_run(loud: int) -> Iterator[Watch]:
 class Follow(Protocol):
     """Makes a follower for every cell of a grid."""
 
-    def __call__(self, config: Config, number: int, total: int) -> Watch:
-        """The follower of cell `number` of `total`."""
+    def __call__(self, config: Config, label: str, number: int, total: int) -> Watch:
+        """The follower of cell `number` of `total`, whose method is shown as `label`."""
 
 
 @contextmanager
@@ -298,10 +298,10 @@ def follow_grid(loud: int) -> Iterator[Follow]:
     with _surface(loud) as surface:
         grid = Grid()
 
-        def follow(config: Config, number: int, total: int) -> Watch:
+        def follow(config: Config, label: str, number: int, total: int) -> Watch:
             if surface is None:
                 return Watch()
-            return CellFollower(surface, loud == VERBOSE, grid, config, number, total)
+            return CellFollower(surface, loud == VERBOSE, grid, config, label, number, total)
 
         yield follow
 

@@ -88,7 +88,7 @@ class Grid:
                 raise ConfigError(f"{same} and {label} are the same run; name one of them")
 
 
-def run_grid(grid: Grid, out: Path, watch: Callable[[Config, int, int], Watch] | None = None) -> list[Record]:
+def run_grid(grid: Grid, out: Path, watch: Callable[[Config, str, int, int], Watch] | None = None) -> list[Record]:
     """Run every cell that is not finished yet; a failed one is recorded and does not stop the others.
 
     One-shot cells share the members they train. Records are written to `results.json` after every cell, and with them
@@ -99,7 +99,7 @@ def run_grid(grid: Grid, out: Path, watch: Callable[[Config, int, int], Watch] |
     records: list[Record] = []
     unwritten: StoreError | None = None
     for number, config in enumerate(cells):
-        follower = watch(config, number + 1, len(cells)) if watch else Watch()
+        follower = watch(config, labels[number], number + 1, len(cells)) if watch else Watch()
         records.append(_run_cell(config, labels[number], out, follower))
         follower.run_ends(records[-1])
         try:
