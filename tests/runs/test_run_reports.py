@@ -1,5 +1,6 @@
 """What happens to reports on their way: looked at when they arrive, kept until the checkpoint, memory before report."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,18 @@ def test_a_sick_member_is_the_failure_of_its_party_and_there_is_a_way_out(tmp_pa
     assert summary["dropped"] == [1]
     assert summary["accuracy"] is not None
     assert len(list((home.root / "members").iterdir())) == 2
+
+
+def test_a_report_in_another_partys_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = PanelMethod.local_update
+
+    def update(self: PanelMethod, rnd: Any, party: Any, memory: Any) -> Any:
+        report = usual(self, rnd, party, memory)
+        return replace(report, card=replace(report.card, party=0))
+
+    monkeypatch.setattr(PanelMethod, "local_update", update)
+    with pytest.raises(PartyFailed, match=r"2 of 3 .*party-1: .*its card says that it is of party 0"):
+        execute(plan_of(BASE), RunDir(tmp_path / "run"))
 
 
 def test_reports_stay_until_the_checkpoint_lies_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
