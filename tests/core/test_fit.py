@@ -118,6 +118,23 @@ def test_most_steps_is_an_upper_bound(budget: dict[str, int], steps: int) -> Non
     assert fitted.steps == steps
 
 
+@pytest.mark.parametrize(
+    ("budget", "steps"),
+    [
+        ({"epochs": 4, "class_steps": 3}, 6),
+        ({"epochs": 1, "class_steps": 3}, 3),
+        ({"epochs": 4, "class_steps": 3, "most_steps": 5}, 5),
+        ({"epochs": 4, "class_steps": 3, "most_steps": 50}, 6),
+        ({"steps": 9, "class_steps": 3}, 9),
+    ],
+)
+def test_class_steps_grow_with_the_classes_that_a_party_holds(budget: dict[str, int], steps: int) -> None:
+    """Ten samples of two classes (0 and 7) in batches of four: three steps an epoch, six for both classes."""
+    samples = replace(random_samples(10, 1), y=torch.tensor([0, 7] * 5))
+    fitted = fit(Line(), None, samples, Squares(), replace(PLAIN, batch=4, **budget), seed=0)
+    assert fitted.steps == steps
+
+
 def test_steps_replace_epochs() -> None:
     """5 steps in batches of 4 of 10: an epoch of three, then two. w falls by 0.1 a step from 0, and loss = w + 2.
 

@@ -132,6 +132,7 @@ def test_a_small_share_of_a_limit_is_still_a_limit() -> None:
     """A tenth of 3 steps rounds to 0, which would mean no limit."""
     assert Centralised(fraction=0.1, local=Budget(most_steps=3)).budget().most_steps == 1
     assert Centralised(fraction=0.1, local=Budget(most_steps=0)).budget().most_steps == 0
+    assert Centralised(rounds=4, local=Budget(class_steps=5)).budget().class_steps == 20
     assert Centralised(fraction=0.1, local=Budget(steps=3)).budget().steps == 1
 
 

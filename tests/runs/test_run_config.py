@@ -144,7 +144,13 @@ def test_plans_check_the_whole_before_anything_trains() -> None:
 @pytest.mark.parametrize(
     ("local", "words"),
     [
-        ({"epochs": 100}, "2 of 2 parties end before their 100 epochs, the largest after 2.5: local.most_steps is 10"),
+        ({"epochs": 100}, "2 of 2 parties end before their 100 epochs, the first after 2.5: local.most_steps is 10"),
+        (
+            {"epochs": 100, "class_steps": 1, "most_steps": 11},
+            "2 of 2 parties end before their 100 epochs, the first after 2.5: local.most_steps is 11 and "
+            "local.class_steps is 1",
+        ),
+        ({"epochs": 100, "class_steps": 40, "most_steps": 0}, None),
         ({"epochs": 2}, None),
         ({"epochs": 100, "most_steps": 0}, None),
         ({"epochs": 100, "steps": 3}, None),
@@ -153,7 +159,7 @@ def test_plans_check_the_whole_before_anything_trains() -> None:
 )
 def test_epochs_that_will_not_be_trained_are_told(local: dict[str, int], words: str | None) -> None:
     """Two parties of 50 samples, batch 16: an epoch has 4 steps, so 10 steps are 2.5 epochs."""
-    table = {"local": {"batch": 16, "most_steps": 10, **local}}
+    table = {"local": {"batch": 16, "most_steps": 10, "class_steps": 0, **local}}
     plan = make_plan(make({"method": "fedov", "train_per_class": 10, "parties": 2, "partition": "iid", "set": table}))
     assert [note.split(";")[0] for note in plan.notes if "epochs" in note] == ([words] if words else [])
 

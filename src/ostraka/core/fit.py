@@ -30,6 +30,9 @@ class Budget(Settings):
     most_steps: int = setting(
         0, "end after so many optimiser steps, if the epochs have more; 0: no such end", span="[0, inf)"
     )
+    class_steps: int = setting(
+        0, "end after so many steps for each class the party holds, if the epochs have more; 0: no end", span="[0, inf)"
+    )
     batch: int = setting(64, "samples per step; the last, smaller batch of an epoch is kept", span="[1, inf)")
     optimiser: Literal["sgd", "adam"] = setting("sgd", "sgd or adam")
     lr: float = setting(0.01, "learning rate", span="(0, inf)")
@@ -44,10 +47,11 @@ class Budget(Settings):
         """This training as it is in round `index` of so many; the middle one of an odd number is of the first half."""
         return self if index <= (rounds + 1) // 2 else replace(self, lr=self.lr * self.late_rate, late_rate=1.0)
 
-    def total(self, batches: int) -> int:
-        """Optimiser steps in all, where an epoch has so many batches."""
+    def total(self, batches: int, classes: int) -> int:
+        """Optimiser steps in all, where an epoch has so many batches and the samples are of so many classes."""
         steps = self.epochs * batches if self.steps is None else self.steps
-        return min(steps, self.most_steps) if self.most_steps else steps
+        ends = [self.most_steps, self.class_steps * classes if self.steps is None else 0]
+        return min([steps, *filter(None, ends)])
 
     def update(self, parameters: list[nn.Parameter]) -> Update:
         """The optimiser of `parameters`."""
@@ -67,7 +71,7 @@ class Student(Budget):
     @property
     def wanted(self) -> bool:
         """Whether there is anything to train."""
-        return self.total(batches=1) > 0
+        return self.total(batches=1, classes=1) > 0
 
 
 class Diverged(OstrakaError):
@@ -164,7 +168,7 @@ class _Training:
         self.net, self.samples, self.objective, self.budget = net, samples, objective, budget
         self.progress, self.name = progress, name
         self.bounds = _bounds(len(samples), budget.batch, joins=_has_batch_norm(net))
-        self.total = budget.total(len(self.bounds))
+        self.total = budget.total(len(self.bounds), len(samples.labels.unique()))
         self.trained = _joined([p for p in net.parameters() if p.requires_grad])
         self.update = budget.update(self.trained)
         self.order_rng = torch_rng(seed, "fit", "order")

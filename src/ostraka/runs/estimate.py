@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass, field, fields, replace
-from math import ceil
 from statistics import median_low
 from typing import Any
 
@@ -16,7 +15,7 @@ from ostraka.engines.threads import one_thread
 from ostraka.runs.config import Config, chosen
 from ostraka.runs.loop import commons_size
 from ostraka.runs.memory import outline, peak, shared, vote_bytes, votes, weights, workers
-from ostraka.runs.plan import Plan, party_seed, pick_device
+from ostraka.runs.plan import Plan, party_seed, pick_device, steps_of
 from ostraka.store import codec
 
 TRIAL_SECONDS = 0.5
@@ -95,7 +94,7 @@ def _key(config: Config) -> str:
 def _try(plan: Plan) -> Trial:
     """The real update of a party of median size, with few steps at first, then more until it takes long enough."""
     ref = _median_party(plan)
-    total = _steps(plan.method, ref.size)
+    total = _steps(plan)[ref.id]
     steps = None if total is None else min(4, total)
     while True:
         took, state, message, report, method = _work(plan, ref, steps)
@@ -146,7 +145,7 @@ def _answer(plan: Plan, method: Method[Any, Any, Any], state: Any) -> float:
 
 def _scaled(plan: Plan, trial: Trial) -> Estimate:
     method, config, roster = plan.method, plan.config, plan.parties.roster()
-    steps = {ref.id: _steps(method, ref.size) for ref in roster}
+    steps = _steps(plan)
     costs = {ref.id: _seconds(trial, ref.size, steps[ref.id]) for ref in roster}
     draws = [[r.id for r in method.draw(roster, i + 1, config.seed)] for i in range(method.exchanges)]
     at_once = workers(config, len(roster))
@@ -175,19 +174,19 @@ def _scaled(plan: Plan, trial: Trial) -> Estimate:
 
 
 def _shares(plan: Plan, steps: dict[int, int | None]) -> tuple[PartyShare, ...]:
-    if plan.method.pooled:
-        [ref] = plan.parties.roster()
-        return (PartyShare(ref.name, ref.size, int((plan.counts.sum(axis=0) > 0).sum()), steps[ref.id]),)
     return tuple(
-        PartyShare(ref.name, ref.size, int((row > 0).sum()), steps[ref.id])
-        for ref, row in zip(plan.parties.roster(), plan.counts, strict=True)
+        PartyShare(ref.name, ref.size, held, steps[ref.id])
+        for ref, held in zip(plan.parties.roster(), plan.classes_held, strict=True)
     )
 
 
-def _steps(method: Method[Any, Any, Any], size: int) -> int | None:
-    """Optimiser steps of a party with so many samples in a round."""
-    local = getattr(method, "local", None)
-    return local.total(ceil(size / local.batch)) if isinstance(local, Budget) else None
+def _steps(plan: Plan) -> dict[int, int | None]:
+    """Optimiser steps of every party in a round, by its number."""
+    roster, local = plan.parties.roster(), getattr(plan.method, "local", None)
+    if not isinstance(local, Budget):
+        return {ref.id: None for ref in roster}
+    counted = steps_of(local, [ref.size for ref in roster], plan.classes_held)
+    return {ref.id: steps for ref, steps in zip(roster, counted, strict=True)}
 
 
 def _seconds(trial: Trial, size: int, steps: int | None) -> float:

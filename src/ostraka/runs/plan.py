@@ -1,7 +1,7 @@
 """From a configuration to the things of a run: data, parties, task, method."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from math import ceil
@@ -70,6 +70,11 @@ class Plan:
     def marks(self) -> dict[str, Any]:
         """What a folder of this run keeps, to notice changed data or another division."""
         return {"data": dict(self.prints), "partition": self.partition.digest}
+
+    @property
+    def classes_held(self) -> list[int]:
+        """Classes of every party that trains: with pooled data, of the one that has it all."""
+        return _held(self.counts.sum(axis=0, keepdims=True) if self.method.pooled else self.counts)
 
     @property
     def mix(self) -> dict[int, torch.Tensor]:
@@ -166,7 +171,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
         domains=domains,
         validation_domains=positions(division.held, data.columns.get(DOMAIN)) if division.held else {},
         domain_counts=_domain_counts(division, tuple(domains)) if domains else None,
-        notes=(*division.notes, *division.shown, *_cut_short(method, everyone)),
+        notes=(*division.notes, *division.shown, *_cut_short(method, everyone, _held(division.counts))),
         prints={name: _print(name, tuple(data_dirs(config.data_dir)), Path.cwd()) for name in data_names(config)},
     )
 
@@ -300,7 +305,18 @@ def _recipe(config: Config, data: Dataset) -> Recipe:
     return Recipe(NETS.canonical(name), dict(config.net.options))
 
 
-def _cut_short(method: Method[Any, Any, Any], parties: Parties) -> list[str]:
+def _held(counts: np.ndarray) -> list[int]:
+    """Classes of which each party [parties, classes] has samples."""
+    held: list[int] = (counts > 0).sum(axis=1).tolist()
+    return held
+
+
+def steps_of(local: Budget, sizes: Sequence[int], classes: Sequence[int]) -> list[int]:
+    """Optimiser steps of parties that hold so many samples of so many classes."""
+    return [local.total(ceil(size / local.batch), held) for size, held in zip(sizes, classes, strict=True)]
+
+
+def _cut_short(method: Method[Any, Any, Any], parties: Parties, classes: Sequence[int]) -> list[str]:
     """A note where epochs that the user asked for (they are not the default) will not all be trained."""
     usual = {spec.name: spec.default for spec in fields(method)}.get("local")
     local = getattr(method, "local", None)
@@ -308,13 +324,16 @@ def _cut_short(method: Method[Any, Any, Any], parties: Parties) -> list[str]:
         return []
     if local.steps is not None:
         return []
-    batches = [ceil(ref.size / local.batch) for ref in parties.roster()]
-    cut = [n for n in batches if local.total(n) < local.epochs * n]
+    sizes = [ref.size for ref in parties.roster()]
+    steps = steps_of(local, sizes, classes)
+    passes = [count / ceil(size / local.batch) for count, size in zip(steps, sizes, strict=True)]
+    cut = [done for done in passes if done < local.epochs]
     if not cut:
         return []
+    ends = [f"local.{name} is {getattr(local, name)}" for name in ("most_steps", "class_steps") if getattr(local, name)]
     return [
-        f"{len(cut)} of {len(batches)} parties end before their {local.epochs} epochs, the largest after "
-        f"{local.most_steps / max(cut):.1f}: local.most_steps is {local.most_steps}; 0 lets them all train to the end"
+        f"{len(cut)} of {len(sizes)} parties end before their {local.epochs} epochs, the first after {min(cut):.1f}: "
+        f"{' and '.join(ends)}; 0 lets them all train to the end"
     ]
 
 
