@@ -113,7 +113,7 @@ def test_presets_set_what_their_names_say() -> None:
     assert built["open-proser-aoe"].objective.w_destroyed == 0
     assert (built["fedov-text-weights"].objective.w_second, built["fedov-text-weights"].objective.w_mix) == (0.01, 1.0)
     assert (built["dd-crop"].objective.outliers, built["dd-crop"].objective.w_adversarial) == ("crop", 0)
-    for name in ("stretch", "elastic", "mirror", "morph", "patches", "patchswap", "wide"):
+    for name in ("stretch", "elastic", "mirror", "morph", "patches", "patchswap", "turn", "wide"):
         objective = built[f"dd-{name}"].objective
         assert (objective.outliers, objective.w_adversarial) == (name, 0)
     assert built["fedov-paper"].objective.outliers == "destruction", "the paper's own mix"

@@ -295,7 +295,8 @@ def test_destroy_changes_images_repeatably_and_leaves_the_input_alone(mix, shape
     assert out.shape == x.shape
     assert out.isfinite().all()
     assert torch.equal(out, destroy(x, rng(3), mix))
-    assert not torch.equal(out, destroy(x, rng(4), mix))
+    only = mix == "turn" and shape[1] != shape[2]  # an oblong image can only be turned upside down
+    assert torch.equal(out, destroy(x, rng(4), mix)) == only
     changed = (out != x).flatten(1).any(dim=1).double().mean()
     assert changed > (0.9 if mix in ("cutpaste", "mixture") else 0.999)  # a pasted patch may hit its own place
 

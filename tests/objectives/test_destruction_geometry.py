@@ -93,6 +93,19 @@ def slow_mirror(images, i, drawn):
     return out.transpose(0, 2, 1) if half >= 2 else out
 
 
+def slow_turn(images, i, drawn):
+    """Pixel by pixel: after a quarter turn against the clock, row r was the column r-th from the right."""
+    image = images[i]
+    for _ in range(int(drawn["turns"][i])):
+        _, height, width = image.shape
+        out = np.empty((len(image), width, height))
+        for r in range(width):
+            for c in range(height):
+                out[:, r, c] = image[:, c, width - 1 - r]
+        image = out
+    return image
+
+
 def slow_morph(images, i, drawn):
     side = 2 * int(drawn["reach"][i]) + 1
     if drawn["dilate"][i]:
@@ -298,7 +311,7 @@ def test_no_image_stays_as_it_is(name, shape):
 def test_constant_images():
     """What only moves or compares pixels keeps a constant image; what looks beyond its edges brings zeros in."""
     x = torch.full((200, 1, 28, 28), 0.7)
-    for name in ("mirror", "morph", "patches", "patchswap"):
+    for name in ("mirror", "turn", "morph", "patches", "patchswap"):
         assert torch.equal(destroy(x, rng(), name), x)
     for name in SMOOTH:
         out = destroy(x, rng(), name)
@@ -306,11 +319,16 @@ def test_constant_images():
         assert out.max() < 0.7 + 1e-5
 
 
-@pytest.mark.parametrize("name", ["mirror", "morph", "patches"])
+@pytest.mark.parametrize("name", ["mirror", "turn", "morph", "patches"])
 def test_these_use_only_values_of_the_image(name):
     x = images(50, (1, 20, 20))
     for one, own in zip(destroy(x, rng(), name), x, strict=True):
         assert torch.isin(one, own).all()
+
+
+def test_turns_are_equally_likely_and_an_oblong_image_is_turned_upside_down():
+    assert_shares(geometry.draw_turn(MANY, (1, 9, 9), rng())["turns"], {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}, 0.01)
+    assert set(geometry.draw_turn(50, (1, 9, 8), rng())["turns"].tolist()) == {2}
 
 
 def test_morph_of_a_single_point():

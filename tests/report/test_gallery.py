@@ -14,7 +14,7 @@ from ostraka.report.gallery import draw_gallery
 
 PLAIN = [
     "sample", "crop", "blur", "erase", "cut", "rotate", "cutpaste", "stretch", "elastic", "mirror", "morph", "patches",
-    "patchswap", "random",
+    "patchswap", "turn", "random",
 ]  # fmt: skip
 
 

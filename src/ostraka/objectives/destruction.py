@@ -46,6 +46,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "stretch": Operation(geometry.draw_stretch, geometry.apply_stretch),
     "elastic": Operation(geometry.draw_elastic, geometry.apply_elastic),
     "mirror": Operation(geometry.draw_mirror, geometry.apply_mirror),
+    "turn": Operation(geometry.draw_turn, geometry.apply_turn),
     "morph": Operation(geometry.draw_morph, geometry.apply_morph),
     "patches": Operation(geometry.draw_patches, geometry.apply_patches),
     "patchswap": Operation(geometry.draw_patchswap, geometry.apply_patchswap),
@@ -58,12 +59,13 @@ OPERATIONS: Mapping[str, Operation] = {
 """`cut` is `paste` (4 of 6 cases) and `swap` (2 of 6) together, as in the authors' code."""
 
 FEDOV = {"crop": 1 / 7, "blur": 1 / 7, "erase": 1 / 7, "cut": 2 / 7, "rotate": 2 / 7}
-GEOMETRY = {"stretch": 0.12, "elastic": 0.12, "mirror": 0.09, "morph": 0.09, "patches": 0.09, "patchswap": 0.09}
+WIDER = {"stretch": 0.12, "elastic": 0.12, "mirror": 0.09, "morph": 0.09, "patches": 0.09, "patchswap": 0.09}
+GEOMETRY = (*WIDER, "turn")
 
 MIXES: Mapping[str, Mapping[str, float]] = {
     "fedov": FEDOV,
     "mixture": {name: share / 2 for name, share in FEDOV.items()} | {"cutpaste": 1 / 2},
-    "wide": {name: 0.4 * share for name, share in FEDOV.items()} | GEOMETRY,
+    "wide": {name: 0.4 * share for name, share in FEDOV.items()} | WIDER,
     "tables": {"exchange": 1 / 3, "shuffle": 1 / 3, "noise": 1 / 3},
     "audio": {"mask": 1 / 4, "shift": 1 / 4, "paste": 1 / 4, "swap": 1 / 4},
 }

@@ -1,4 +1,4 @@
-"""Wider data destruction: six geometric operations beside those of the paper, which names more kinds as open (A.3).
+"""Wider data destruction: seven geometric operations beside those of the paper, which names more kinds as open (A.3).
 
 As in `destruction_ops`, `draw_*` draws the random numbers of many images and `apply_*` applies them, with no loop over
 images. Places are measured in half sides from the middle of the image: the left edge is -1, the right edge 1. What is
@@ -96,6 +96,24 @@ def _mirrored(height: int, width: int) -> Tensor:
     left, upper = columns.minimum(width - 1 - columns), rows.minimum(height - 1 - rows)
     kept = [(rows, left), (rows, width - 1 - left), (upper, columns), (height - 1 - upper, columns)]
     return torch.stack([row * width + column for row, column in kept])
+
+
+def draw_turn(count: int, shape: Shape, rng: Generator) -> Drawn:
+    """One to three quarter turns of the whole image; two where it is not a square."""
+    square = shape[1] == shape[2]
+    return {"turns": 1 + below(3, count, rng) if square else torch.full((count,), 2)}
+
+
+def apply_turn(x: Tensor, drawn: Drawn) -> Tensor:
+    """The whole image turned, against the clock."""
+    return take_pixels(x, _turned(x.shape[2], x.shape[3]).index_select(0, drawn["turns"] - 1))
+
+
+@lru_cache(maxsize=4)
+def _turned(height: int, width: int) -> Tensor:
+    """[3, H, W]: the source of every pixel, for each number of turns; of an oblong image, two whatever the number."""
+    place = torch.arange(height * width).view(height, width)
+    return torch.stack([torch.rot90(place, turns if height == width else 2) for turns in (1, 2, 3)])
 
 
 def draw_morph(count: int, shape: Shape, rng: Generator) -> Drawn:
