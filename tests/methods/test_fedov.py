@@ -126,8 +126,13 @@ def test_recipes_stand_for_settings_that_others_lie_over() -> None:
     assert (paper.objective.steps, paper.objective.size) == (5, 0.002)
     fast = build_method(make({"method": "fedov", "set": {"recipe": "fast"}}))
     assert fast == build_method(make({"method": "fedov"}))
+    assert (fast.objective.outliers, fast.objective.steps, fast.objective.size) == ("auto", 1, 0.01)
+    assert (fast.local.class_steps, fast.local.most_steps, fast.local.epochs) == (500, 3500, 45)
+    long = build_method(make({"method": "fedov", "set": {"recipe": "long"}}))
+    assert (long.objective.outliers, long.objective.steps, long.objective.size) == ("destruction", 2, 0.005)
+    assert (long.local.class_steps, long.local.most_steps, paper.local.class_steps) == (0, 3500, 0)
     assert build_method(make({"method": "fedov-paper"})).local.epochs == 200
-    with pytest.raises(ConfigError, match="Recipes here: fast, paper"):
+    with pytest.raises(ConfigError, match="Recipes here: fast, long, paper"):
         build_method(make({"method": "fedov", "set": {"recipe": "papr"}}))
 
 

@@ -72,11 +72,15 @@ MIXES: Mapping[str, Mapping[str, float]] = {
 """Shares of the operations, together 1; a single operation is also the name of a mix."""
 
 
+BY_KIND = {"destruction": "fedov", "auto": "wide"}
+"""Names that mean one mix for images and `tables` for rows."""
+
+
 def destroy(x: Tensor, rng: Generator, mix: str | Mapping[str, float] = "fedov") -> Tensor:
     """Destroyed copies of the samples `x` [B, ...], by one operation each; `x` stays as it is.
 
-    `mix` names a mix or an operation, or gives shares by name (`shares_of`). `destruction` means `fedov` for images and
-    `tables` for rows.
+    `mix` names a mix or an operation, or gives shares by name (`shares_of`). For images `auto` means `wide` and
+    `destruction` `fedov`; for rows both mean `tables`.
     """
     shares = shares_of(mix, x.dim() - 1)
     names = list(shares)
@@ -137,14 +141,14 @@ def _by_hand(text: str) -> list[tuple[str, float]]:
 
 def _named(name: str, dims: int) -> Mapping[str, float]:
     """The shares of a mix or of a single operation."""
-    if name == "destruction":
-        name = "tables" if dims == 1 else "fedov"
+    if name in BY_KIND:
+        name = "tables" if dims == 1 else BY_KIND[name]
     if name not in MIXES and name not in OPERATIONS:
         raise ConfigError(f"unknown destruction {name!r}.{did_you_mean(name, _NAMES)} Known: {choices(_NAMES)}")
     return MIXES.get(name, {name: 1.0})
 
 
-_NAMES = ("destruction", *MIXES, *OPERATIONS)
+_NAMES = (*BY_KIND, *MIXES, *OPERATIONS)
 
 
 def _check(x: Tensor, names: list[str]) -> None:

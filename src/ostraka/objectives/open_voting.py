@@ -45,7 +45,8 @@ class OpenVoting(Objective):
     w_mix: float = setting(0.01, "PROSER: weight of mixed hidden values being unknown", span="[0, inf)")
     outliers: str = setting(
         "destruction",
-        "destruction, wide, mixture, tables, audio, one operation, a mix such as fedov:0.4+stretch:0.6, or none",
+        "auto (wide, or tables for rows), destruction (the paper's), mixture, audio, one operation, a mix such as "
+        "fedov:0.4+stretch:0.6, or none",
     )
     w_destroyed: float = setting(1.0, "weight of destroyed samples being unknown", span="[0, inf)")
     w_adversarial: float = setting(
