@@ -21,6 +21,8 @@ CASES = [
     ("mlp", {}, (1, 8, 8)),
     ("vgg9", {}, (3, 32, 32)),
     ("vgg9", {}, (1, 28, 28)),
+    ("conv4", {}, (3, 32, 32)),
+    ("conv4", {"width": 3}, (1, 28, 16)),
     ("digits", {"width": 0.25}, (3, 28, 28)),
     ("digits", {"width": 0.05}, (1, 8, 8)),
     ("digits", {"width": 0.05}, (1, 12, 33)),
@@ -67,6 +69,14 @@ def test_digits_has_the_papers_widths() -> None:
     assert hidden.shape == (2, 64, 7, 7)
 
 
+def test_conv4_has_the_stated_layers() -> None:
+    """Channels 16, 32, 64, 64; 32x32 pixels halved four times are 2x2: 64 * 4 = 256 values."""
+    shapes = {k: tuple(v.shape) for k, v in Recipe("conv4").build((3, 32, 32), 6, True, 0).state_dict().items()}
+    convolutions = [(16, 3, 3, 3), (32, 16, 3, 3), (64, 32, 3, 3), (64, 64, 3, 3)]
+    assert [shapes[f"convs.{i}.weight"] for i in range(4)] == convolutions
+    assert [shapes[f"fc{i}.weight"] for i in (1, 2, 3)] == [(128, 256), (84, 128), (7, 84)]
+
+
 @pytest.mark.parametrize(("depth", "width", "convolutions", "last"), [(16, 1, 15, 64), (28, 2, 28, 128)])
 def test_wideresnet_has_the_papers_layers(depth: int, width: int, convolutions: int, last: int) -> None:
     """A depth of 6n + 4 counts three convolutions for n = 0 and the last layer; those of changed width come on top:
@@ -79,7 +89,7 @@ def test_wideresnet_has_the_papers_layers(depth: int, width: int, convolutions: 
     assert net.early(torch.rand(2, 3, 32, 32)).shape == (2, last // 2, 16, 16)
 
 
-@pytest.mark.parametrize("name", ["simple-cnn", "vgg9"])
+@pytest.mark.parametrize("name", ["simple-cnn", "conv4", "vgg9"])
 def test_native_and_torch_paths_agree(name: str) -> None:
     if not native.available():
         pytest.skip(native.describe())
@@ -125,6 +135,7 @@ def test_batch_norm_and_dropout_mix_a_batch() -> None:
         ("mlp", {"hidden": []}, (4,), "at least one"),
         ("mlp", {"depth": 3}, (4,), "unknown setting 'net.depth'. Settings of the net mlp: hidden"),
         ("vgg9", {}, (3, 4, 4), "at least 8x8"),
+        ("conv4", {}, (3, 15, 32), "at least 16x16"),
         ("digits", {}, (3, 3, 28), "at least 4x4"),
         ("digits", {"width": 0}, (3, 28, 28), "above 0"),
         ("digits", {}, (20,), "Try mlp"),

@@ -27,7 +27,14 @@ from ostraka.voting.ensemble import Ensemble, Member, Panel
 ADAM = Budget(epochs=40, optimiser="adam", lr=1e-3, weight_decay=1e-5)
 FAST = Budget(epochs=45, most_steps=3500, batch=32, optimiser="adam", lr=0.004, weight_decay=1e-5, schedule="cosine")
 """The accuracy of PAPER at 10.8 times less cost, on labels:2 of two data sets (docs/results/time-to-accuracy.md)."""
-PAPER: dict[str, Any] = {"epochs": 200, "most_steps": 0, "class_steps": 0, "batch": 64, "lr": 0.001, "schedule": "constant"}
+PAPER: dict[str, Any] = {
+    "epochs": 200,
+    "most_steps": 0,
+    "class_steps": 0,
+    "batch": 64,
+    "lr": 0.001,
+    "schedule": "constant",
+}
 """The members' training in the FedOV paper: Adam at a constant rate."""
 NOTHING: Params = {}
 """One object, so that all parties get the same (empty) message."""
