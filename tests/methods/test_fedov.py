@@ -126,7 +126,7 @@ def test_recipes_stand_for_settings_that_others_lie_over() -> None:
     assert (paper.objective.steps, paper.objective.size) == (5, 0.002)
     fast = build_method(make({"method": "fedov", "set": {"recipe": "fast"}}))
     assert fast == build_method(make({"method": "fedov"}))
-    assert (fast.objective.outliers, fast.objective.steps, fast.objective.size) == ("auto", 1, 0.01)
+    assert (fast.objective.outliers, fast.objective.steps, fast.objective.size) == ("auto", 2, 0.005)
     assert (fast.local.class_steps, fast.local.most_steps, fast.local.epochs) == (500, 3500, 45)
     long = build_method(make({"method": "fedov", "set": {"recipe": "long"}}))
     assert (long.objective.outliers, long.objective.steps, long.objective.size) == ("destruction", 2, 0.005)
