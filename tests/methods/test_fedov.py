@@ -128,11 +128,14 @@ def test_recipes_stand_for_settings_that_others_lie_over() -> None:
     assert fast == build_method(make({"method": "fedov"}))
     assert (fast.objective.outliers, fast.objective.steps, fast.objective.size) == ("auto", 2, 0.005)
     assert (fast.local.class_steps, fast.local.most_steps, fast.local.epochs) == (500, 3500, 45)
+    photos = build_method(make({"method": "fedov", "set": {"recipe": "photos"}}))
+    assert (photos.objective.outliers, photos.objective.w_adversarial) == ("wide:0.6+turn:0.4", 0)
+    assert (photos.local.class_steps, photos.local.most_steps) == (0, 5000)
     long = build_method(make({"method": "fedov", "set": {"recipe": "long"}}))
     assert (long.objective.outliers, long.objective.steps, long.objective.size) == ("destruction", 2, 0.005)
     assert (long.local.class_steps, long.local.most_steps, paper.local.class_steps) == (0, 3500, 0)
     assert build_method(make({"method": "fedov-paper"})).local.epochs == 200
-    with pytest.raises(ConfigError, match="Recipes here: fast, long, paper"):
+    with pytest.raises(ConfigError, match="Recipes here: fast, long, paper, photos"):
         build_method(make({"method": "fedov", "set": {"recipe": "papr"}}))
 
 
