@@ -41,6 +41,7 @@ NET_CASES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
     ("lenet5", (3, 32, 32), {"norm": "batch"}),
     ("lenet5", (1, 28, 28), {"norm": "group"}),
     ("vgg9", (3, 9, 16), {}),
+    ("conv4", (3, 16, 20), {"width": 3}),
     ("digits", (1, 8, 12), {"width": 0.05}),
     ("wideresnet", (3, 8, 9), {"depth": 10}),
 ]
