@@ -20,6 +20,9 @@ RUN_OPTIONS = (
     "standardise",
     "shared",
     "validation",
+    "unknown_rate",
+    "rate_from",
+    "threshold",
     "engine",
     "workers",
     "device",
@@ -56,6 +59,22 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="a setting of the method (local.epochs=20) or of the net (net.padding=same); repeatable",
     )
     group.add_argument("--config", type=Path, metavar="FILE", help="TOML file with the same names; options override it")
+    group = parser.add_argument_group("the answer unknown")
+    group.add_argument(
+        "--unknown-rate",
+        type=share,
+        metavar="RATE",
+        help="share of samples of known classes that may be called unknown, as 0.05 or 5%% (default)",
+    )
+    group.add_argument(
+        "--rate-from",
+        metavar="WHAT",
+        help="what places the threshold for it: told (what parties tell of held-out samples), validation, public "
+        "(samples of known classes only), own (the method's own threshold); default: validation if any, else told",
+    )
+    group.add_argument(
+        "--threshold", type=float, metavar="T", help="unknown score above which the answer is unknown, by hand"
+    )
     group = parser.add_argument_group("running")
     group.add_argument("--engine", metavar="E", help="pool (default: one process per core) or serial")
     group.add_argument("--workers", type=int, metavar="N", help="processes of the pool; default: one per core")
@@ -90,6 +109,14 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "half), or the name or path of a data set",
     )
     group.add_argument("--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)")
+
+
+def share(text: str) -> float:
+    """`5%` or `0.05` as a number."""
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share such as 5% or 0.05") from None
 
 
 def class_list(text: str) -> list[int]:

@@ -1,16 +1,18 @@
 """A network together with the objective it was trained for: how to build one, and how it predicts."""
 
-from dataclasses import dataclass
-from typing import final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
 
 import torch
 from torch import Tensor
 
 from ostraka.core.net import Net, Params
 from ostraka.core.objective import Objective
-from ostraka.core.predictor import Predictor, Scores, join
+from ostraka.core.predictor import SILENT, Placed, Predictor, Promise, Scores, join
 from ostraka.core.seeds import seeded
 from ostraka.core.task import Task
+from ostraka.core.told import enough, read
 
 CHUNK = 1000
 
@@ -30,6 +32,8 @@ class NetPredictor(Predictor):
 
     net: Net
     objective: Objective
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """What its party tells of held-out samples (`core.told`), if it was trained by one."""
 
     @torch.no_grad()
     def scores(self, x: Tensor) -> Scores:
@@ -37,9 +41,19 @@ class NetPredictor(Predictor):
         self.net.eval().to(x.device)
         return join([self.objective.scores(self.net, part) for part in x.split(CHUNK)])
 
+    def keeping(self, rate: float) -> tuple[Predictor, Promise]:
+        """The threshold at the told quantile of its own unknown scores."""
+        if not self.objective.refuses or not enough(self.told) or "refusals" not in self.told:
+            return self, SILENT
+        refusals = torch.tensor(self.told["refusals"], dtype=torch.float64)
+        threshold = -float(read(refusals, torch.tensor([rate], dtype=torch.float64)))
+        return Placed(self, threshold), Promise(rate, "told", threshold)
 
-def load_predictor(task: Task, objective: Objective, params: Params) -> NetPredictor:
-    """The predictor of trained tensors."""
+
+def load_predictor(
+    task: Task, objective: Objective, params: Params, told: Mapping[str, Any] | None = None
+) -> NetPredictor:
+    """The predictor of trained tensors, with what its party tells of held-out samples."""
     net = build(task, objective)
     net.load_state_dict(params)
-    return NetPredictor(net, objective)
+    return NetPredictor(net, objective, told or {})

@@ -65,6 +65,11 @@ class Objective(Settings, ABC):
     """Samples that are gathered, augmented and prepared at once: many where `prepare` gains from it, else few enough
     to stay in the cache."""
 
+    @property
+    def refuses(self) -> bool:
+        """Whether its answers can be *unknown*. Others rank samples by how unknown they are and never say so."""
+        return self.unknown
+
     def attach(self, net: Net) -> None:
         """Add this objective's own tensors to the network; most have none."""
 

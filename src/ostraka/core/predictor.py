@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import torch
@@ -57,12 +57,64 @@ def join(parts: list[Scores]) -> Scores:
     )
 
 
+@dataclass(frozen=True)
+class Promise:
+    """How often a sample of a known class will be called unknown, and what that rests on; or why nobody can say."""
+
+    rate: float | None = None
+    """The promised share of known samples that are called unknown; None: nothing is promised."""
+    basis: str = "none"
+    """What placed the threshold: told, validation, public, hand; none: it is the predictor's own."""
+    threshold: float | None = None
+    """Where it lies; None: the predictor's own, or one for each model that stands alone."""
+    why: str = ""
+    """Why nothing is promised."""
+
+    def as_dict(self) -> dict[str, float | str | None]:
+        """Plain values for JSON."""
+        return dict(vars(self))
+
+
+SILENT = Promise(why="the parties tell nothing of held-out samples")
+
+
+def threshold_for(rate: float, unknown: Tensor, weights: Tensor | None = None) -> float:
+    """The least of the unknown scores [N] that no more than `rate` of them, by weight, lie above."""
+    values, place = unknown.unique(return_inverse=True)
+    weights = torch.ones(len(unknown)) if weights is None else weights
+    mass = torch.zeros(len(values), dtype=torch.float64).index_add_(0, place.cpu(), weights.double().cpu())
+    above = mass.sum() - mass.cumsum(0)
+    # sums of thirds and tenths are a hair off: without the margin 5 of 100 would not be 5 %
+    return float(values[int((above <= (rate + 1e-9) * mass.sum()).nonzero()[0])])
+
+
 class Predictor(ABC):
     """Whatever a method produced: one network, K networks or a voted ensemble."""
 
     @abstractmethod
     def scores(self, x: Tensor) -> Scores:
         """Scores of the inputs `x` [B, ...]."""
+
+    def keeping(self, rate: float) -> tuple["Predictor", Promise]:
+        """This predictor with its threshold where the share `rate` of known samples will be called unknown.
+
+        The line is placed by what parties told of held-out samples; where they told nothing, it stays, and nothing is
+        promised.
+        """
+        return self, SILENT
+
+
+@final
+@dataclass(frozen=True)
+class Placed(Predictor):
+    """A predictor with its threshold elsewhere: the ranking of samples stays, the line between them moves."""
+
+    inner: Predictor
+    threshold: float
+
+    def scores(self, x: Tensor) -> Scores:
+        """The same scores, another threshold."""
+        return replace(self.inner.scores(x), threshold=self.threshold)
 
 
 @final
@@ -80,6 +132,17 @@ class Solo(Predictor):
     def name(self, party: int) -> str:
         """What messages call the party."""
         return self.names.get(party) or f"party {party}"
+
+    def keeping(self, rate: float) -> tuple[Predictor, Promise]:
+        """Each model with a threshold of its own; a promise only if every one can be kept."""
+        kept = {party: model.keeping(rate) for party, model in self.alone.items()}
+        broken = [(party, promise) for party, (_, promise) in kept.items() if promise.rate is None]
+        placed = replace(self, alone={party: model for party, (model, _) in kept.items()})
+        if not broken:
+            return placed, Promise(rate, "told")
+        party, first = broken[0]
+        rest = f"; so it is with {len(broken)} of {len(kept)} models" if len(kept) > 1 else ""
+        return placed, replace(first, threshold=None, why=f"{self.name(party)}: {first.why}{rest}")
 
     def scores(self, x: Tensor) -> Scores:
         """Mean probability of the models that stand alone."""

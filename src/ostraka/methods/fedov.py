@@ -36,12 +36,16 @@ class FedOV(VotingMethod):
 
     RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "fast": {},
-        "long": {"local": {"class_steps": 0}, "objective": {"outliers": "destruction"}},
+        "long": {"local": {"class_steps": 0}, "objective": {"outliers": "destruction"}, "hold_out": 0.0},
         "photos": {
             "local": {"class_steps": 0, "most_steps": 5000},
             "objective": {"outliers": "wide:0.6+turn:0.4", "w_adversarial": 0.0},
         },
-        "paper": {"local": PAPER, "objective": {"outliers": "destruction", "steps": 5, "size": 0.002}},
+        "paper": {
+            "local": PAPER,
+            "objective": {"outliers": "destruction", "steps": 5, "size": 0.002},
+            "hold_out": 0.0,
+        },
     }
 
     local: Budget = setting(SHORT, "the members' training")

@@ -16,12 +16,13 @@ from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive
 from ostraka.core.settings import setting
 from ostraka.core.task import Task
+from ostraka.core.told import check_told
 from ostraka.errors import ConfigError, OstrakaError
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.distil import Distillation, numbered
 from ostraka.registry import BALLOTS, OBJECTIVES
 from ostraka.voting.ballots import Ballot, Sum
-from ostraka.voting.calibration import measure
+from ostraka.voting.calibration import measure, tell_of
 from ostraka.voting.ensemble import Ensemble, Member, Panel
 
 ADAM = Budget(epochs=40, optimiser="adam", lr=1e-3, weight_decay=1e-5)
@@ -45,14 +46,21 @@ STUDENT = Student(optimiser="adam", lr=1e-3, weight_decay=1e-5)
 class PanelMethod(Method[Panel, Params, Params]):
     """One exchange: members up, nothing down but (if `start` is shared) the first weights."""
 
-    RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {"fast": {}, "paper": {"local": PAPER}}
+    RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {"fast": {}, "paper": {"local": PAPER, "hold_out": 0.0}}
 
     one_shot: ClassVar[bool] = True
 
     objective: Objective = setting(CrossEntropy(), "what the members minimise", registry=OBJECTIVES)
     local: Budget = setting(FAST, "the members' training")
     tell: Literal["size", "counts", "statistics"] = setting(
-        "counts", "what a party tells beside its weights: its size; class counts and doubt; embedding statistics too"
+        "counts",
+        "what a party tells beside its weights: its size; class counts, doubt, answers to held-out samples; embedding "
+        "statistics too",
+    )
+    hold_out: float = setting(
+        0.1,
+        "share of each class that a party keeps from training, to tell how its member answers it; 0: none",
+        span="[0, 0.5]",
     )
     start: Literal["own", "shared"] = setting("own", "each member's first weights: its own, or the same for all")
 
@@ -77,21 +85,30 @@ class PanelMethod(Method[Panel, Params, Params]):
         """Train one member on the party's data."""
         net = build(rnd.task, self.objective, derive(rnd.seed, "init"))
         start = rnd.message or None
-        fitted = fit(net, start, party.samples, self.objective, self.local, rnd.seed, party.progress)
-        return Report(fitted.params, float(len(party.samples)), self._card(rnd.task, party, net, fitted.figures()))
+        learnt, held = self._split(party.samples, rnd.seed)
+        fitted = fit(net, start, learnt, self.objective, self.local, rnd.seed, party.progress)
+        card = self._card(rnd.task, party, net, fitted.figures(), held)
+        return Report(fitted.params, float(len(party.samples)), card)
 
-    def _card(self, task: Task, party: Party, net: Net, told: dict[str, float]) -> Card:
+    def _split(self, samples: Samples, seed: int) -> tuple[Samples, Samples]:
+        """What the member learns from, and what is held out to tell how it answers: nothing, if nobody is told."""
+        wanted = self.objective.refuses and self.tell != "size"
+        return samples.split(self.hold_out if wanted else 0.0, derive(seed, "hold-out"))
+
+    def _card(self, task: Task, party: Party, net: Net, scores: dict[str, float], held: Samples) -> Card:
         """What the party agrees to tell of its member, beside its loss."""
         samples = party.samples
         if self.tell == "size":
-            return Card(party.id, len(samples), None, told, name=party.ref.name)
+            return Card(party.id, len(samples), None, scores, name=party.ref.name)
         counts = tuple(samples.counts(len(task.classes)).tolist())
         numbers = measure(net, self.objective, samples, typicality=self.tell == "statistics")
-        return Card(party.id, len(samples), counts, told, numbers, party.ref.name)
+        numbers |= tell_of(net, self.objective, held, numbers.get("typicality"))
+        return Card(party.id, len(samples), counts, scores, numbers, party.ref.name)
 
     def inspect(self, task: Task, report: Report[Params]) -> None:
         """As every report, and the member must answer."""
         super().inspect(task, report)
+        check_told(report.card.calibration)
         check_answers(task, self.objective, report.payload)
 
     def aggregate(self, task: Task, state: Panel, reports: Sequence[Report[Params]]) -> Panel:

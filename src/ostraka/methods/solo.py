@@ -22,5 +22,8 @@ class Solo(PanelMethod):
 
     def predictor(self, task: Task, state: Panel) -> Predictor:
         """Every member by itself."""
-        alone = {m.card.party: load_predictor(task, self.objective, m.params) for m in state.members}
-        return Alone(alone, {m.card.party: m.card.name for m in state.members})
+        members = {m.card.party: m for m in state.members}
+        alone = {
+            party: load_predictor(task, self.objective, m.params, m.card.calibration) for party, m in members.items()
+        }
+        return Alone(alone, {party: m.card.name for party, m in members.items()})

@@ -81,6 +81,11 @@ class OpenMax(Objective):
     )
     alpha: int = setting(10, "largest logits that are reduced; at most the number of classes", span="[1, inf)")
 
+    @property
+    def refuses(self) -> bool:
+        """Yes, though its network has no unknown output: what the largest logits lose is one."""
+        return True
+
     def attach(self, net: Net) -> None:
         """Room for the statistics; all zero: nothing measured."""
         net.objective = Tails(net.classes).to(next(net.parameters()).device)

@@ -28,6 +28,11 @@ class AddedTerm(Objective):
         return self.inner.unknown
 
     @property
+    def refuses(self) -> bool:
+        """Whether the inner objective's answers can be unknown."""
+        return self.inner.refuses
+
+    @property
     def chunk(self) -> int:  # type: ignore[override]  # the inner objective's class decides
         """Samples that are prepared at once."""
         return self.inner.chunk

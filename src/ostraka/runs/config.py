@@ -53,6 +53,17 @@ class Config(Settings):
         "auto", "mean 0, deviation 1 by the training data: auto (floats, not bytes), on, off"
     )
     validation: float = setting(0.0, "share of the training data that the server holds back", span="[0, 1)")
+    unknown_rate: float = setting(
+        0.05, "share of samples of known classes that may be called unknown; places the threshold", span="(0, 1)"
+    )
+    rate_from: Literal["auto", "told", "validation", "public", "own"] = setting(
+        "auto",
+        "what places the threshold: the validation share; what parties told of held-out samples; public samples (of "
+        "known classes only); own: nothing, the method's own; auto: validation if there is any, else told",
+    )
+    threshold: float | None = setting(
+        None, "unknown score above which the answer is unknown, by hand instead of unknown_rate", span="(-inf, inf)"
+    )
     eval_every: int = setting(1, "evaluate every n-th round, and the last", span="[1, inf)")
     on_failure: Literal["stop", "drop"] = setting("stop", "when a party fails: stop, or drop it and go on")
     net: NetChoice = setting(NetChoice(), "the network")

@@ -17,6 +17,7 @@ from ostraka.evaluation.evaluate import evaluate, seen_by_parties
 from ostraka.registry import ENGINES
 from ostraka.runs.failures import report_failures
 from ostraka.runs.plan import Plan, party_seed, pick_device
+from ostraka.runs.promise import place
 from ostraka.runs.record import RunDir
 from ostraka.runs.summary import summarise
 from ostraka.runs.watch import Watch
@@ -200,9 +201,9 @@ class _Run:
         return None
 
     def _evaluate(self, state: Any) -> None:
-        predictor = self.method.predictor(self.plan.task, state)
+        predictor, promise = place(self.plan, self.method.predictor(self.plan.task, state), self.device)
         on_test = evaluate(predictor, self.plan.test.to(self.device), self.plan.task.classes, domains=self.plan.domains)
-        row = {"round": self.round, "test": on_test.as_dict(), "validation": None}
+        row = {"round": self.round, "test": on_test.as_dict(), "validation": None, "answer": promise.as_dict()}
         if self.round == self.method.exchanges:  # for the summary; one in every line would be long
             row["confusion"] = on_test.confusion
         row["per_party"] = seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
@@ -224,7 +225,7 @@ class _Run:
 
     def _finish(self, state: Any) -> dict[str, Any]:
         summary = summarise(self.plan, self.home.read_metrics(), vars(self.totals), self.home.root)
-        self.home.model_place().save({"state": state})
+        self.home.model_place().save({"state": state, "answer": summary["answer"]})
         if isinstance(state, Panel):
             self._store_members(state)
         signed = codec.write_signed(self.home.summary, {"run": self.home.run, **summary})

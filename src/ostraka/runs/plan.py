@@ -26,7 +26,7 @@ from ostraka.data.partition import Partition, format_spec, parse, partition
 from ostraka.data.sources import data_dirs, load
 from ostraka.data.standardise import standardise, with_statistics_of
 from ostraka.engines.guard import leave_if_imported_by_a_worker
-from ostraka.errors import ConfigError, DataError, PartitionError
+from ostraka.errors import ConfigError, DataError, NeedError, PartitionError
 from ostraka.registry import NETS
 from ostraka.runs.config import Config, build_method, resolve
 from ostraka.runs.memory import check_network
@@ -154,6 +154,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     task = Task(data.classes, data.train.shape, _recipe(config, data), commons)
     check_network(task, config, method, len(everyone))
     method.needs.check(config.method, task, division.held is not None)
+    _check_rate(config)
     if start:
         check_start(start, config, method, task)
     return Plan(
@@ -190,6 +191,14 @@ def _print(name: str, dirs: tuple[Path, ...], cwd: Path) -> Fingerprint:
 def data_names(config: Config) -> list[str]:
     """The data sets that a run reads."""
     return [config.data, *([config.public] if config.public not in (None, HALF_TEST) else [])]
+
+
+def _check_rate(config: Config) -> None:
+    """Refuse a source of the threshold that the run will not have."""
+    if config.rate_from == "validation" and not config.validation:
+        raise NeedError("rate_from is validation, but the server holds no samples back; give --validation 0.05")
+    if config.rate_from == "public" and config.public is None:
+        raise NeedError("rate_from is public, but there are no public samples; give --public, for example half-test")
 
 
 def pick_device(name: str) -> str:

@@ -33,6 +33,7 @@ def summarise(plan: Plan, rows: Sequence[Mapping[str, Any]], totals: Mapping[str
         "f1": last["f1"],
         "auroc": last["open"]["auroc"] if last["open"] else None,
         "open": last["open"],
+        "answer": rows[-1].get("answer"),
         "best": {"accuracy": figures[best], "round": rows[best]["round"]},
         "best_on_validation": _best_on_validation(rows),
         "mean_last_20": fmean(f for f in figures[-LAST:] if f is not None) if figures[-1] is not None else None,

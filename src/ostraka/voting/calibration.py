@@ -1,7 +1,9 @@
 """Numbers that a party measures on its own samples after training, and that let a ballot weigh its votes.
 
-`doubt` is one number: the mean log odds of *unknown* on the party's own samples. `typicality` is more: where the
-party's classes lie in the network's embedding (class means, pooled covariance); told only if the party agrees.
+`doubt` is one number: the mean log odds of *unknown* on the party's own samples. `held` and the quantiles `claims` and
+`refusals` say how the member answers samples that it was not trained on. `typicality` is more: where the party's
+classes lie in the network's embedding (class means, pooled covariance); told only if the party agrees, and then with
+the quantiles `standing`.
 """
 
 from collections.abc import Mapping
@@ -13,6 +15,7 @@ from torch import Tensor
 from ostraka.core.net import Net
 from ostraka.core.objective import Objective
 from ostraka.core.samples import Samples
+from ostraka.core.told import HELD, quantiles
 
 MOST = 2000
 """Samples that are looked at; more do not change a mean."""
@@ -37,6 +40,35 @@ def measure(net: Net, objective: Objective, samples: Samples, typicality: bool) 
     if typicality:
         numbers["typicality"] = _places(net.embed(x), samples.labels[index], net.classes)
     return numbers
+
+
+@torch.no_grad()
+def tell_of(net: Net, objective: Objective, held: Samples, places: Mapping[str, Tensor] | None) -> dict[str, Any]:
+    """How a member answers held-out samples of its own classes: their number, and quantiles at `told.LEVELS` of
+
+    - `claims`: the log odds of the sample's true class against all else, unknown included;
+    - `refusals`: minus the member's unknown score, so that low means near to being called unknown;
+    - `standing`: its typicality for the true class, where embedding statistics (`places`) are told.
+    """
+    if not len(held):
+        return {}
+    net.eval()
+    index = torch.linspace(0, len(held) - 1, min(len(held), MOST)).round().long()
+    x, labels = held.inputs(index), held.labels[index]
+    scores = objective.scores(net, x)
+    told: dict[str, Any] = {HELD: len(held), "refusals": quantiles(-scores.unknown)}
+    told["claims"] = quantiles(claims(scores.logits(), labels))
+    if places is not None:
+        standing = typicality(net.embed(x), places).gather(1, labels.unsqueeze(1))
+        told["standing"] = quantiles(standing.squeeze(1))
+    return told
+
+
+def claims(votes: Tensor, labels: Tensor) -> Tensor:
+    """Log odds [B] of each sample's class against every other output, of votes [B, K + 1]."""
+    own = votes.gather(1, labels.unsqueeze(1)).squeeze(1)
+    others = votes.scatter(1, labels.unsqueeze(1), float("-inf"))
+    return own - others.logsumexp(dim=1)
 
 
 def _places(embedding: Tensor, labels: Tensor, classes: int) -> dict[str, Tensor]:

@@ -11,13 +11,14 @@ from ostraka.core.learner import NetPredictor, load_predictor
 from ostraka.core.method import Card
 from ostraka.core.net import Params
 from ostraka.core.objective import Objective
-from ostraka.core.predictor import Predictor, Scores, join
+from ostraka.core.predictor import Placed, Predictor, Promise, Scores, join, threshold_for
 from ostraka.core.samples import Samples
 from ostraka.core.task import Task
 from ostraka.core.wire import wire
 from ostraka.errors import DataError
 from ostraka.voting.ballots import Ballot, Votes
 from ostraka.voting.calibration import typicality
+from ostraka.voting.electorate import draws, hardly_trained, unkept
 
 VOTES = 20_000_000
 """Votes (members x samples x outputs) that are held at once; more samples go in several chunks."""
@@ -65,6 +66,24 @@ class Ensemble(Predictor):
     def scores(self, x: Tensor) -> Scores:
         """The counted votes, in chunks of bounded memory."""
         return join([self.ballot.count(self.votes(part)) for part in x.split(self._chunk())])
+
+    @torch.no_grad()
+    def keeping(self, rate: float) -> tuple[Predictor, Promise]:
+        """The threshold at which a simulated electorate (`voting.electorate`) calls the share `rate` unknown.
+
+        Members that have hardly learnt get the threshold but no promise.
+        """
+        why = unkept(self.cards)
+        if why:
+            return self, Promise(why=why)
+        unknown, weights = [], []
+        for draw in draws(self.cards, self.ballot.wants_typicality(self.cards)):
+            scores = self.ballot.count(Votes(draw.logits, self.cards, draw.typicality, self.tuned))
+            unknown.append(scores.unknown)
+            weights.append(torch.full_like(scores.unknown, draw.share / len(scores.unknown)))
+        threshold = threshold_for(rate, torch.cat(unknown), torch.cat(weights))
+        why = hardly_trained(self.cards)
+        return Placed(self, threshold), Promise(None if why else rate, "told", threshold, why)
 
     @torch.no_grad()
     def votes(self, x: Tensor) -> Votes:

@@ -1,0 +1,56 @@
+"""What a party tells of samples that it kept from training: a few quantiles of its network's answers to them.
+
+Whoever trained on a sample is too sure of it, so only held-out samples can tell how often a network will call a sample
+of a known class unknown. `LEVELS` are dense where promises are made: below one in five.
+"""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ostraka.errors import ReportRefused
+
+LEVELS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Shares of the held-out samples at which quantiles are told."""
+ENOUGH = 10
+"""Held-out samples below which quantiles say too little to rest a promise on."""
+CURVES = ("claims", "refusals", "standing")
+"""Names of the quantiles in a card's calibration numbers."""
+HELD = "held"
+"""Name of the number of held-out samples there."""
+
+
+def quantiles(values: Tensor) -> tuple[float, ...]:
+    """The quantiles of `values` [N] at LEVELS, linear between neighbours."""
+    levels = torch.tensor(LEVELS, dtype=torch.float64)
+    return tuple(torch.quantile(values.double().cpu(), levels).tolist())
+
+
+def read(curves: Tensor, shares: Tensor) -> Tensor:
+    """Values of curves [..., LEVELS] at `shares` [..., N] (from 0 to 1), linear between the levels."""
+    levels = torch.tensor(LEVELS, dtype=shares.dtype)
+    place = torch.bucketize(shares, levels).clamp(1, len(LEVELS) - 1)
+    low, high = levels[place - 1], levels[place]
+    part = (shares - low) / (high - low)
+    curves = curves.to(shares.dtype).expand(*shares.shape[:-1], len(LEVELS))
+    return curves.gather(-1, place - 1) * (1 - part) + curves.gather(-1, place) * part
+
+
+def enough(numbers: Mapping[str, Any]) -> bool:
+    """Whether the told numbers rest on enough held-out samples."""
+    return int(numbers.get(HELD, 0)) >= ENOUGH
+
+
+def check_told(numbers: Mapping[str, Any]) -> None:
+    """Refuse quantiles that are none: of another number than the levels, or falling."""
+    for name in CURVES:
+        if name not in numbers:
+            continue
+        curve = list(numbers[name])
+        if len(curve) != len(LEVELS):
+            raise ReportRefused(f"its card tells {len(curve)} quantiles of {name}; there are {len(LEVELS)} levels")
+        if any(later < earlier for earlier, later in pairwise(curve)):
+            raise ReportRefused(f"its card tells quantiles of {name} that fall: {curve}; quantiles rise with the level")

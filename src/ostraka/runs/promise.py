@@ -1,0 +1,44 @@
+"""How often a run's result will call a known sample unknown: who places its threshold, and what is promised."""
+
+from math import isinf
+
+import torch
+
+from ostraka.core.predictor import Placed, Predictor, Promise, Solo
+from ostraka.evaluation.placing import placed_on
+from ostraka.runs.plan import Plan
+
+NEVER = Promise(why="it never answers unknown")
+"""Of a result that has no such answer, and needs no promise."""
+
+
+def place(plan: Plan, predictor: Predictor, device: str = "cpu") -> tuple[Predictor, Promise]:
+    """The predictor with its threshold where the configuration wants it, and what may be expected of that."""
+    config = plan.config
+    if config.threshold is not None:
+        return _by_hand(predictor, config.threshold)
+    if not answers_unknown(predictor, plan, device):
+        return predictor, NEVER
+    if config.rate_from == "own":
+        return predictor, Promise(why="rate_from is own: the threshold is the method's own")
+    if plan.validation is not None and config.rate_from in ("auto", "validation"):
+        return placed_on(predictor, plan.validation.to(device), config.unknown_rate, "validation")
+    if config.rate_from == "public":
+        assert plan.task.commons.public is not None  # the plan has seen to it
+        return placed_on(predictor, plan.task.commons.public.to(device), config.unknown_rate, "public")
+    return predictor.keeping(config.unknown_rate)
+
+
+@torch.no_grad()
+def answers_unknown(predictor: Predictor, plan: Plan, device: str) -> bool:
+    """Whether any answer can be unknown; with models that stand alone, of the first one."""
+    one = next(iter(predictor.alone.values())) if isinstance(predictor, Solo) else predictor
+    return not isinf(one.scores(plan.test.to(device).inputs(slice(0, 1))).threshold)
+
+
+def _by_hand(predictor: Predictor, threshold: float) -> tuple[Predictor, Promise]:
+    placed: Predictor = Placed(predictor, threshold)
+    if isinstance(predictor, Solo):
+        alone = {party: Placed(model, threshold) for party, model in predictor.alone.items()}
+        placed = Solo(alone, predictor.names)
+    return placed, Promise(None, "hand", threshold, "the threshold was given by hand")

@@ -1,0 +1,123 @@
+"""A simulated electorate: the vote that may be expected on samples of known classes, from what parties told of theirs.
+
+Nobody but the parties has samples of the known classes, and a party cannot ask the others' members. But every party
+tells how sure its member is of held-out samples (`core.told`), and a sample of class c is decided by the owners of c.
+So votes are drawn from what the owners told, counted by the very ballot that will count the real ones, and the
+threshold is where the promised share of them would be called unknown. With, for member m, the told quantiles Q_m of the
+log odds of the true class against all else, unknown included:
+
+    s_m(u) = log sigmoid(Q_m(u))
+    s_m(u) = max(s_m(u), 2 q25(u) - q50(u))           quartile and median over members: one that tells of extreme doubt
+                                                      cannot move the line far
+    z_mj   = sqrt(rho) e_j + sqrt(1 - rho) e_mj       normal; a sample that is hard for one owner is harder for others
+    L_mj   = Q_m(Phi(z_mj))                           the log odds that owner m gives to class c on draw j
+
+Draws of a class weigh as much as the class has samples. Who does not own class c says unknown; a stranger's false claim
+could only make an answer more certain, so the promise errs on the side of fewer refusals.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ostraka.core.method import Card
+from ostraka.core.seeds import torch_rng
+from ostraka.core.told import ENOUGH, HELD, enough, read
+
+DRAWS = 2000
+"""Simulated samples of all classes together, shared out by the classes' sizes."""
+FEWEST = 50
+"""Simulated samples of a class, however small."""
+LIKENESS = 0.3
+"""rho: how much of a sample's difficulty its owners share."""
+SURE = 30.0
+"""Log odds beyond which a vote is as good as certain."""
+HARDLY = -1.0
+"""Members whose median log odds of unknown, of their own training samples, lie above this have hardly learnt."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Simulated votes on samples of one class."""
+
+    share: float
+    """The class's share of all samples."""
+    logits: Tensor
+    """[M, J, K + 1]"""
+    typicality: Tensor | None
+    """[M, J, K]; None where not all members tell embedding statistics."""
+
+
+def unkept(cards: Sequence[Card]) -> str:
+    """Why nothing can be promised of a vote of members with these cards; empty: a promise can be made."""
+    if any(card.counts is None for card in cards):
+        return "not all members tell how many samples of each class they have (tell=counts)"
+    told = [card for card in cards if enough(card.calibration) and "claims" in card.calibration]
+    if not told:
+        most = max((card.calibration.get(HELD, 0) for card in cards), default=0)
+        return (
+            f"no member tells of enough samples that it was not trained on (the most is {most}, {ENOUGH} are needed): "
+            "give a larger hold_out, or more data"
+        )
+    return ""
+
+
+def hardly_trained(cards: Sequence[Card]) -> str:
+    """A warning if most members have hardly learnt: what they tell of held-out samples is then no rule for others."""
+    doubts = [float(card.calibration["doubt"]) for card in cards if "doubt" in card.calibration]
+    if not doubts or median(doubts) <= HARDLY:
+        return ""
+    return (
+        f"most members have hardly learnt to tell their own samples from unknown ones (median log odds of unknown "
+        f"{median(doubts):.1f}, above {HARDLY:g}): train longer"
+    )
+
+
+def draws(cards: Sequence[Card], typical: bool) -> Iterator[Draw]:
+    """Simulated votes, class by class; `typical`: with typicality, for ballots that use it."""
+    counts = torch.tensor([card.counts for card in cards], dtype=torch.float64)
+    claims = _clipped(_curves(cards, "claims"))
+    standing = _curves(cards, "standing") if typical else None
+    shares = counts.sum(dim=0) / counts.sum()
+    for label in shares.nonzero().squeeze(1).tolist():
+        owners = counts[:, label].nonzero().squeeze(1)
+        number = max(FEWEST, round(DRAWS * float(shares[label])))
+        levels = _levels(len(owners), number, label)
+        logits = torch.full((len(cards), number, counts.shape[1] + 1), -SURE)
+        logits[:, :, -1] = 0.0
+        logits[owners, :, label] = read(claims[owners], levels).float()
+        usual = None
+        if standing is not None:
+            usual = torch.zeros(len(cards), number, counts.shape[1])
+            usual[owners, :, label] = read(standing[owners], levels).float()
+        yield Draw(float(shares[label]), logits, usual)
+
+
+def _levels(owners: int, number: int, label: int) -> Tensor:
+    """At which of its quantiles each owner stands on each draw [owners, number]."""
+    rng = torch_rng(0, "electorate", label)
+    shared = torch.randn(1, number, generator=rng, dtype=torch.float64)
+    own = torch.randn(owners, number, generator=rng, dtype=torch.float64)
+    levels: Tensor = torch.special.ndtr(LIKENESS**0.5 * shared + (1 - LIKENESS) ** 0.5 * own)
+    return levels
+
+
+def _curves(cards: Sequence[Card], name: str) -> Tensor:
+    """The told quantiles of all members [M, LEVELS]; who told nothing that counts gets the members' median."""
+    told = {i: c.calibration[name] for i, c in enumerate(cards) if name in c.calibration and enough(c.calibration)}
+    known = torch.tensor([list(curve) for curve in told.values()], dtype=torch.float64).clamp(-SURE, SURE)
+    curves = known.quantile(0.5, dim=0).repeat(len(cards), 1)
+    curves[list(told)] = known
+    return curves
+
+
+def _clipped(claims: Tensor) -> Tensor:
+    """Quantiles of log odds, none farther below the others than their own spread; see the module's formula."""
+    chances = F.logsigmoid(claims)
+    quartile, middle = chances.quantile(torch.tensor([0.25, 0.5], dtype=torch.float64), dim=0)
+    chances = torch.maximum(chances, 2 * quartile - middle)
+    return torch.clamp(chances - torch.log(-torch.expm1(chances)), -SURE, SURE)
