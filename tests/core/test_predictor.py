@@ -2,8 +2,20 @@
 
 import pytest
 import torch
+from torch import Tensor
 
-from ostraka.core.predictor import UNKNOWN, Predictor, Scores, Solo, closed_scores, join, open_scores
+from ostraka.core.predictor import (
+    UNKNOWN,
+    Placed,
+    Predictor,
+    Promise,
+    Scores,
+    Solo,
+    closed_scores,
+    join,
+    open_scores,
+    threshold_for,
+)
 
 LOGITS = torch.tensor([[2.0, 0.0, 1.0], [0.0, 3.0, 3.5]])
 """Two known outputs and the unknown one: sample 0 is class 0 by 1, sample 1 is unknown by 0.5."""
@@ -83,3 +95,64 @@ def test_solo_gives_the_mean_probability() -> None:
     scores = Solo({0: Fixed(0.8, 0.2), 1: Fixed(0.4, 0.6)}).scores(torch.zeros(1, 1))
     assert scores.known[0].tolist() == pytest.approx([0.6, 0.4])
     assert scores.unknown.tolist() == pytest.approx([-0.6])
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(0.05, 95.0), (0.10, 90.0), (0.001, 100.0), (0.5, 50.0)])
+def test_threshold_for_a_rate_by_hand(rate: float, expected: float) -> None:
+    """Scores 1 to 100: above 95 lie exactly five, which is 5 %. One in a thousand of a hundred is none."""
+    scores = torch.arange(1.0, 101.0)[torch.randperm(100)]
+    assert threshold_for(rate, scores) == expected
+
+
+def test_tied_scores_are_refused_together_or_not_at_all() -> None:
+    """Three of four share the highest score: refusing them would be 75 %, so with 50 % none is; with 80 %, all."""
+    scores = torch.tensor([1.0, 2.0, 2.0, 2.0])
+    assert threshold_for(0.5, scores) == 2.0
+    assert threshold_for(0.8, scores) == 1.0
+
+
+def test_weights_count_as_so_many_samples() -> None:
+    """The score 2 has a tenth of the weight: it may be refused at 10 %, not at 9 %."""
+    scores, weights = torch.tensor([1.0, 2.0]), torch.tensor([9.0, 1.0])
+    assert threshold_for(0.10, scores, weights) == 1.0
+    assert threshold_for(0.09, scores, weights) == 2.0
+
+
+class Ranked(Predictor):
+    """Its unknown score is the input."""
+
+    def scores(self, x: Tensor) -> Scores:
+        return Scores(torch.zeros(len(x), 2), x, 0.0)
+
+
+def test_a_placed_predictor_ranks_as_before_and_answers_by_the_new_line() -> None:
+    x = torch.tensor([-1.0, 1.0, 3.0])
+    placed = Placed(Ranked(), 2.0).scores(x)
+    assert placed.unknown.tolist() == x.tolist()
+    assert placed.open.tolist() == [0, 0, UNKNOWN]
+    assert Ranked().scores(x).open.tolist() == [0, UNKNOWN, UNKNOWN]
+
+
+def test_who_is_told_nothing_promises_nothing() -> None:
+    kept, promise = Ranked().keeping(0.05)
+    assert (promise.rate, promise.threshold, promise.basis) == (None, None, "none")
+    assert "nothing of held-out samples" in promise.why
+    assert isinstance(kept, Ranked)
+
+
+class Keeps(Ranked):
+    """Can keep any promise."""
+
+    def keeping(self, rate: float) -> tuple[Predictor, Promise]:
+        return Placed(self, 10 * rate), Promise(rate, "told", 10 * rate)
+
+
+def test_models_alone_promise_only_together() -> None:
+    kept, promise = Solo({3: Keeps(), 4: Keeps()}).keeping(0.2)
+    assert promise == Promise(0.2, "told")
+    assert isinstance(kept, Solo)
+    assert [model.scores(torch.zeros(1)).threshold for model in kept.alone.values()] == [2.0, 2.0]
+    kept, promise = Solo({3: Keeps(), 4: Ranked()}, {4: "ward"}).keeping(0.2)
+    assert promise.rate is None
+    assert promise.why.startswith("ward: ")
+    assert "1 of 2 models" in promise.why

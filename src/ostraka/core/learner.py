@@ -12,7 +12,7 @@ from ostraka.core.objective import Objective
 from ostraka.core.predictor import SILENT, Placed, Predictor, Promise, Scores, join
 from ostraka.core.seeds import seeded
 from ostraka.core.task import Task
-from ostraka.core.told import enough, read
+from ostraka.core.told import curve, read
 
 CHUNK = 1000
 
@@ -43,10 +43,11 @@ class NetPredictor(Predictor):
 
     def keeping(self, rate: float) -> tuple[Predictor, Promise]:
         """The threshold at the told quantile of its own unknown scores."""
-        if not self.objective.refuses or not enough(self.told) or "refusals" not in self.told:
+        refusals = curve(self.told, "refusals")
+        if refusals is None or not self.objective.refuses:
             return self, SILENT
-        refusals = torch.tensor(self.told["refusals"], dtype=torch.float64)
-        threshold = -float(read(refusals, torch.tensor([rate], dtype=torch.float64)))
+        quantiles = torch.tensor(refusals, dtype=torch.float64)
+        threshold = -float(read(quantiles, torch.tensor([rate], dtype=torch.float64)))
         return Placed(self, threshold), Promise(rate, "told", threshold)
 
 

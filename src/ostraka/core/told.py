@@ -13,8 +13,9 @@ from torch import Tensor
 
 from ostraka.errors import ReportRefused
 
-LEVELS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Shares of the held-out samples at which quantiles are told."""
+LEVELS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.95, 1.0)
+"""Shares of the held-out samples at which quantiles are told. The low ones place the line; where one sure owner is
+enough to answer, the high ones do."""
 ENOUGH = 10
 """Held-out samples below which quantiles say too little to rest a promise on."""
 CURVES = ("claims", "refusals", "standing")
@@ -39,9 +40,10 @@ def read(curves: Tensor, shares: Tensor) -> Tensor:
     return curves.gather(-1, place - 1) * (1 - part) + curves.gather(-1, place) * part
 
 
-def enough(numbers: Mapping[str, Any]) -> bool:
-    """Whether the told numbers rest on enough held-out samples."""
-    return int(numbers.get(HELD, 0)) >= ENOUGH
+def curve(numbers: Mapping[str, Any], name: str) -> tuple[float, ...] | None:
+    """The told quantiles of that name; None if there are none, or they rest on too few held-out samples."""
+    told = tuple(numbers.get(name, ()))
+    return told if len(told) == len(LEVELS) and int(numbers.get(HELD, 0)) >= ENOUGH else None
 
 
 def check_told(numbers: Mapping[str, Any]) -> None:
@@ -49,8 +51,8 @@ def check_told(numbers: Mapping[str, Any]) -> None:
     for name in CURVES:
         if name not in numbers:
             continue
-        curve = list(numbers[name])
-        if len(curve) != len(LEVELS):
-            raise ReportRefused(f"its card tells {len(curve)} quantiles of {name}; there are {len(LEVELS)} levels")
-        if any(later < earlier for earlier, later in pairwise(curve)):
-            raise ReportRefused(f"its card tells quantiles of {name} that fall: {curve}; quantiles rise with the level")
+        told = list(numbers[name])
+        if len(told) != len(LEVELS):
+            raise ReportRefused(f"its card tells {len(told)} quantiles of {name}; there are {len(LEVELS)} levels")
+        if any(later < earlier for earlier, later in pairwise(told)):
+            raise ReportRefused(f"its card tells quantiles of {name} that fall: {told}; quantiles rise with the level")

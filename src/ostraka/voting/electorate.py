@@ -26,7 +26,7 @@ from torch import Tensor
 
 from ostraka.core.method import Card
 from ostraka.core.seeds import torch_rng
-from ostraka.core.told import ENOUGH, HELD, enough, read
+from ostraka.core.told import ENOUGH, HELD, curve, read
 
 DRAWS = 2000
 """Simulated samples of all classes together, shared out by the classes' sizes."""
@@ -56,8 +56,7 @@ def unkept(cards: Sequence[Card]) -> str:
     """Why nothing can be promised of a vote of members with these cards; empty: a promise can be made."""
     if any(card.counts is None for card in cards):
         return "not all members tell how many samples of each class they have (tell=counts)"
-    told = [card for card in cards if enough(card.calibration) and "claims" in card.calibration]
-    if not told:
+    if not any(curve(card.calibration, "claims") for card in cards):
         most = max((card.calibration.get(HELD, 0) for card in cards), default=0)
         return (
             f"no member tells of enough samples that it was not trained on (the most is {most}, {ENOUGH} are needed): "
@@ -108,8 +107,8 @@ def _levels(owners: int, number: int, label: int) -> Tensor:
 
 def _curves(cards: Sequence[Card], name: str) -> Tensor:
     """The told quantiles of all members [M, LEVELS]; who told nothing that counts gets the members' median."""
-    told = {i: c.calibration[name] for i, c in enumerate(cards) if name in c.calibration and enough(c.calibration)}
-    known = torch.tensor([list(curve) for curve in told.values()], dtype=torch.float64).clamp(-SURE, SURE)
+    told = {i: found for i, card in enumerate(cards) if (found := curve(card.calibration, name)) is not None}
+    known = torch.tensor(list(told.values()), dtype=torch.float64).clamp(-SURE, SURE)
     curves = known.quantile(0.5, dim=0).repeat(len(cards), 1)
     curves[list(told)] = known
     return curves

@@ -1,0 +1,241 @@
+"""The simulated electorate: thresholds in closed form, against an independent simulation, and against liars."""
+
+from collections.abc import Sequence
+from math import exp, log
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ostraka.core.method import Card
+from ostraka.core.predictor import Placed, Predictor, Promise, Scores, open_scores
+from ostraka.core.told import LEVELS, quantiles
+from ostraka.voting.ballots import Ballot, Plurality, Sum, TopK
+from ostraka.voting.calibrated import Calibrated
+from ostraka.voting.electorate import _clipped, draws
+from ostraka.voting.ensemble import Ensemble
+
+RAMP = tuple(10 * level - 2 for level in LEVELS)
+"""Log odds that are uniform between -2 and 8: the quantile at u is 10 u - 2."""
+
+
+def card(party: int, counts: Sequence[int], claims: Sequence[float] | None = RAMP, **more: float) -> Card:
+    told = {} if claims is None else {"claims": tuple(claims), "held": more.get("held", 50)}
+    return Card(party, sum(counts), tuple(counts), calibration={"doubt": more.get("doubt", -4.0), **told})
+
+
+class Reading(Predictor):
+    """A member whose logits are part `place` of the input [B, members, outputs]."""
+
+    def __init__(self, place: int, classes: int) -> None:
+        self.place, self.net = place, SimpleNamespace(classes=classes)
+
+    def scores(self, x: Tensor) -> Scores:
+        return open_scores(x[:, self.place])
+
+
+def ensemble(ballot: Ballot, *cards: Card) -> Ensemble:
+    voters = [Reading(i, len(cards[0].counts or ())) for i in range(len(cards))]
+    return Ensemble(voters, cards, ballot)  # type: ignore[arg-type]
+
+
+def line(ballot: Ballot, *cards: Card, rate: float = 0.05) -> float:
+    placed, promise = ensemble(ballot, *cards).keeping(rate)
+    assert isinstance(placed, Placed)
+    assert promise == Promise(rate, "told", placed.threshold)
+    return placed.threshold
+
+
+def sigmoid(value: float) -> float:
+    return 1 / (1 + exp(-value))
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.2, 0.5])
+def test_one_owner_for_each_class_in_closed_form(rate: float) -> None:
+    """Every class has one owner, with log odds 10 u - 2, u uniform. Refused is who has u below the rate.
+
+    Sum: the only owner's doubt is 1 - sigmoid(10 u - 2), so the line is 1 - sigmoid(10 rate - 2). Calibrated, nothing
+    forgiven: minus its log probability, -log sigmoid(10 rate - 2). 2,000 draws leave about 0.1 of log odds open.
+    """
+    owners = [card(0, (100, 0)), card(1, (0, 100))]
+    odds = 10 * rate - 2
+    assert line(Sum(), *owners, rate=rate) == pytest.approx(1 - sigmoid(odds), abs=0.03)
+    plain = Calibrated(share=0.0)
+    assert line(plain, *owners, rate=rate) == pytest.approx(-log(sigmoid(odds)), abs=0.06)
+
+
+def test_a_forgiven_doubt_moves_the_line_with_it() -> None:
+    """Half of a median doubt of -4 adds -2 to all log odds: -log sigmoid(10 * .05 - 2 - 2)."""
+    owners = [card(0, (100, 0)), card(1, (0, 100))]
+    assert line(Calibrated(share=0.5), *owners) == pytest.approx(-log(sigmoid(-3.5)), abs=0.12)
+
+
+def slow(owners: int, rate: float, score: str, draws: int = 40_000) -> float:
+    """The same line by plain loops and numpy's generator: `owners` with the ramp, one class."""
+    rng = np.random.default_rng(7)
+    found = []
+    for _ in range(draws):
+        shared = rng.standard_normal()
+        odds = []
+        for _ in range(owners):
+            z = 0.3**0.5 * shared + 0.7**0.5 * rng.standard_normal()
+            u = 0.5 * (1 + float(torch.erf(torch.tensor(z / 2**0.5, dtype=torch.float64))))
+            odds.append(10 * u - 2)
+        chances = [sigmoid(o) for o in odds]
+        found.append(min(1 - p for p in chances) if score == "sum" else -sum(map(log, chances)) / owners)
+    return float(np.quantile(found, 1 - rate))
+
+
+@pytest.mark.parametrize("score", ["sum", "calibrated"])
+def test_three_owners_of_a_class_against_plain_loops(score: str) -> None:
+    """The sum refuses when all owners doubt, the calibrated ballot when they do on average."""
+    ballot = Sum() if score == "sum" else Calibrated(share=0.0)
+    owners = [card(i, (60, 0)) for i in range(3)]
+    assert line(ballot, *owners, card(3, (0, 1), claims=None)) == pytest.approx(slow(3, 0.05, score), abs=0.05)
+
+
+def test_classes_count_by_their_size() -> None:
+    """One class in ten is never certain (log odds -2), the others always are (8): at 5 %, half of the hard class's
+    samples may be refused, which all have one score: none is, and the line is theirs. At 15 % all of them may."""
+    hard, easy = card(0, (10, 0), (-2.0,) * len(LEVELS)), card(1, (0, 90), (8.0,) * len(LEVELS))
+    plain = Calibrated(share=0.0, kappa=0.0)
+    middling = [
+        card(2, (0, 0), (8.0,) * len(LEVELS)),
+        card(3, (0, 0), (-2.0,) * len(LEVELS)),
+    ]  # so that nobody is out of the ordinary
+    assert line(plain, hard, easy, *middling) == pytest.approx(-log(sigmoid(-2)), abs=1e-4)
+    assert line(plain, hard, easy, *middling, rate=0.15) == pytest.approx(-log(sigmoid(8)), abs=1e-4)
+
+
+def test_a_higher_rate_draws_a_lower_line() -> None:
+    owners = [card(i, (50, 50)) for i in range(4)]
+    for ballot in (Sum(), TopK(2), Calibrated()):
+        lines = [line(ballot, *owners, rate=rate) for rate in (0.01, 0.05, 0.1, 0.3)]
+        assert lines == sorted(lines, reverse=True)
+        assert lines[0] > lines[-1]
+
+
+def test_plurality_refuses_nobody_rather_than_too_many() -> None:
+    """Its scores are shares of members that abstain; with the ramp one owner of one abstains on a fifth of its samples.
+
+    5 % cannot be kept by refusing a fifth, so none is refused; a rate of 30 % can."""
+    owner = ensemble(Plurality(), card(0, (100,)), card(1, (100,), claims=None))
+    x = torch.tensor([[[-9.0, 0.0], [-9.0, 0.0]]])  # both abstain
+    kept, _ = owner.keeping(0.05)
+    assert kept.scores(x).open.tolist() == [0]
+    kept, _ = owner.keeping(0.3)
+    assert kept.scores(x).open.tolist() == [-1]
+
+
+def test_one_who_tells_of_extreme_doubt_moves_the_line_little() -> None:
+    """Nine honest members, the ramp and a little more or less, and one that tells of log odds of -8 throughout.
+
+    As an owner of both classes it would, with a tenth of the weight, lower the mean log chance by about 0.7.
+    """
+    honest = [card(i, (50, 50), [q + 0.2 * (i - 4) for q in RAMP]) for i in range(9)]
+    before = line(Calibrated(share=0.0), *honest, card(9, (50, 50)))
+    after = line(Calibrated(share=0.0), *honest, card(9, (50, 50), (-8.0,) * len(LEVELS)))
+    assert before < after < before + 0.2
+
+
+def test_the_clip_by_hand() -> None:
+    """Chances .1, .2, .4, .8 and .8: the quartile is .2 and the median .4, as logs log .2 and log .4.
+
+    The least that counts is then 2 log .2 - log .4 = log .1: it is left as it is. A chance of .001 in its place: the
+    quartile and the median stay, so it is lifted to .1.
+    """
+    chances = torch.tensor([0.1, 0.2, 0.4, 0.8, 0.8], dtype=torch.float64)
+    told = torch.logit(chances).unsqueeze(1).repeat(1, len(LEVELS))
+    torch.testing.assert_close(_clipped(told), told)
+    told[0] = torch.logit(torch.tensor(0.001))
+    assert _clipped(told)[0].sigmoid().tolist() == pytest.approx([0.1] * len(LEVELS))
+
+
+def test_one_who_is_told_to_be_certain_moves_the_line_little() -> None:
+    """Over-sure quantiles are not clipped: one of ten owners then takes its tenth of the doubt away, no more."""
+    honest = [card(i, (50, 50)) for i in range(9)]
+    before = line(Calibrated(share=0.0), *honest, card(9, (50, 50)))
+    after = line(Calibrated(share=0.0), *honest, card(9, (50, 50), (30.0,) * len(LEVELS)))
+    assert before - 0.3 < after < before
+
+
+def test_who_tells_nothing_gets_the_median_curve() -> None:
+    """Two ramps and a silent member draw as three ramps do; so does one whose quantiles rest on three samples."""
+    three = [card(i, (50, 50)) for i in range(3)]
+    silent = card(2, (50, 50), claims=None)
+    few = card(2, (50, 50), (-30.0,) * len(LEVELS), held=3)
+    expected = [draw.logits for draw in draws(three, typical=False)]
+    for other in (silent, few):
+        found = [draw.logits for draw in draws([*three[:2], other], typical=False)]
+        assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+
+
+def test_strangers_say_unknown() -> None:
+    """Member 1 does not own class 0: on its samples it is certain of unknown."""
+    first, _ = draws([card(0, (5, 0)), card(1, (0, 5))], typical=False)
+    assert first.logits[1].argmax(dim=1).unique().tolist() == [2]
+    assert first.logits[0].argmax(dim=1).unique().tolist() == [0, 2]
+    assert first.share == 0.5
+
+
+def test_typicality_is_drawn_at_the_same_level_as_the_claim() -> None:
+    """With claims and standings that are both the ramp, both are alike on every draw; classes not drawn are usual."""
+    told = Card(0, 100, (100, 0), calibration={"claims": RAMP, "standing": RAMP, "held": 50, "doubt": -4.0})
+    (draw,) = draws([told], typical=True)
+    assert draw.typicality is not None
+    torch.testing.assert_close(draw.typicality[0, :, 0], draw.logits[0, :, 0])
+    assert draw.typicality[0, :, 1].abs().max() == 0
+
+
+def test_members_that_tell_no_counts_or_too_little_promise_nothing() -> None:
+    voters = ensemble(Sum(), card(0, (5, 5)), card(1, (5, 5))).voters
+    for cards, why in (
+        ([Card(0, 9, None), card(1, (5, 5))], "tell=counts"),
+        ([card(0, (5, 5), claims=None), card(1, (5, 5), RAMP, held=4)], "the most is 4, 10 are needed"),
+    ):
+        kept, promise = Ensemble(voters, cards, Sum()).keeping(0.05)
+        assert isinstance(kept, Ensemble), "the ballot's own threshold stays"
+        assert promise.rate is None
+        assert why in promise.why
+
+
+def test_members_that_have_hardly_learnt_get_a_line_and_a_warning() -> None:
+    kept, promise = ensemble(Sum(), card(0, (5, 5), doubt=-0.4), card(1, (5, 5), doubt=-0.2)).keeping(0.05)
+    assert isinstance(kept, Placed)
+    assert promise.rate is None
+    assert promise.threshold == kept.threshold
+    assert "median log odds of unknown -0.3" in promise.why
+
+
+def votes_of(counts: Tensor, labels: Tensor, sharpness: Tensor, rng: torch.Generator) -> Tensor:
+    """[B, M, K + 1]: owners answer with normal log odds, alike for all owners of a sample by 0.3; others unknown."""
+    shared = torch.randn(len(labels), 1, generator=rng)
+    z = 0.3**0.5 * shared + 0.7**0.5 * torch.randn(len(labels), len(counts), generator=rng)
+    odds = sharpness * (2 + z)
+    logits = torch.full((len(labels), len(counts), counts.shape[1] + 1), -30.0)
+    logits[:, :, -1] = 0.0
+    for b, label in enumerate(labels.tolist()):
+        owners = counts[:, label] > 0
+        logits[b, owners, label] = odds[b, owners]
+    return logits
+
+
+@pytest.mark.parametrize("ballot", [Sum(), TopK(3), Calibrated()], ids=str)
+@pytest.mark.parametrize("rate", [0.05, 0.2])
+def test_the_promise_is_kept_where_samples_are_as_told(ballot: Ballot, rate: float) -> None:
+    """Eight parties with two to four of five classes tell quantiles of 200 own samples; 4,000 new ones are refused at
+    the promised rate, within two points."""
+    rng = torch.Generator().manual_seed(3)
+    counts = (torch.rand(8, 5, generator=rng) < 0.6).long() * torch.randint(20, 200, (8, 5), generator=rng)
+    sharpness = 1 + torch.rand(8, generator=rng)
+    cards = []
+    for m in range(8):
+        own = sharpness[m] * (2 + torch.randn(200, generator=rng))
+        cards.append(card(m, counts[m].tolist(), quantiles(own), doubt=-2.0))
+    labels = torch.multinomial(counts.sum(dim=0).float(), 4000, replacement=True, generator=rng)
+    kept, promise = ensemble(ballot, *cards).keeping(rate)
+    refused = float((kept.scores(votes_of(counts, labels, sharpness, rng)).open == -1).double().mean())
+    assert promise.rate == rate
+    assert refused == pytest.approx(rate, abs=0.02)
