@@ -1,0 +1,96 @@
+"""Held-out samples: kept from training, told of, and nothing lost where nobody is told."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from ostraka.core.fit import Budget
+from ostraka.core.learner import load_predictor
+from ostraka.core.method import Card, Report, Round
+from ostraka.core.net import Params, Recipe
+from ostraka.core.party import Party, PartyRef
+from ostraka.core.samples import Samples
+from ostraka.core.task import Task
+from ostraka.core.told import LEVELS, quantiles
+from ostraka.errors import ReportRefused
+from ostraka.methods import panel
+from ostraka.methods.closed_voting import ClosedVoting
+from ostraka.methods.fedov import FedOV
+from ostraka.objectives.open_voting import OpenVoting
+from ostraka.voting.calibration import claims
+
+TASK = Task(("ant", "bee", "cat"), (4,), Recipe("mlp", {"hidden": [5]}))
+OPEN = FedOV(objective=OpenVoting(outliers="none"), local=Budget(epochs=2))
+ROUND = Round(TASK, 1, {}, 11)
+SAMPLES = Samples(torch.randn(150, 4, generator=torch.Generator().manual_seed(1)), torch.arange(150) % 2)
+"""75 ants and as many bees: a tenth of 75, rounded, is 8 (7.5 to the even neighbour)."""
+
+
+def update(method: panel.PanelMethod) -> Report[Params]:
+    return method.local_update(ROUND, Party(PartyRef(0, len(SAMPLES)), SAMPLES), {})
+
+
+def seen_in_training(method: panel.PanelMethod, monkeypatch: pytest.MonkeyPatch) -> Samples:
+    seen = []
+    usual = panel.fit
+    monkeypatch.setattr(
+        panel, "fit", lambda net, start, samples, *rest: seen.append(samples) or usual(net, start, samples, *rest)
+    )
+    update(method)
+    return seen[0]
+
+
+def test_a_tenth_of_each_class_is_kept_from_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert seen_in_training(OPEN, monkeypatch).counts(3).tolist() == [67, 67, 0]
+
+
+def test_the_card_counts_all_samples_and_tells_of_the_held_out_ones() -> None:
+    report = update(OPEN)
+    told = report.card.calibration
+    assert (report.card.size, report.card.counts, report.weight) == (150, (75, 75, 0), 150.0)
+    assert told["held"] == 16
+    learnt, held = OPEN._split(SAMPLES, ROUND.seed)
+    assert len(learnt) + len(held) == 150
+    with torch.no_grad():
+        scores = load_predictor(TASK, OPEN.objective, report.payload).scores(held.inputs())
+    assert told["refusals"] == pytest.approx(quantiles(-scores.unknown), abs=1e-6)
+    assert told["claims"] == pytest.approx(quantiles(claims(scores.logits(), held.labels)), abs=1e-6)
+    assert "standing" not in told
+
+
+def test_statistics_bring_quantiles_of_typicality() -> None:
+    told = update(replace(OPEN, tell="statistics")).card.calibration
+    assert len(told["standing"]) == len(LEVELS)
+
+
+def test_claims_by_hand() -> None:
+    """log(.7 / .3) for the first class of three, and log(.2 / .8)."""
+    votes = torch.tensor([[0.7, 0.1, 0.2], [0.7, 0.2, 0.1]]).log()
+    assert claims(votes, torch.tensor([0, 1])).tolist() == pytest.approx([0.8473, -1.3863], abs=1e-4)
+
+
+@pytest.mark.parametrize("method", [replace(OPEN, tell="size"), ClosedVoting(local=Budget(epochs=2))])
+def test_where_nobody_is_told_or_nobody_refuses_all_samples_are_learnt(
+    method: panel.PanelMethod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(seen_in_training(method, monkeypatch)) == 150
+    assert "held" not in update(method).card.calibration
+    same = [update(replace(method, hold_out=share)).payload for share in (0.0, 0.5)]
+    assert all(torch.equal(same[0][name], same[1][name]) for name in same[0])
+
+
+def test_other_rounds_and_parties_hold_out_others() -> None:
+    (_, one), (_, other) = OPEN._split(SAMPLES, 1), OPEN._split(SAMPLES, 2)
+    assert one.rows is not None
+    assert other.rows is not None
+    assert one.rows.tolist() != other.rows.tolist()
+
+
+def test_quantiles_that_are_none_are_refused_on_arrival() -> None:
+    report = update(OPEN)
+    card: Card = report.card
+    bad = {**card.calibration, "claims": tuple(reversed(card.calibration["claims"]))}
+    OPEN.inspect(TASK, report)
+    with pytest.raises(ReportRefused, match="quantiles of claims that fall"):
+        OPEN.inspect(TASK, replace(report, card=replace(card, calibration=bad)))
