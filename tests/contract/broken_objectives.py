@@ -52,6 +52,15 @@ class AttachesByNumpysChance(Sound):
 
 
 @dataclass(frozen=True)
+class RefusesInSilence(Sound):
+    """Says that it may answer unknown, and never does."""
+
+    @property
+    def refuses(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
 class AddsRows(Sound):
     """Twice as many samples would be cut into batches that do not fit."""
 

@@ -42,6 +42,7 @@ OBJECTIVES: dict[Any, tuple[Check, str]] = {
     losses.CannotBeWritten(): (objectives.check_settings, "registry"),
     losses.AttachesElsewhere(): (objectives.check_attached, "points"),
     losses.AttachesByNumpysChance(): (objectives.check_attached, "the same seed attaches the same"),
+    losses.RefusesInSilence(): (objectives.check_scores, "it says True, and the threshold of its answers is inf"),
     losses.AddsRows(): (objectives.check_prepare, "keeps 12 rows"),
     losses.NeedsTwoSamples(): (objectives.check_loss, "loss of a single sample"),
     losses.LossOfEverySample(): (objectives.check_loss, r"it has the shape \[12\]"),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from math import isinf
 
 import torch
 from torch import Tensor
@@ -147,6 +148,11 @@ def check_scores(objective: Objective, bench: Bench) -> None:
     classes = len(bench.task.classes)
     expect_scores(objective, lambda: _ask(objective, net, x), len(x), classes, "a trained network answers")
     expect_rows(objective, NetPredictor(net, objective).scores, x)
+    threshold = _ask(objective, net, x[:1]).threshold
+    if objective.refuses == isinf(threshold):
+        done = f"it says {objective.refuses}, and the threshold of its answers is {threshold:g}"
+        advice = "override refuses if an objective without an unknown output answers unknown, or one with it never does"
+        fail(objective, "refuses says whether an answer can be unknown", done, advice)
     with torch.no_grad(), hoped(objective, "logits gives the answers for distillation", "mend the error above"):
         logits = objective.logits(net, x)
     if logits.shape[1] not in (classes, classes + 1):
