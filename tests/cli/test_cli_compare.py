@@ -87,6 +87,19 @@ def test_open_set_grids_have_an_auroc_table(ostraka: Ostraka) -> None:
     assert Path("runs/compare/auroc.csv").exists()
 
 
+def test_open_set_grids_tell_how_the_open_answer_does(ostraka: Ostraka) -> None:
+    words = ("compare", "solo", "fedov", *GRID, "--partition", "iid")
+    shown = ostraka(*words, "--known", "7", "--format", "markdown", "--out", "open").out
+    assert "**Open answers (%): digits / iid**" in shown
+    assert "| method | balanced | known refused | unknown refused |" in shown
+    assert "**Open answers (%): digits / iid**" in Path("open/results.md").read_text()
+    solo, fedov = ostraka(*words, "--known", "7", "--json", "--out", "open").json()["cells"]
+    assert (solo["known_refused"], solo["unknown_refused"]) == (0.0, 0.0)
+    assert fedov["open_balanced_accuracy"] == fedov["open"]["balanced_accuracy"]
+    assert ostraka("show", "open", "--format", "markdown").out == shown
+    assert "Open answers" not in ostraka(*words, "--format", "markdown", "--out", "closed").out
+
+
 def test_a_grid_file_and_settings_of_one_method(ostraka: Ostraka) -> None:
     Path("grid.toml").write_text(
         'methods = ["solo", "fedavg"]\ndata = ["digits"]\npartition = ["iid"]\nseeds = [4, 7]\nparties = 3\n'

@@ -144,6 +144,73 @@ def test_a_summary_fits_any_terminal(width: int, classes: int) -> None:
     show_summary(terminal(width), old)  # of a run that was made before there were these
 
 
+def finished(opened: dict[str, float | None] | None, **more: Any) -> dict[str, Any]:
+    """A summary with these open-set figures."""
+    return {
+        "method": "fedov", "data": "digits", "partition": "labels:2", "parties": 3, "seed": 0, "rounds": 1,
+        "accuracy": 50.0, "balanced_accuracy": 40.0, "f1": 30.0, "open": opened, "best_on_validation": None,
+        "seconds": 1.0, "cpu_seconds": 1.0, "bytes_up": 1, "bytes_down": 1, "dropped": [], "out": "x",
+        "per_class": {"ant": 50.0}, "per_part": {}, **more,
+    }  # fmt: skip
+
+
+def printed(summary: dict[str, Any], width: int = 80) -> dict[str, str]:
+    """What is printed in two columns: the words of the first, and the second."""
+    console = terminal(width)
+    show_summary(console, summary)
+    pairs = (line.strip().split("  ", 1) for line in text_of(console).splitlines() if "  " in line.strip())
+    return {words: value.strip() for words, value in pairs}
+
+
+OLD_FIGURES: dict[str, float | None] = {"auroc": 90.0, "fpr95": 10.0, "oscr": 80.0, "open_accuracy": 70.0}
+REFUSED = {"known_refused": 4.8, "unknown_refused": 61.2, "balanced_accuracy": 75.5}
+ALL_KNOWN: dict[str, float | None] = {
+    **dict.fromkeys([*OLD_FIGURES, *REFUSED]), "open_accuracy": 70.0, "known_refused": 4.8
+}  # fmt: skip
+
+
+def test_how_the_open_answer_does_is_printed() -> None:
+    found = printed(finished({**OLD_FIGURES, **REFUSED}))
+    assert found["known samples called unknown"] == "4.80 %"
+    assert found["unknown samples called unknown"] == "61.20 %"
+    assert found["accuracy, known and unknown alike"] == "75.50 %"
+    assert (found["balanced accuracy"], found["AUROC of unknown"]) == ("40.00 %", "90.00 %")
+
+
+def test_where_all_classes_are_known_only_what_is_defined_is_printed() -> None:
+    found = printed(finished(ALL_KNOWN))
+    assert (found["known samples called unknown"], found["accuracy, unknown as a class"]) == ("4.80 %", "70.00 %")
+    assert not any("—" in value for value in found.values())
+    assert "unknown samples called unknown" not in found
+
+
+def test_closed_set_runs_and_older_ones_are_printed_without_what_they_do_not_have() -> None:
+    """A run that never calls a known sample unknown says nothing of it, unless there are unknown classes too."""
+    closed, older = printed(finished({**ALL_KNOWN, "known_refused": 0.0})), printed(finished(None))
+    assert closed == older
+    assert not any("unknown" in words for words in closed)
+    among_unknown = printed(finished({**OLD_FIGURES, **dict.fromkeys(REFUSED, 0.0)}))
+    assert among_unknown["known samples called unknown"] == "0.00 %"
+    before = printed(finished(OLD_FIGURES))
+    assert before["OSCR"] == "80.00 %"
+    assert not any("called unknown" in words for words in before)
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_domains_have_columns_of_the_open_answer(width: int) -> None:
+    """Photos have no unknown samples; sketches come from a run of an older version, which did not count them."""
+    photo = {"accuracy": 50.0, **OLD_FIGURES, "known_refused": 3.25, "unknown_refused": None}
+    domains = {"photo": photo | {"open_balanced_accuracy": 71.5}, "sketch": {"accuracy": 50.0, **OLD_FIGURES}}
+    console = terminal(width)
+    show_summary(console, finished({**OLD_FIGURES, **REFUSED}, per_domain=domains))
+    found = text_of(console)
+    assert all(len(line.rstrip()) <= width for line in found.splitlines())
+    assert all(text in found for text in ("3.25", "71.50", "75.50", "61.20", "known refused", "unknown refused"))
+    closed = terminal(width)
+    show_summary(closed, finished({**ALL_KNOWN, "known_refused": 0.0}, per_domain={"photo": photo, "sketch": photo}))
+    assert "refused" not in text_of(closed)
+
+
 @pytest.mark.parametrize(
     ("environment", "name"),
     [({"LC_ALL": "C", "LANG": "de_CH.UTF-8"}, "C"), ({"LC_ALL": "", "LANG": "POSIX"}, "POSIX"), ({}, "")],
@@ -175,3 +242,21 @@ def test_numbers_stay_whole_where_names_are_broken() -> None:
     show_wide(console, Table(("method", "data / partition", "ours", "time"), rows, keys=2))
     assert "91.25 ± 11.50" in text_of(console)
     assert "1 min 05 s" in text_of(console)
+
+
+def test_a_promise_stands_behind_what_came_out() -> None:
+    """5 % were promised and 12.5 % came out. Without a promise the reason is a note; a closed result needs neither."""
+    kept = {"rate": 0.05, "basis": "told", "threshold": 1.0, "why": ""}
+    broken = {"rate": None, "basis": "told", "threshold": 1.0, "why": "members have hardly learnt"}
+    figures = {**OLD_FIGURES, **REFUSED}
+    assert printed({**finished(figures), "answer": kept})["known samples called unknown"].endswith("(promised: 5 %)")
+    console = terminal(80)
+    show_summary(console, {**finished(figures), "answer": broken})
+    assert "promised:" not in text_of(console)
+    assert "Note: nothing is promised of how often a known sample is called unknown: members have hardly learnt" in (
+        text_of(console)
+    )
+    closed = terminal(80)
+    never = {**broken, "why": "it never answers unknown"}
+    show_summary(closed, {**finished({**ALL_KNOWN, "known_refused": 0.0}), "answer": never})
+    assert "promised" not in text_of(closed)

@@ -49,15 +49,17 @@ def test_every_figure_by_hand() -> None:
 
     AUROC: all four are below 2, three below -1: 7 of 8. OSCR: without the wrong one (-2): 3 + 2 = 5 of 8.
     FPR95: all four known samples must be accepted, t = 1; of the unknown ones only -1 is: 1 of 2.
-    Open answers right: samples 0, 2, 4: 3 of 6.
+    Open answers right: samples 0, 2, 4: 3 of 6. Called unknown: 1 of the four known samples, 4 of the two unknown ones.
+    Balanced: 2 of 4 known samples right, 1 of 2 unknown ones.
     """
     result = evaluate(GOOD, numbered(LABELS), CLASSES)
     assert (result.samples, result.unknown_samples) == (6, 2)
     assert result.accuracy == 75.0
     assert result.per_class == {"ant": 100.0, "bee": 50.0, "cat": None}
-    assert result.open is not None
     assert (result.open.auroc, result.open.oscr) == (87.5, 62.5)
     assert (result.open.fpr95, result.open.open_accuracy) == (50.0, 50.0)
+    assert (result.open.known_refused, result.open.unknown_refused) == (25.0, 50.0)
+    assert result.open.balanced_accuracy == 50.0
 
 
 def test_balanced_accuracy_f1_and_confusion_by_hand() -> None:
@@ -121,15 +123,30 @@ def test_a_subset_is_judged_by_its_own_rows() -> None:
     assert (result.samples, result.accuracy, result.per_class["ant"]) == (2, 50.0, None)
 
 
-def test_without_unknown_samples_there_are_no_open_figures() -> None:
-    assert evaluate(GOOD, numbered(LABELS[:4]), CLASSES).open is None
+UNDEFINED = {"auroc": None, "fpr95": None, "oscr": None, "balanced_accuracy": None}
+
+
+def test_without_unknown_samples_the_known_ones_called_unknown_are_counted() -> None:
+    """One of four known samples is called unknown, and with the wrong bee two open answers are not right."""
+    opened = evaluate(GOOD, numbered(LABELS[:4]), CLASSES).open
+    assert opened.as_dict() == {**UNDEFINED, "unknown_refused": None, "known_refused": 25.0, "open_accuracy": 50.0}
+
+
+def test_a_predictor_with_an_infinite_threshold_refuses_nothing() -> None:
+    """Its open answers are its closed ones: right in 3 of 4 known samples, in none of the two unknown ones."""
+
+    class Closed(Written):
+        def scores(self, x: Tensor) -> Scores:
+            return replace(super().scores(x), threshold=float("inf"))
+
+    opened = evaluate(Closed(GOOD.answers, GOOD.unknown), numbered(LABELS), CLASSES).open
+    assert (opened.known_refused, opened.unknown_refused, opened.balanced_accuracy) == (0.0, 0.0, 37.5)
 
 
 def test_with_only_unknown_samples_undefined_figures_are_none() -> None:
     result = evaluate(GOOD, numbered(LABELS).take(torch.tensor([4, 5])), CLASSES)
     assert result.accuracy is None
-    assert result.open is not None
-    assert result.open.as_dict() == {"auroc": None, "fpr95": None, "oscr": None, "open_accuracy": 50.0}
+    assert result.open.as_dict() == {**UNDEFINED, "known_refused": None, "unknown_refused": 50.0, "open_accuracy": 50.0}
 
 
 def test_as_dict_is_strict_json_and_complete() -> None:
@@ -138,13 +155,15 @@ def test_as_dict_is_strict_json_and_complete() -> None:
     assert back["accuracy"] == 75.0
     assert back["per_class"]["cat"] is None
     assert back["open"]["auroc"] == 87.5
+    assert back["open"]["known_refused"] == 25.0
     assert back["per_part"]["4"]["open"]["oscr"] == 62.5
 
 
 def test_models_that_stand_alone_are_judged_each_and_averaged() -> None:
     """The other model answers ant always and scores everything 0: accuracy 50, AUROC 50, OSCR 2 * 2 / 2 of 8 = 25,
-    FPR95 100, open accuracy 2 of 6. Its mean with the good one (75, 87.5, 62.5, 50, 50) is the headline, which the
-    mean of their probabilities (one voter) would not give.
+    FPR95 100, open accuracy 2 of 6, nothing called unknown. Its mean with the good one (75, 87.5, 62.5, 50,
+    50; 25 of the known and 50 of the unknown called unknown) is the headline, which the mean of their probabilities
+    (one voter) would not give.
     """
     dull = Written((0,) * 6, (0.0,) * 6)
     result = evaluate(Solo({0: GOOD, 1: dull}), numbered(LABELS), CLASSES)
@@ -153,9 +172,10 @@ def test_models_that_stand_alone_are_judged_each_and_averaged() -> None:
     assert (result.samples, result.unknown_samples) == (6, 2)
     assert result.accuracy == 62.5
     assert result.per_class == {"ant": 100.0, "bee": 25.0, "cat": None}
-    assert result.open is not None
     assert (result.open.auroc, result.open.oscr, result.open.fpr95) == (68.75, 43.75, 75.0)
     assert result.open.open_accuracy == pytest.approx((50 + 100 / 3) / 2)
+    assert (result.open.known_refused, result.open.unknown_refused) == (12.5, 25.0)
+    assert result.open.balanced_accuracy == (50.0 + 25.0) / 2
 
 
 def test_per_party_weighs_classes_by_the_partys_own_mix() -> None:
@@ -180,6 +200,12 @@ def test_counts_that_do_not_fit_are_refused() -> None:
         seen_by_parties(evaluate(GOOD, numbered(LABELS), CLASSES), {0: torch.ones(2)})
 
 
+def by_name(*figures: float) -> dict[str, float]:
+    """Open-set figures, all of them, in the order of this list."""
+    names = ("auroc", "fpr95", "oscr", "open_accuracy", "known_refused", "unknown_refused", "balanced_accuracy")
+    return dict(zip(names, figures, strict=True))
+
+
 PHOTO, SKETCH = torch.tensor([0, 1, 2, 4]), torch.tensor([5, 3])
 
 
@@ -187,18 +213,16 @@ def test_domains_are_judged_alone_and_count_the_same() -> None:
     """Photo: known -4, 1, -3, all right, unknown 2: accuracy 100, AUROC 100, FPR95 0, open answers right 3 of 4.
 
     Sketch: known -2, wrong, unknown -1 called bee: accuracy 0, AUROC 100, OSCR 0, FPR95 0, none right. Together they
-    would have 75 and, as -1 would be ranked against the photos' 1 as well, an AUROC of 87.5.
+    would have 75 and, as -1 would be ranked against the photos' 1 as well, an AUROC of 87.5. Called unknown: one known
+    photo of three and the unknown one, no sketch; together it would be one known sample of four.
     """
     result = evaluate(GOOD, numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH})
     photo, sketch = result.per_domain["photo"], result.per_domain["sketch"]
     assert (photo.samples, photo.unknown_samples, sketch.samples, sketch.unknown_samples) == (4, 1, 2, 1)
     assert (photo.accuracy, sketch.accuracy, result.accuracy) == (100.0, 0.0, 50.0)
-    assert photo.open is not None
-    assert sketch.open is not None
-    assert result.open is not None
-    assert photo.open.as_dict() == {"auroc": 100.0, "fpr95": 0.0, "oscr": 100.0, "open_accuracy": 75.0}
-    assert sketch.open.as_dict() == {"auroc": 100.0, "fpr95": 0.0, "oscr": 0.0, "open_accuracy": 0.0}
-    assert result.open.as_dict() == {"auroc": 100.0, "fpr95": 0.0, "oscr": 50.0, "open_accuracy": 37.5}
+    assert photo.open.as_dict() == pytest.approx(by_name(100.0, 0.0, 100.0, 75.0, 100 / 3, 100.0, 250 / 3))
+    assert sketch.open.as_dict() == by_name(100.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert result.open.as_dict() == pytest.approx(by_name(100.0, 0.0, 50.0, 37.5, 100 / 6, 50.0, 250 / 6))
     assert result.per_class == {"ant": 100.0, "bee": 50.0, "cat": None}
     assert (result.samples, result.unknown_samples) == (6, 2)
     assert json.loads(json.dumps(result.as_dict()))["per_domain"]["sketch"]["open"]["oscr"] == 0.0
@@ -208,7 +232,6 @@ def test_a_predictor_that_ranks_backwards_keeps_its_low_auroc() -> None:
     """Scores with the sign turned: 0, not 100."""
     backwards = Written(GOOD.answers, [-score for score in GOOD.unknown])
     result = evaluate(backwards, numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH})
-    assert result.open is not None
     assert result.open.auroc == 0.0
 
 

@@ -44,6 +44,27 @@ def test_accuracy_leaves_unknown_samples_out_and_open_accuracy_counts_them() -> 
     assert metrics.open_accuracy(torch.tensor([-1, 1, 2, 2, 0]), labels) == 0.4
 
 
+def test_refused_samples_and_balanced_open_accuracy_by_hand() -> None:
+    """Five known samples: two right, one wrong, two called unknown. Of four unknown ones three are called unknown.
+
+    The known samples are right in 2 of 5, so balanced it is (0.4 + 0.75) / 2; plain it would be 5 of 9.
+    """
+    labels = torch.tensor([0, 1, 1, 2, 2, -1, -1, -1, -1])
+    answers = torch.tensor([0, 1, 0, -1, -1, -1, -1, 2, -1])
+    assert metrics.known_refused(answers, labels) == 0.4
+    assert metrics.unknown_refused(answers, labels) == 0.75
+    assert metrics.balanced_open_accuracy(answers, labels) == pytest.approx(0.575)
+    assert metrics.open_accuracy(answers, labels) == 5 / 9
+
+
+@pytest.mark.parametrize(("answers", "known", "unknown"), [([0, 1, 0], 0.0, 0.0), ([-1, -1, -1], 1.0, 1.0)])
+def test_never_and_always_unknown_are_half_right(answers: list[int], known: float, unknown: float) -> None:
+    """Every class is right, or every unknown sample is: one half in balance."""
+    given, labels = torch.tensor(answers), torch.tensor([0, 1, -1])
+    assert (metrics.known_refused(given, labels), metrics.unknown_refused(given, labels)) == (known, unknown)
+    assert metrics.balanced_open_accuracy(given, labels) == 0.5
+
+
 def test_an_unknown_answer_to_an_unknown_sample_does_not_raise_closed_accuracy() -> None:
     """One of two known samples is right; the unknown one, answered -1, must not count."""
     assert metrics.accuracy(torch.tensor([0, 0, -1]), torch.tensor([0, 1, -1])) == 0.5
@@ -168,6 +189,11 @@ def test_undefined_figures_are_none() -> None:
         assert metrics.oscr(zeros, labels, scores) is None
     assert metrics.accuracy(zeros, torch.tensor([-1, -1])) is None
     assert metrics.open_accuracy(zeros[:0], zeros[:0]) is None
+    known, unknown = torch.tensor([0, 1]), torch.tensor([-1, -1])
+    assert (metrics.known_refused(zeros, unknown), metrics.unknown_refused(zeros, known)) == (None, None)
+    assert (metrics.known_refused(zeros, known), metrics.unknown_refused(zeros, unknown)) == (0.0, 0.0)
+    for labels in (known, unknown, zeros[:0]):
+        assert metrics.balanced_open_accuracy(torch.zeros(len(labels)), labels) is None
 
 
 def test_nan_scores_are_refused() -> None:
@@ -183,6 +209,9 @@ def test_nan_scores_are_refused() -> None:
 def test_shapes_that_disagree_are_shown() -> None:
     with pytest.raises(DataError, match=r"answers \[2\], labels \[3\]"):
         metrics.accuracy(torch.zeros(2), torch.zeros(3))
+    for figure in (metrics.known_refused, metrics.unknown_refused, metrics.open_accuracy):
+        with pytest.raises(DataError, match=r"open_answers \[1\], labels \[3\]"):
+            figure(torch.zeros(1), torch.zeros(3))
     with pytest.raises(DataError, match=r"unknown_scores \[2, 1\]"):
         metrics.auroc(torch.zeros(2, 1), torch.zeros(2, 1))
 

@@ -9,7 +9,17 @@ import pytest
 from rich.console import Console
 
 from ostraka.errors import DataError
-from ostraka.report.tables import MISSING, Mean, Number, Table, comparison, human_bytes, human_seconds, per_domain
+from ostraka.report.tables import (
+    MISSING,
+    Mean,
+    Number,
+    Table,
+    comparison,
+    human_bytes,
+    human_seconds,
+    open_answers,
+    per_domain,
+)
 
 
 def cell(method: str, seed: int, accuracy: float | None, **more: Any) -> dict[str, Any]:
@@ -201,6 +211,30 @@ def test_human_bytes(count: float, text: str) -> None:
 )
 def test_human_seconds(seconds: float, text: str) -> None:
     assert human_seconds(seconds) == text
+
+
+def opened(method: str, seed: int, *figures: float | None, **more: Any) -> dict[str, Any]:
+    """A cell with shares of refused known and unknown samples, and the balanced accuracy of the open answer."""
+    names = ("known_refused", "unknown_refused", "open_balanced_accuracy")
+    return cell(method, seed, 1.0, **dict(zip(names, figures, strict=True)), **more)
+
+
+def test_open_answers_have_a_table_for_each_place() -> None:
+    """Only the balanced accuracy has a best one: refusing nothing, or everything, would win the other two columns."""
+    cells = [opened("a", 0, 4.0, 60.0, 78.0), opened("a", 1, 6.0, 62.0, 80.0), opened("b", 0, 0.0, 0.0, 45.0)]
+    cells += [failed("b", 1, "no"), cell("old", 0, 1.0)]
+    [table] = open_answers([*cells, opened("a", 0, 3.0, None, None, data="all known")])
+    assert table.title == "Open answers (%): fashion / classes:2"
+    assert table.columns == ("method", "balanced", "known refused", "unknown refused")
+    std = 2**0.5
+    assert table.rows[0] == ("a", Mean(79.0, std, 2, best=True), Mean(5.0, std, 2), Mean(61.0, std, 2))
+    assert table.rows[1] == ("b", *(Mean(value, None, 1, mark=" [1]") for value in (45.0, 0.0, 0.0)))
+    assert table.rows[2] == ("old", MISSING, MISSING, MISSING)
+    assert table.notes[0] == "[1] b on fashion / classes:2 failed: seed 1: no"
+    assert "called unknown" in table.notes[1]
+    assert len(table.notes) == 2
+    two = open_answers([*cells, opened("a", 0, 1.0, 2.0, 3.0, data="other")])
+    assert [table.title for table in two] == [f"Open answers (%): {data} / classes:2" for data in ("fashion", "other")]
 
 
 def of_domains(method: str, seed: int, photo: float, sketch: float, **more: Any) -> dict[str, Any]:

@@ -108,14 +108,14 @@ def act(options: argparse.Namespace) -> int:
 def tables_of(
     cells: Sequence[Config], labels: Sequence[str], records: Sequence[Mapping[str, Any]]
 ) -> tuple[list[Table], list[Table], Table | None]:
-    """The tables of all records, those of single domains and published figures, and of these the published one."""
+    """The tables of all records, those of domains, open answers and published figures, and of these the last one."""
     from ostraka.report.published import beside
-    from ostraka.report.tables import comparison, per_domain
+    from ostraka.report.tables import comparison, open_answers, per_domain
 
     tables = comparison(records)
     tables[0] = replace(tables[0], notes=(*tables[0].notes, *exchanges(cells, labels), *public_samples(cells)))
     known = beside(records)
-    return tables, [*per_domain(records), *([known] if known else [])], known
+    return tables, [*per_domain(records), *open_answers(records), *([known] if known else [])], known
 
 
 def make_grid(options: argparse.Namespace) -> "Grid":

@@ -20,6 +20,8 @@ from ostraka.report.heatmap import division_size, party_class_table
 from ostraka.report.mosaic import ASCII, UNICODE, blocks, per_party, whole
 from ostraka.report.tables import Cell, Number, Table, human_bytes, human_seconds
 from ostraka.runs.plan import Division
+from ostraka.runs.promise import NEVER
+from ostraka.runs.summary import flat_open
 
 SHOWN = 16
 """Parties or classes that a summary lists; the rest is in summary.json."""
@@ -49,7 +51,7 @@ def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
         _show_confusion(console, stored_confusion(summary))
     if summary.get("per_domain"):
         show_wide(console, _domains(summary["per_domain"], summary))
-    for note in summary.get("notes", ()):
+    for note in [*summary.get("notes", ()), *_unpromised(summary)]:
         console.print(f"Note: {note}", soft_wrap=True, highlight=False)
     console.print(f"Results: {summary['out']}", soft_wrap=True, highlight=False)
 
@@ -164,9 +166,9 @@ def _width(console: Console, table: Table) -> int:
 
 def _domains(per_domain: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any]) -> Table:
     """The figures on each domain, and their plain average."""
-    average = {"accuracy": summary["accuracy"], **(summary["open"] or {})}
+    average = {"accuracy": summary["accuracy"], **_open_figures(summary)}
     rows: list[tuple[Cell, ...]] = [
-        (name, *(Number(part[key] or 0.0, _number(part[key])) for key in average))
+        (name, *(Number(part.get(key) or 0.0, _number(part.get(key))) for key in average))
         for name, part in [*per_domain.items(), ("average", average)]
     ]
     columns = ("domain", *(DOMAIN_COLUMNS[key] for key in average))
@@ -185,14 +187,41 @@ def _figures(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     for key, name in BALANCED.items():
         if summary.get(key) is not None:  # older versions did not measure them
             rows.append((name, f"{_number(summary[key])} %"))
-    for name, value in (summary["open"] or {}).items():
-        rows.append((OPEN_NAMES[name], f"{_number(value)} %"))
+    for name, value in _open_figures(summary).items():
+        rows.append((OPEN_NAMES[name], f"{_number(value)} %{_promised(summary) if name == 'known_refused' else ''}"))
     rows.append(("division", f"{summary['partition']}, {summary['parties']} parties, seed {summary['seed']}"))
     rows.append(("time", f"{human_seconds(summary['seconds'])} ({human_seconds(summary['cpu_seconds'])} of CPU)"))
     rows.append(("sent up / down", f"{human_bytes(summary['bytes_up'])} / {human_bytes(summary['bytes_down'])}"))
     if summary["dropped"]:
         rows.append(("dropped parties", ", ".join(map(str, summary["dropped"]))))
     return rows
+
+
+def _open_figures(summary: Mapping[str, Any]) -> dict[str, float | None]:
+    """The open-set figures to print, by their names in OPEN_NAMES; a run of an older version has fewer of them.
+
+    Where all classes are known, only those that are defined, and none if no sample was called unknown: the rows of a
+    closed-set run would say nothing that the accuracy does not.
+    """
+    told = flat_open(summary["open"])
+    shown = {name: told[name] for name in OPEN_NAMES if name in told}
+    if shown.get("unknown_refused", 0.0) is not None:
+        return shown
+    return {name: value for name, value in shown.items() if value is not None} if shown["known_refused"] else {}
+
+
+def _promised(summary: Mapping[str, Any]) -> str:
+    """The rate that was promised, behind the one that came out; of older runs nothing."""
+    answer = summary.get("answer") or {}
+    return f" (promised: {100 * answer['rate']:g} %)" if answer.get("rate") else ""
+
+
+def _unpromised(summary: Mapping[str, Any]) -> list[str]:
+    """Why the result answers unknown without a promise of how often."""
+    answer, shown = summary.get("answer") or {}, _open_figures(summary)
+    if not answer.get("why") or answer["rate"] is not None or not shown or answer["why"] == NEVER.why:
+        return []
+    return [f"nothing is promised of how often a known sample is called unknown: {answer['why']}"]
 
 
 COSTS = ("time", "CPU time", "up", "down")
@@ -205,7 +234,11 @@ OPEN_NAMES = {
     "fpr95": "FPR95 (lower is better)",
     "oscr": "OSCR",
     "open_accuracy": "accuracy, unknown as a class",
+    "open_balanced_accuracy": "accuracy, known and unknown alike",
+    "known_refused": "known samples called unknown",
+    "unknown_refused": "unknown samples called unknown",
 }
+"""Figures of `open` as they are printed, in this order."""
 
 
 DOMAIN_COLUMNS = {
@@ -214,6 +247,9 @@ DOMAIN_COLUMNS = {
     "fpr95": "FPR95",
     "oscr": "OSCR",
     "open_accuracy": "unknown as a class",
+    "open_balanced_accuracy": "balanced",
+    "known_refused": "known refused",
+    "unknown_refused": "unknown refused",
 }
 
 

@@ -75,7 +75,9 @@ class Promise:
         return dict(vars(self))
 
 
-SILENT = Promise(why="the parties tell nothing of held-out samples")
+SILENT = Promise(
+    why="the parties tell nothing of held-out samples; --validation 0.05 gives the server some to place the threshold on"
+)
 
 
 def threshold_for(rate: float, unknown: Tensor, weights: Tensor | None = None) -> float:

@@ -20,12 +20,20 @@ Confusion = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class OpenFigures:
-    """Open-set figures in percent; see `metrics` for what each one means. FPR95 alone is better when lower."""
+    """Figures of the unknown score and of the open answer, in percent; see `metrics` for what each one means.
+
+    FPR95 and `known_refused` are better when lower. Where all samples are of known classes, AUROC, FPR95, OSCR,
+    `unknown_refused` and `balanced_accuracy` are None. A predictor that never answers unknown (its threshold is
+    infinite) has 0 in both `known_refused` and `unknown_refused`, which is what it does.
+    """
 
     auroc: float | None
     fpr95: float | None
     oscr: float | None
     open_accuracy: float | None
+    known_refused: float | None
+    unknown_refused: float | None
+    balanced_accuracy: float | None
 
     def as_dict(self) -> dict[str, float | None]:
         """Plain values for JSON."""
@@ -34,9 +42,10 @@ class OpenFigures:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures of one predictor. `open` is None when no sample is of an unknown class.
+    """Figures of one predictor.
 
-    `accuracy`, `balanced_accuracy`, `f1` and `per_class` are of the closed answers to the samples of known classes.
+    `accuracy`, `balanced_accuracy`, `f1` and `per_class` are of the closed answers to the samples of known classes,
+    `open` is of the open answers and of the unknown scores.
     `confusion` counts samples: a row for each true class, a column for each answer, and where the samples have unknown
     classes one more row and column for unknown, last; the answers are then the open ones.
 
@@ -51,7 +60,7 @@ class Evaluation:
     balanced_accuracy: float | None
     f1: float | None
     per_class: dict[str, float | None]
-    open: OpenFigures | None = None
+    open: OpenFigures
     per_part: "dict[int, Evaluation]" = field(default_factory=dict)
     per_domain: "dict[str, Evaluation]" = field(default_factory=dict)
     confusion: Confusion = ()
@@ -65,7 +74,7 @@ class Evaluation:
             "balanced_accuracy": self.balanced_accuracy,
             "f1": self.f1,
             "per_class": dict(self.per_class),
-            "open": self.open.as_dict() if self.open else None,
+            "open": self.open.as_dict(),
             "per_part": {party: part.as_dict() for party, part in self.per_part.items()},
             "per_domain": {name: part.as_dict() for name, part in self.per_domain.items()},
         }
@@ -135,7 +144,7 @@ def _judge(answers: Sequence[Tensor], classes: Sequence[str], is_open: bool) -> 
         f1=_percent(metrics.macro_f1(closed, labels, len(classes))),
         confusion=tuple(map(tuple, confusion.tolist())),
         per_class={name: _percent(share) for name, share in zip(classes, per_class, strict=True)},
-        open=_open_figures(closed, opened, unknown_scores, labels) if unknown else None,
+        open=_open_figures(closed, opened, unknown_scores, labels),
     )
 
 
@@ -215,8 +224,7 @@ def _over_models(evaluations: Sequence[Evaluation]) -> Evaluation:
 
 def _mean(evaluations: Sequence[Evaluation]) -> Evaluation:
     """The mean of every figure over the evaluations that define it; counts of samples are summed."""
-    opens = [e.open.as_dict() for e in evaluations if e.open]
-    figures = {name: _mean_of(o[name] for o in opens) for name in opens[0]} if opens else None
+    opens = [e.open.as_dict() for e in evaluations]
     return Evaluation(
         samples=sum(e.samples for e in evaluations),
         unknown_samples=sum(e.unknown_samples for e in evaluations),
@@ -225,7 +233,7 @@ def _mean(evaluations: Sequence[Evaluation]) -> Evaluation:
         f1=_mean_of(e.f1 for e in evaluations),
         confusion=_sum([e.confusion for e in evaluations]),
         per_class={name: _mean_of(e.per_class[name] for e in evaluations) for name in evaluations[0].per_class},
-        open=OpenFigures(**figures) if figures else None,
+        open=OpenFigures(**{name: _mean_of(figures[name] for figures in opens) for name in opens[0]}),
     )
 
 
@@ -256,6 +264,9 @@ def _open_figures(closed: Tensor, opened: Tensor, unknown_scores: Tensor, labels
         fpr95=_percent(metrics.fpr_at_tpr(unknown_scores, is_unknown)),
         oscr=_percent(metrics.oscr(closed, labels, unknown_scores)),
         open_accuracy=_percent(metrics.open_accuracy(opened, labels)),
+        known_refused=_percent(metrics.known_refused(opened, labels)),
+        unknown_refused=_percent(metrics.unknown_refused(opened, labels)),
+        balanced_accuracy=_percent(metrics.balanced_open_accuracy(opened, labels)),
     )
 
 

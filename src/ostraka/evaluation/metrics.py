@@ -31,6 +31,28 @@ def open_accuracy(open_answers: Tensor, labels: Tensor) -> float | None:
     return _share(open_answers == labels, len(labels))
 
 
+def known_refused(open_answers: Tensor, labels: Tensor) -> float | None:
+    """Share of the samples of known classes that are called unknown. Lower = better; None without known samples."""
+    _same_length(open_answers=open_answers, labels=labels)
+    return _refused(open_answers, labels != UNKNOWN)
+
+
+def unknown_refused(open_answers: Tensor, labels: Tensor) -> float | None:
+    """Share of the samples of unknown classes that are called unknown. None without unknown samples."""
+    _same_length(open_answers=open_answers, labels=labels)
+    return _refused(open_answers, labels == UNKNOWN)
+
+
+def balanced_open_accuracy(open_answers: Tensor, labels: Tensor) -> float | None:
+    """Mean of two shares: of the known samples answered with their class, and of the unknown ones called unknown.
+
+    However many samples of either kind there are, both count the same: a predictor that never answers unknown, or
+    always, cannot reach more than one half. None unless both kinds of sample are present.
+    """
+    known, unknown = accuracy(open_answers, labels), unknown_refused(open_answers, labels)
+    return None if known is None or unknown is None else (known + unknown) / 2
+
+
 def per_class_accuracy(answers: Tensor, labels: Tensor, classes: int) -> list[float | None]:
     """Share of correct answers for each of the `classes` known classes; None for a class without samples."""
     _same_length(answers=answers, labels=labels)
@@ -150,6 +172,10 @@ def _ranked(scores: Tensor) -> Tensor:
             "training has probably diverged: try a smaller learning rate"
         )
     return values
+
+
+def _refused(open_answers: Tensor, among: Tensor) -> float | None:
+    return _share((open_answers == UNKNOWN) & among, int(among.sum()))
 
 
 def _share(hits: Tensor, total: int) -> float | None:

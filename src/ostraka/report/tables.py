@@ -171,6 +171,33 @@ def per_domain(cells: Sequence[Mapping[str, Any]]) -> list[Table]:
     return tables
 
 
+OPEN_ANSWERS = {
+    "open_balanced_accuracy": "balanced",
+    "known_refused": "known refused",
+    "unknown_refused": "unknown refused",
+}
+"""Figures of the open answer that a comparison shows, and their columns."""
+
+OPEN_NOTE = (
+    "known / unknown refused: samples of known / unknown classes that are called unknown; balanced: mean of the known "
+    "samples answered with their class and the unknown ones refused"
+)
+
+
+def open_answers(cells: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """For tests with unknown classes: a row for each method, a column for each figure of the open answer.
+
+    A table for each data / partition. Neither share of refused samples marks a best method: one that never answers
+    unknown has the lowest share of both, one that always does the highest.
+    """
+    tables = []
+    for place in dict.fromkeys(_place(cell) for cell in cells):
+        mine = [cell for cell in cells if _place(cell) == place]
+        if any(cell.get("unknown_refused") is not None for cell in mine):
+            tables.append(_opened(mine, f"Open answers (%): {place}"))
+    return tables
+
+
 def mean_over(values: Sequence[float], mark: str = "") -> Mean:
     """The mean over seeds; fmean sums exactly, so equal sets of seeds tie whatever their order."""
     return Mean(fmean(values), stdev(values) if len(values) > 1 else None, len(values), mark=mark)
@@ -233,6 +260,18 @@ def _by_domain(cells: Sequence[Mapping[str, Any]], domains: Sequence[str], figur
     columns.append(_mark_best([_summary(mine, figure, notes) for mine in groups]))
     notes += _said(cells)
     return Table(("method", *domains, "average"), tuple(zip(methods, *columns, strict=True)), title, tuple(notes))
+
+
+def _opened(cells: Sequence[Mapping[str, Any]], title: str) -> Table:
+    methods = list(dict.fromkeys(str(cell["method"]) for cell in cells))
+    groups = [[cell for cell in cells if str(cell["method"]) == method] for method in methods]
+    notes: list[list[str]] = [[] for _ in OPEN_ANSWERS]  # a failure has the same number in every column
+    columns = [
+        [_summary(mine, figure, said) for mine in groups] for figure, said in zip(OPEN_ANSWERS, notes, strict=True)
+    ]
+    rows = tuple(zip(methods, _mark_best(columns[0]), *columns[1:], strict=True))
+    told = dict.fromkeys(note for said in notes for note in said)
+    return Table(("method", *OPEN_ANSWERS.values()), rows, title, (*told, *_said(cells), OPEN_NOTE))
 
 
 def _has(cell: Mapping[str, Any], domain: str) -> bool:

@@ -11,6 +11,12 @@ from ostraka.runs.plan import Plan
 LAST = 20
 """Rounds at the end whose mean accuracy is reported (as FedOVA does)."""
 
+CALLED_ALIKE = {"balanced_accuracy": "open_balanced_accuracy"}
+"""What closed and open answers both have: where they stand side by side, the open one gets this name."""
+
+BESIDE_ACCURACY = ("auroc", "known_refused", "unknown_refused", "open_balanced_accuracy")
+"""Figures of `open` that stand beside the accuracy as well, in summaries and grids."""
+
 
 def summarise(plan: Plan, rows: Sequence[Mapping[str, Any]], totals: Mapping[str, Any], out: Path) -> dict[str, Any]:
     """Last, best, best-on-validation, mean of the last 20 evaluated rounds, costs, and the last round's tables.
@@ -31,7 +37,7 @@ def summarise(plan: Plan, rows: Sequence[Mapping[str, Any]], totals: Mapping[str
         "accuracy": last["accuracy"],
         "balanced_accuracy": last["balanced_accuracy"],
         "f1": last["f1"],
-        "auroc": last["open"]["auroc"] if last["open"] else None,
+        **{name: flat_open(last["open"]).get(name) for name in BESIDE_ACCURACY},
         "open": last["open"],
         "answer": rows[-1].get("answer"),
         "best": {"accuracy": figures[best], "round": rows[best]["round"]},
@@ -58,7 +64,15 @@ def _domain(part: Mapping[str, Any]) -> dict[str, Any]:
     """The figures on one domain, those of the open-set test beside the accuracy."""
     sizes = {key: part[key] for key in ("samples", "unknown_samples")}
     figures = {key: part[key] for key in ("accuracy", "balanced_accuracy", "f1")}
-    return {**sizes, **figures, **(part["open"] or {})}
+    return {**sizes, **figures, **flat_open(part["open"])}
+
+
+def flat_open(opened: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The figures of `open` under names that can stand beside those of the closed answer; none of a run without them.
+
+    Runs of older versions have fewer, and none at all where every class is known.
+    """
+    return {CALLED_ALIKE.get(name, name): figure for name, figure in (opened or {}).items()}
 
 
 def _best_on_validation(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -71,16 +85,16 @@ def _best_on_validation(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | N
 
 
 JSON_KEYS = (
-    "method", "data", "partition", "parties", "accuracy", "balanced_accuracy", "f1", "auroc", "seconds", "cpu_seconds",
-    "bytes_up", "bytes_down", "rounds", "seed", "per_domain", "notes", "out",
+    "method", "data", "partition", "parties", "accuracy", "balanced_accuracy", "f1", *BESIDE_ACCURACY, "seconds",
+    "cpu_seconds", "bytes_up", "bytes_down", "rounds", "seed", "per_domain", "notes", "out",
 )  # fmt: skip
 """What `--json` prints."""
 
-WHERE_THERE_IS_ONE = ("auroc", "per_domain", "notes")
+WHERE_THERE_IS_ONE = (*BESIDE_ACCURACY, "per_domain", "notes")
 """Keys that `--json` leaves out where they say nothing."""
 
 
 def brief(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The summary as `--json` prints it; auroc only where the test has unknown classes, per_domain with domains."""
+    """The summary as `--json` prints it; open-set figures only where the test defines them, per_domain with domains."""
     empty = [key for key in WHERE_THERE_IS_ONE if summary.get(key) in (None, {}, [])]
     return {key: summary.get(key) for key in JSON_KEYS if key not in empty}
