@@ -10,6 +10,7 @@ from ostraka.core.learner import load_predictor
 from ostraka.core.method import Card, Report, Round
 from ostraka.core.net import Params, Recipe
 from ostraka.core.party import Party, PartyRef
+from ostraka.core.predictor import UNKNOWN
 from ostraka.core.samples import Samples
 from ostraka.core.task import Task
 from ostraka.core.told import LEVELS, quantiles
@@ -94,3 +95,23 @@ def test_quantiles_that_are_none_are_refused_on_arrival() -> None:
     OPEN.inspect(TASK, report)
     with pytest.raises(ReportRefused, match="quantiles of claims that fall"):
         OPEN.inspect(TASK, replace(report, card=replace(card, calibration=bad)))
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_a_member_alone_refuses_the_promised_share_of_what_it_held_out(rate: float) -> None:
+    """16 samples: above the told quantile at 10 % lie one or two of them, at 50 % eight."""
+    report = update(OPEN)
+    _, held = OPEN._split(SAMPLES, ROUND.seed)
+    alone = load_predictor(TASK, OPEN.objective, report.payload, report.card.calibration)
+    placed, promise = alone.keeping(rate)
+    assert (promise.rate, promise.basis) == (rate, "told")
+    assert int((placed.scores(held.inputs()).open == UNKNOWN).sum()) in {0.1: (1, 2), 0.5: (8,)}[rate]
+
+
+def test_a_member_that_never_refuses_promises_nothing() -> None:
+    """Even if somebody else's numbers came with it."""
+    method = ClosedVoting(local=Budget(epochs=1))
+    told = update(OPEN).card.calibration
+    kept, promise = load_predictor(TASK, method.objective, update(method).payload, told).keeping(0.1)
+    assert promise.rate is None
+    assert kept.scores(SAMPLES.inputs()).open.min() >= 0

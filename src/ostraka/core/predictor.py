@@ -76,7 +76,7 @@ class Promise:
 
 
 SILENT = Promise(
-    why="the parties tell nothing of held-out samples; --validation 0.05 gives the server some to place the threshold on"
+    why="the parties tell nothing of held-out samples; --validation 0.05 would give the server some to measure on"
 )
 
 
