@@ -162,14 +162,13 @@ def test_one_who_is_told_to_be_certain_moves_the_line_little() -> None:
 
 
 def test_who_tells_nothing_gets_the_median_curve() -> None:
-    """Two ramps and a silent member draw as three ramps do; so does one whose quantiles rest on three samples."""
-    three = [card(i, (50, 50)) for i in range(3)]
-    silent = card(2, (50, 50), claims=None)
-    few = card(2, (50, 50), (-30.0,) * len(LEVELS), held=3)
-    expected = [draw.logits for draw in draws(three, typical=False)]
-    for other in (silent, few):
-        found = [draw.logits for draw in draws([*three[:2], other], typical=False)]
-        assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+    """Of three members, one a little below and one far above the ramp, a fourth that is silent draws as the ramp does;
+    so does one whose quantiles rest on three samples."""
+    three = [card(i, (50, 50), [q + more for q in RAMP]) for i, more in enumerate((0.0, -0.5, 3.0))]
+    expected = [draw.logits for draw in draws([*three, card(3, (50, 50))], typical=False)]
+    for other in (card(3, (50, 50), claims=None), card(3, (50, 50), (-30.0,) * len(LEVELS), held=3)):
+        found = [draw.logits for draw in draws([*three, other], typical=False)]
+        assert all(torch.equal(a[3], b[3]) for a, b in zip(expected, found, strict=True))
 
 
 def test_strangers_say_unknown() -> None:
@@ -182,11 +181,11 @@ def test_strangers_say_unknown() -> None:
 
 def test_typicality_is_drawn_at_the_same_level_as_the_claim() -> None:
     """With claims and standings that are both the ramp, both are alike on every draw; classes not drawn are usual."""
-    told = Card(0, 100, (100, 0), calibration={"claims": RAMP, "standing": RAMP, "held": 50, "doubt": -4.0})
+    told = Card(0, 100, (0, 100), calibration={"claims": RAMP, "standing": RAMP, "held": 50, "doubt": -4.0})
     (draw,) = draws([told], typical=True)
     assert draw.typicality is not None
-    torch.testing.assert_close(draw.typicality[0, :, 0], draw.logits[0, :, 0])
-    assert draw.typicality[0, :, 1].abs().max() == 0
+    torch.testing.assert_close(draw.typicality[0, :, 1], draw.logits[0, :, 1])
+    assert draw.typicality[0, :, 0].abs().max() == 0
 
 
 def test_members_that_tell_no_counts_or_too_little_promise_nothing() -> None:
