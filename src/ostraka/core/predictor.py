@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -63,6 +63,27 @@ class Predictor(ABC):
     @abstractmethod
     def scores(self, x: Tensor) -> Scores:
         """Scores of the inputs `x` [B, ...]."""
+
+    @property
+    def looks(self) -> bool:
+        """Whether `seeing` changes anything."""
+        return False
+
+    def seeing(self, x: Tensor) -> "Predictor":
+        """This predictor after it has looked, without labels, at samples like those that it will answer.
+
+        What it finds is fixed then: the answer to a sample does not depend on the others it is asked with.
+        """
+        return self
+
+    @property
+    def seen(self) -> Any:
+        """What looking found, as a value that can be stored; None: nothing."""
+        return None
+
+    def trust(self) -> dict[str, Any]:
+        """Whom not to trust, in plain values; empty where there is nobody to say anything of."""
+        return {}
 
 
 @final

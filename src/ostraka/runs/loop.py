@@ -14,6 +14,7 @@ from ostraka.engines.base import Crew, Engine, Failure, Job, Work
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, OstrakaError, ReportRefused, StoreError
 from ostraka.evaluation.evaluate import evaluate, seen_by_parties
+from ostraka.evaluation.sight import after_looking
 from ostraka.registry import ENGINES
 from ostraka.runs.failures import report_failures
 from ostraka.runs.plan import Plan, party_seed, pick_device
@@ -224,7 +225,9 @@ class _Run:
 
     def _finish(self, state: Any) -> dict[str, Any]:
         summary = summarise(self.plan, self.home.read_metrics(), vars(self.totals), self.home.root)
-        self.home.model_place().save({"state": state})
+        looked = after_looking(self.method.predictor(self.plan.task, state), self.plan.test.to(self.device))
+        summary["trust"] = looked.trust()
+        self.home.model_place().save({"state": state, "seen": looked.seen})
         if isinstance(state, Panel):
             self._store_members(state)
         signed = codec.write_signed(self.home.summary, {"run": self.home.run, **summary})

@@ -1,7 +1,7 @@
 """The guarded ballot: `calibrated` among honest, trained members, and no worse than the plain sum otherwise.
 
-Claims l_mc, weights w_mc and scores S_c are those of `voting.calibrated`; z_mc is the log odds of l_mc, pi_c the class's
-share of all told samples, ramp(v; a, b) goes from 0 at a to 1 at b. `voting.guards` has each step as a function.
+Claims l_mc, weights w_mc and scores S_c are those of `voting.calibrated`; z_mc is the log odds of l_mc, pi_c the share
+of class c of all told samples, ramp(v; a, b) goes from 0 at a to 1 at b. `voting.guards` has each step as a function.
 
 Without looking at any samples:
 
@@ -58,7 +58,9 @@ FEWEST = 2
 class Guarded(Ballot):
     """As calibrated; weak, unsuitable, lying and copied members are found out, without labels, and count less."""
 
-    share: float = setting(0.5, "how much of the members' median doubt of their own samples is forgiven", span="[0, inf)")
+    share: float = setting(
+        0.5, "how much of the members' median doubt of their own samples is forgiven", span="[0, inf)"
+    )
     kappa: float = setting(100.0, "samples of a class at which an owner has half of its full weight", span="[0, inf)")
     veto: float = setting(
         8.0, "the most that one member can take from a class, as a negative log probability", span="(0, inf]"
