@@ -39,7 +39,8 @@ def draw_trust(found: Mapping[str, Any], classes: Sequence[str], path: Path, tit
     axes = figure.add_subplot()
     shown = np.ma.masked_invalid(grid)
     image = axes.imshow(shown, cmap="RdYlBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
-    name_axes(axes, rows, list(classes), (f"class (framed: agreement below {LOW:g})", "party (*: unusual)"))
+    framed = f"class (framed: below {LOW:g}, though another party has the class)"
+    name_axes(axes, rows, list(classes), (framed, "party (*: unusual)"))
     if len(rows) <= MOST_WRITTEN:
         separate(axes, *grid.shape)
         if len(classes) <= FEW_CLASSES:

@@ -65,7 +65,9 @@ Said = dict[int, list[str]]
 def _disagreeing(found: Mapping[str, Any]) -> Said:
     by_party: dict[int, list[int]] = {}
     for party, label in low_agreement(found):
-        by_party.setdefault(party, []).append(label)
+        # of two owners that contradict each other nobody knows who is wrong
+        if any(row[label] is not None and row[label] >= LOW for row in found["agreement"]):
+            by_party.setdefault(party, []).append(label)
     return {party: [f"agrees with nobody on class {_listed(classes)}"] for party, classes in by_party.items()}
 
 
