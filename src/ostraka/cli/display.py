@@ -51,9 +51,24 @@ def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
         _show_confusion(console, stored_confusion(summary))
     if summary.get("per_domain"):
         show_wide(console, _domains(summary["per_domain"], summary))
+    _show_suspects(console, summary.get("trust") or {})
     for note in [*summary.get("notes", ()), *_unpromised(summary)]:
         console.print(f"Note: {note}", soft_wrap=True, highlight=False)
     console.print(f"Results: {summary['out']}", soft_wrap=True, highlight=False)
+
+
+def _show_suspects(console: Console, trust: Mapping[str, Any]) -> None:
+    """Members that the vote found unusual; nothing where there are none."""
+    for what in trust.get("panel", ()):
+        console.print(f"Most members {what}; the vote makes up for it as far as it can.", soft_wrap=True)
+    suspects: Mapping[str, Sequence[str]] = trust.get("suspects", {})
+    if not suspects:
+        return
+    console.print(f"The vote found {len(suspects)} of {len(trust['parties'])} members unusual:", highlight=False)
+    for name, words in list(suspects.items())[:SHOWN]:
+        console.print(f"  {name} {'; '.join(words)}", soft_wrap=True, highlight=False)
+    if len(suspects) > SHOWN:
+        console.print(f"  ... and {len(suspects) - SHOWN} more, in summary.json", highlight=False)
 
 
 def _show_confusion(console: Console, found: Confusion) -> None:

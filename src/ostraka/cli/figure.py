@@ -1,4 +1,4 @@
-"""`ostraka figure`: pictures of outliers, of what a member sees, of accuracy against voters or rounds."""
+"""`ostraka figure`: pictures of outliers, of what a member sees, of whom a vote trusts, of accuracy."""
 
 import argparse
 from collections.abc import Callable
@@ -24,6 +24,7 @@ examples:
   ostraka figure top-k --run runs/mine --out top-k.svg
   ostraka figure masks --run runs/fedpd --out masks.png
   ostraka figure confusion --run runs/mine --out confusion.pdf
+  ostraka figure trust --run runs/mine --out trust.svg
   ostraka figure rounds --runs runs/compare --out rounds.svg
   ostraka figure rounds --runs runs/a runs/b --x bytes --out bytes.svg
 """
@@ -106,15 +107,30 @@ def _rounds(options: argparse.Namespace) -> None:
 
 def _confusion(options: argparse.Namespace) -> None:
     from ostraka.report.confusion import draw_confusion, stored_confusion
+
+    summary = _summary(options.run)
+    draw_confusion(stored_confusion(summary, str(options.run)), options.out, _title(summary))
+
+
+def _trust(options: argparse.Namespace) -> None:
+    from ostraka.report.trust import draw_trust, stored_trust
+
+    summary = _summary(options.run)
+    draw_trust(stored_trust(summary, str(options.run)), list(summary["per_class"]), options.out, _title(summary))
+
+
+def _summary(folder: Path) -> dict[str, Any]:
     from ostraka.report.rounds import nothing_in
     from ostraka.runs.record import RunDir
 
-    summary = RunDir(options.run).finished()
+    summary = RunDir(folder).finished()
     if summary is None:
-        raise ConfigError(nothing_in(options.run))
-    found = stored_confusion(summary, str(options.run))
-    title = f"{summary['method']} on {summary['data']}, {summary['partition']}, seed {summary['seed']}"
-    draw_confusion(found, options.out, title)
+        raise ConfigError(nothing_in(folder))
+    return summary
+
+
+def _title(summary: dict[str, Any]) -> str:
+    return f"{summary['method']} on {summary['data']}, {summary['partition']}, seed {summary['seed']}"
 
 
 def _panel(folder: Path) -> "tuple[Plan, Panel]":
@@ -185,6 +201,7 @@ KINDS = {
     "top-k": Kind("accuracy of the vote against the number of voters that count", _top_k, ("run",)),
     "masks": Kind("which weights fedpd's parties found important for what, by layer and unit", _masks, ("run",)),
     "confusion": Kind("which classes a finished run takes for which others", _confusion, ("run",)),
+    "trust": Kind("how far the members of a vote agree with each other, by party and class", _trust, ("run",)),
     "rounds": Kind("accuracy of finished runs against rounds, or against bytes sent (--x bytes)", _rounds, ("runs",)),
 }
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -104,6 +104,27 @@ class Predictor(ABC):
         promised.
         """
         return self, SILENT
+
+    @property
+    def looks(self) -> bool:
+        """Whether `seeing` changes anything."""
+        return False
+
+    def seeing(self, x: Tensor) -> "Predictor":
+        """This predictor after it has looked, without labels, at samples like those that it will answer.
+
+        What it finds is fixed then: the answer to a sample does not depend on the others it is asked with.
+        """
+        return self
+
+    @property
+    def seen(self) -> Any:
+        """What looking found, as a value that can be stored; None: nothing."""
+        return None
+
+    def trust(self) -> dict[str, Any]:
+        """Whom not to trust, in plain values; empty where there is nobody to say anything of."""
+        return {}
 
 
 @final

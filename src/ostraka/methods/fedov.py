@@ -19,7 +19,7 @@ from ostraka.objectives.destruction import FEDOV, GEOMETRY
 from ostraka.objectives.open_voting import OpenVoting
 from ostraka.registry import BALLOTS, METHODS, OBJECTIVES, PRESETS, Preset
 from ostraka.voting.ballots import Ballot
-from ostraka.voting.calibrated import Calibrated
+from ostraka.voting.guarded import Guarded
 
 WIDE = OpenVoting(outliers="auto", steps=2, size=0.005)
 """More kinds of outliers than the paper's, and two adversarial steps that together reach as far as the paper's five."""
@@ -50,7 +50,7 @@ class FedOV(VotingMethod):
 
     local: Budget = setting(SHORT, "the members' training")
     objective: Objective = setting(WIDE, "what the members minimise", registry=OBJECTIVES)
-    ballot: Ballot = setting(Calibrated(), "how the votes are counted", server=True, registry=BALLOTS)
+    ballot: Ballot = setting(Guarded(), "how the votes are counted", server=True, registry=BALLOTS)
 
 
 def _preset(name: str, summary: str, **settings: object) -> None:
@@ -60,6 +60,7 @@ def _preset(name: str, summary: str, **settings: object) -> None:
 _preset("fedov-paper", "FedOV with the paper's training (200 epochs, constant rate, 5 adversarial steps) and ballot",
         recipe="paper", ballot="sum")  # fmt: skip
 _preset("fedov-sum", "FedOV with the paper's ballot: the plain sum of probabilities", ballot="sum")
+_preset("fedov-calibrated", "FedOV with the calibrated ballot, which trusts all members", ballot="calibrated")
 _preset("fedov-top-k", "FedOV with the paper's top-k ballot (k = 3)", ballot="top-k")
 _preset("fedov-distilled", "FedOV, distilled into one network on public samples", distil={"epochs": 100})
 _preset("fedov-text-weights", "FedOV with PROSER's weights as the paper's text has them",

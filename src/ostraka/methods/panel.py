@@ -39,6 +39,8 @@ PAPER: dict[str, Any] = {
 """The members' training in the FedOV paper: Adam at a constant rate."""
 NOTHING: Params = {}
 """One object, so that all parties get the same (empty) message."""
+SEEN = 2000
+"""Public samples by which a ballot assesses the members that teach a student."""
 STUDENT = Student(optimiser="adam", lr=1e-3, weight_decay=1e-5)
 
 
@@ -132,8 +134,10 @@ class VotingMethod(PanelMethod):
         return Needs(public=self.distil.wanted or self.ballot.wants_public)
 
     def aggregate(self, task: Task, state: Panel, reports: Sequence[Report[Params]]) -> Panel:
-        """The panel, its ballot tuned and its student trained where asked for."""
+        """The panel, its ballot tuned, its members shown junk and its student trained where asked for."""
         panel = super().aggregate(task, state, reports)
+        if self.ballot.wants_junk:
+            panel = replace(panel, junk=Ensemble.of(task, self.objective, panel, self.ballot).known_junk(task.shape))
         public = task.commons.public
         if self.ballot.wants_public and public is not None:
             votes = Ensemble.of(task, self.objective, panel, self.ballot).votes_on(public)
@@ -145,7 +149,8 @@ class VotingMethod(PanelMethod):
     def _student(self, task: Task, panel: Panel, public: Samples) -> Params:
         """One closed-set network that answers as the vote does."""
         ensemble = Ensemble.of(task, self.objective, panel, self.ballot)
-        targets = self.ballot.shares(ensemble.scores(public.inputs()))
+        x = public.inputs()
+        targets = self.ballot.shares(ensemble.seeing(x[:SEEN]).scores(x))
         net = task.build(unknown=False, seed=derive(panel.seed, "student"))
         goal = Distillation(targets, self.kl)
         return fit(net, None, numbered(public), goal, self.distil, derive(panel.seed, "distil")).params

@@ -14,6 +14,7 @@ from ostraka.engines.base import Crew, Engine, Failure, Job, Work
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, OstrakaError, ReportRefused, StoreError
 from ostraka.evaluation.evaluate import evaluate, seen_by_parties
+from ostraka.evaluation.sight import after_looking
 from ostraka.registry import ENGINES
 from ostraka.runs.failures import report_failures
 from ostraka.runs.plan import Plan, party_seed, pick_device
@@ -201,8 +202,10 @@ class _Run:
         return None
 
     def _evaluate(self, state: Any) -> None:
-        predictor, promise = place(self.plan, self.method.predictor(self.plan.task, state), self.device)
-        on_test = evaluate(predictor, self.plan.test.to(self.device), self.plan.task.classes, domains=self.plan.domains)
+        test = self.plan.test.to(self.device)
+        predictor = after_looking(self.method.predictor(self.plan.task, state), test)
+        predictor, promise = place(self.plan, predictor, self.device)
+        on_test = evaluate(predictor, test, self.plan.task.classes, domains=self.plan.domains)
         row = {"round": self.round, "test": on_test.as_dict(), "validation": None, "answer": promise.as_dict()}
         if self.round == self.method.exchanges:  # for the summary; one in every line would be long
             row["confusion"] = on_test.confusion
@@ -225,7 +228,9 @@ class _Run:
 
     def _finish(self, state: Any) -> dict[str, Any]:
         summary = summarise(self.plan, self.home.read_metrics(), vars(self.totals), self.home.root)
-        self.home.model_place().save({"state": state, "answer": summary["answer"]})
+        looked = after_looking(self.method.predictor(self.plan.task, state), self.plan.test.to(self.device))
+        summary["trust"] = looked.trust()
+        self.home.model_place().save({"state": state, "answer": summary["answer"], "seen": looked.seen})
         if isinstance(state, Panel):
             self._store_members(state)
         signed = codec.write_signed(self.home.summary, {"run": self.home.run, **summary})

@@ -1,5 +1,5 @@
 """Voting: members, ballots and the ensembles that answer. Importing this package registers the built-in ballots."""
 
-from ostraka.voting import ballots, calibrated
+from ostraka.voting import ballots, calibrated, guarded
 
-__all__ = ["ballots", "calibrated"]
+__all__ = ["ballots", "calibrated", "guarded"]

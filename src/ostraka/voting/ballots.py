@@ -12,6 +12,7 @@ from ostraka.core.method import Card
 from ostraka.core.predictor import Scores
 from ostraka.core.settings import Settings, setting
 from ostraka.registry import BALLOTS
+from ostraka.voting.assessment import Assessment
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,10 @@ class Votes:
     """[M, B, K]: how usual each sample is for each member's classes, where the ballot asked for it."""
     tuned: Sequence[float] = ()
     """One number per member that the ballot found on public samples."""
+    junk: Sequence[float] = ()
+    """Probability of a known class that each member gives to junk (`voting.probes`), where the ballot asked for it."""
+    assessment: Assessment | None = None
+    """What the ballot found by looking at unlabelled samples; None: it knows only the votes on each sample."""
 
     @property
     def closed(self) -> bool:
@@ -53,6 +58,23 @@ class Ballot(Settings, ABC):
     def wants_public(self) -> bool:
         """Whether `tune` needs votes on public samples."""
         return False
+
+    @property
+    def wants_junk(self) -> bool:
+        """Whether `count` wants to know what the members make of junk."""
+        return False
+
+    @property
+    def looks(self) -> bool:
+        """Whether `assess` finds anything: the answers then depend, without labels, on the samples it looked at."""
+        return False
+
+    def assess(self, votes: Votes) -> Assessment | None:
+        """What the votes on many unlabelled samples tell of the members; None: nothing.
+
+        With it in `Votes.assessment`, `count` again depends on the votes on each sample alone.
+        """
+        return None
 
     def tune(self, public: Votes) -> tuple[float, ...]:
         """One number per member, found from the members' votes on public, unlabelled samples."""

@@ -71,15 +71,7 @@ class Calibrated(Ballot):
 
     def wants_typicality(self, cards: Sequence[Card]) -> bool:
         """Whether the embedding statistics of the members are used."""
-        if self.typicality == "off":
-            return False
-        silent = [card.name or str(card.party) for card in cards if "typicality" not in card.calibration]
-        if silent and self.typicality == "on":
-            raise ConfigError(
-                f"typicality is on, but {', '.join(silent[:5])} did not tell embedding statistics; "
-                "train with --set tell=statistics, or set ballot.typicality=auto"
-            )
-        return not silent
+        return uses_typicality(self.typicality, cards)
 
     def shares(self, scores: Scores) -> Tensor:
         """The scores are log probabilities: their softmax."""
@@ -94,23 +86,15 @@ class Calibrated(Ballot):
         """The owners' mean log probability of every class."""
         counts = counts_of(votes.cards).to(votes.logits)
         offsets = self._offsets(votes).to(votes.logits)
-        doubt = F.logsigmoid(offsets.unsqueeze(1) - log_odds(votes.logits))
-        claims = votes.logits[..., :-1].log_softmax(dim=2).clamp(min=LEAST) + doubt.unsqueeze(2)
+        claims = log_claims(votes.logits, offsets)
         if votes.typicality is not None:
             claims = claims + F.logsigmoid(votes.typicality)
-        claims = torch.where(claims < -self.veto, LEAK * (claims + self.veto) - self.veto, claims)
-        weights = self.weights(counts)
-        known = torch.einsum("mk,mbk->bk", weights, claims) / weights.sum(dim=0).clamp(min=1e-12)
-        known = torch.where(weights.sum(dim=0) > 0, known, torch.full_like(known, NOBODY))
+        known = owners_mean(limited(claims, self.veto), self.weights(counts))
         return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
 
     def weights(self, counts: Tensor) -> Tensor:
         """Weight of every member for every class [M, K]; a class without any goes to its largest owner."""
-        weights = torch.where(counts >= 2, counts / (counts + self.kappa), torch.zeros_like(counts))
-        most = counts.max(dim=0)
-        orphans = (weights.sum(dim=0) == 0) & (most.values > 0)
-        weights[most.indices[orphans], orphans.nonzero().squeeze(1)] = 1.0
-        return weights
+        return owner_weights(counts, self.kappa)
 
     def _offsets(self, votes: Votes) -> Tensor:
         own = self.share * torch.tensor([float(card.calibration.get("doubt", 0.0)) for card in votes.cards])
@@ -124,12 +108,52 @@ class Calibrated(Ballot):
         return found if self.public == "probe" else 0.5 * found + 0.5 * own
 
 
-def counts_of(cards: Sequence[Card]) -> Tensor:
+def uses_typicality(wanted: Literal["auto", "on", "off"], cards: Sequence[Card]) -> bool:
+    """Whether the embedding statistics of the members are used; refused if they are wanted and not told."""
+    if wanted == "off":
+        return False
+    silent = [card.name or str(card.party) for card in cards if "typicality" not in card.calibration]
+    if silent and wanted == "on":
+        raise ConfigError(
+            f"typicality is on, but {', '.join(silent[:5])} did not tell embedding statistics; "
+            "train with --set tell=statistics, or set ballot.typicality=auto"
+        )
+    return not silent
+
+
+def log_claims(logits: Tensor, offsets: Tensor) -> Tensor:
+    """Log probability [M, B, K] that each member gives to each class, its doubt shifted by its offset [M]."""
+    doubt = F.logsigmoid(offsets.unsqueeze(1) - log_odds(logits))
+    return logits[..., :-1].log_softmax(dim=2).clamp(min=LEAST) + doubt.unsqueeze(2)
+
+
+def limited(claims: Tensor, veto: float) -> Tensor:
+    """The claims, of which what lies below -veto counts a hundredth."""
+    return torch.where(claims < -veto, LEAK * (claims + veto) - veto, claims)
+
+
+def owner_weights(counts: Tensor, kappa: float) -> Tensor:
+    """Weight of every member for every class [M, K]; a class without any goes to its largest owner."""
+    weights = torch.where(counts >= 2, counts / (counts + kappa), torch.zeros_like(counts))
+    most = counts.max(dim=0)
+    orphans = (weights.sum(dim=0) == 0) & (most.values > 0)
+    weights[most.indices[orphans], orphans.nonzero().squeeze(1)] = 1.0
+    return weights
+
+
+def owners_mean(claims: Tensor, weights: Tensor) -> Tensor:
+    """The weighted mean claim to every class [B, K]; NOBODY where no member has a weight."""
+    total = weights.sum(dim=0)
+    known = torch.einsum("mk,mbk->bk", weights, claims) / total.clamp(min=1e-12)
+    return torch.where(total > 0, known, torch.full_like(known, NOBODY))
+
+
+def counts_of(cards: Sequence[Card], ballot: str = "calibrated") -> Tensor:
     """Class counts of all members [M, K]."""
     silent = [card.name or str(card.party) for card in cards if card.counts is None]
     if silent:
         raise ConfigError(
-            f"the calibrated ballot needs class counts, which {', '.join(silent[:5])} did not tell; "
+            f"the {ballot} ballot needs class counts, which {', '.join(silent[:5])} did not tell; "
             "use the ballot sum or top-k, or train with --set tell=counts"
         )
     return torch.tensor([card.counts for card in cards], dtype=torch.float32)

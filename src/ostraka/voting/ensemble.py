@@ -1,8 +1,8 @@
 """Members and the ensembles they form."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -16,9 +16,12 @@ from ostraka.core.samples import Samples
 from ostraka.core.task import Task
 from ostraka.core.wire import wire
 from ostraka.errors import DataError
+from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Ballot, Votes
 from ostraka.voting.calibration import typicality
 from ostraka.voting.electorate import draws, hardly_trained, unkept
+from ostraka.voting.probes import junk_probes, known_mass
+from ostraka.voting.trust import trust
 
 VOTES = 20_000_000
 """Votes (members x samples x outputs) that are held at once; more samples go in several chunks."""
@@ -44,6 +47,8 @@ class Panel:
     seed: int = 0
     student: Params | None = None
     """One network distilled from the vote; it then answers in the members' place."""
+    junk: tuple[float, ...] = ()
+    """What the members make of junk probes, one number per member, where the ballot asked for it."""
 
 
 @final
@@ -55,12 +60,38 @@ class Ensemble(Predictor):
     cards: Sequence[Card]
     ballot: Ballot
     tuned: Sequence[float] = ()
+    junk: Sequence[float] = ()
+    assessment: Assessment | None = None
+    """What the ballot found on the samples that it was shown (`seeing`)."""
 
     @classmethod
     def of(cls, task: Task, objective: Objective, panel: Panel, ballot: Ballot) -> "Ensemble":
         """The ensemble of a panel whose members were trained for `objective`."""
         voters = [load_predictor(task, objective, member.params) for member in panel.members]
-        return cls(voters, [member.card for member in panel.members], ballot, panel.tuned)
+        return cls(voters, [member.card for member in panel.members], ballot, panel.tuned, panel.junk)
+
+    @property
+    def looks(self) -> bool:
+        """Whether the ballot learns from unlabelled samples, and has not yet seen any."""
+        return self.ballot.looks and self.assessment is None
+
+    def seeing(self, x: Tensor) -> "Ensemble":
+        """The ensemble with the ballot's assessment of its votes on `x`."""
+        return replace(self, assessment=self.ballot.assess(self.votes(x))) if self.ballot.looks else self
+
+    @property
+    def seen(self) -> Assessment | None:
+        """The assessment; `dataclasses.replace(ensemble, assessment=...)` with it repeats the answers."""
+        return self.assessment
+
+    def trust(self) -> dict[str, Any]:
+        """Agreement, claims, copies and junk of every member (`voting.trust`); empty before `seeing`."""
+        return {} if self.assessment is None else trust(self.cards, self.assessment, self.junk)
+
+    @torch.no_grad()
+    def known_junk(self, shape: Sequence[int]) -> tuple[float, ...]:
+        """Each member's mean probability of a known class on junk probes of samples of this shape."""
+        return known_mass(self._logits(junk_probes(shape)))
 
     @torch.no_grad()
     def scores(self, x: Tensor) -> Scores:
@@ -78,7 +109,7 @@ class Ensemble(Predictor):
             return self, Promise(why=why)
         unknown, weights = [], []
         for draw in draws(self.cards, self.ballot.wants_typicality(self.cards)):
-            scores = self.ballot.count(Votes(draw.logits, self.cards, draw.typicality, self.tuned))
+            scores = self.ballot.count(self._votes(draw.logits, draw.typicality))
             unknown.append(scores.unknown)
             weights.append(torch.full_like(scores.unknown, draw.share / len(scores.unknown)))
         threshold = threshold_for(rate, torch.cat(unknown), torch.cat(weights))
@@ -93,13 +124,16 @@ class Ensemble(Predictor):
         if self.ballot.wants_typicality(self.cards):
             places = [card.calibration["typicality"] for card in self.cards]
             usual = torch.stack([typicality(v.net.embed(x), p) for v, p in zip(self.voters, places, strict=True)])
-        return Votes(logits, self.cards, usual, self.tuned)
+        return self._votes(logits, usual)
 
     @torch.no_grad()
     def votes_on(self, samples: Samples) -> Votes:
         """The members' votes on all of `samples`, without typicality: what a ballot tunes itself on."""
         parts = [samples.inputs(slice(i, i + self._chunk())) for i in range(0, len(samples), self._chunk())]
-        return Votes(torch.cat([self._logits(x) for x in parts], dim=1), self.cards)
+        return Votes(torch.cat([self._logits(x) for x in parts], dim=1), self.cards, junk=self.junk)
+
+    def _votes(self, logits: Tensor, usual: Tensor | None) -> Votes:
+        return Votes(logits, self.cards, usual, self.tuned, self.junk, self.assessment)
 
     def _logits(self, x: Tensor) -> Tensor:
         """[M, B, K + 1]: every member's answers, which must be numbers."""

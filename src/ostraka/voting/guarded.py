@@ -1,0 +1,206 @@
+"""The guarded ballot: `calibrated` among honest, trained members, and no worse than the plain sum otherwise.
+
+Claims l_mc, weights w_mc and scores S_c are those of `voting.calibrated`; z_mc is the log odds of l_mc, pi_c the share
+of class c of all told samples, ramp(v; a, b) goes from 0 at a to 1 at b. `voting.guards` has each step as a function.
+
+Without looking at any samples:
+
+    cap         told counts are scaled so that no party tells more samples than the median party
+    gate        G = max(ramp(median told doubt; -0.5, 0), ramp(median known probability on junk; 0.3, 0.5)):
+                members that doubt their own samples or claim junk have no doubt to be judged by
+    lean        S <- (1 - h) S + h log(known), h = G, known = the plain sum's shares times its lack of doubt
+
+After looking at B unlabelled samples (`assess`), with omega = B / (B + 10):
+
+    copies      o_mn = omega * ramp(overlap of two members' known probabilities; 0.8, 0.95), o_mm = 1;
+                w_mc <- w_mc / sum_n o_mn, and a member's copies are not asked about it
+    agreement   r_mc = correlation of exp(l_mc) with what the others say of c; w_mc is multiplied by
+                1 - omega + omega * clip(2 r_mc / max(0.3, best owner's r_c), 0.01, 1)
+    budget      gamma_mc = omega * ramp(contradicted share of its claims; 0.2, 0.4) * ramp(mean claim / pi_c; 3, 5)
+    claims      l_mc <- log sigmoid(a_mc z_mc + s_mc); a_mc = clip(3 / sd(z_mc), 1, 9)^(omega G);
+                s_mc = max(omega G, gamma_mc) * (the shift with mean claim pi_c)
+    lean        h = G * 100 / (B + 100): rescaled claims take the plain sum's place
+
+Agreement, budget and claims need each other and are found in two passes. The result is an `Assessment`: numbers for
+each member and class. Given one, a sample's answer depends on the votes on that sample alone, and can be repeated.
+Nothing here can tell a lie that all owners of a class tell, or a batch of one class from a panel that is biased to it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Literal, final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ostraka.core.method import Card
+from ostraka.core.predictor import Scores
+from ostraka.core.settings import setting
+from ostraka.registry import BALLOTS
+from ostraka.voting import guards
+from ostraka.voting.assessment import Assessment
+from ostraka.voting.ballots import Ballot, Votes
+from ostraka.voting.calibrated import counts_of, limited, log_claims, owner_weights, owners_mean, uses_typicality
+
+PASSES = 2
+"""Rounds of agreement, budget and claims; more changed nothing."""
+LEANING = 100.0
+"""Samples looked at with which a gated panel leans on the plain sum by half."""
+FEWEST = 2
+"""Samples below which nothing can be compared."""
+
+
+@final
+@BALLOTS.add("guarded")
+@dataclass(frozen=True)
+class Guarded(Ballot):
+    """As calibrated; weak, unsuitable, lying and copied members are found out, without labels, and count less."""
+
+    share: float = setting(
+        0.5, "how much of the members' median doubt of their own samples is forgiven", span="[0, inf)"
+    )
+    kappa: float = setting(100.0, "samples of a class at which an owner has half of its full weight", span="[0, inf)")
+    veto: float = setting(
+        8.0, "the most that one member can take from a class, as a negative log probability", span="(0, inf]"
+    )
+    typicality: Literal["auto", "on", "off"] = setting(
+        "auto", "use embedding statistics; auto: if all members tell them"
+    )
+    cap: bool = setting(True, "a party's told samples count as those of the median party at most")
+    doubt: bool = setting(True, "lean on the plain sum if the members doubt their own samples")
+    junk: bool = setting(True, "lean on the plain sum if the members take junk for known classes")
+    batch: bool = setting(True, "look at unlabelled samples; false: the four settings below do nothing")
+    copies: bool = setting(True, "members that answer alike share one weight")
+    agreement: bool = setting(True, "members that do not agree with the others on a class have less say in it")
+    budget: bool = setting(True, "a member that claims far more of a class than it can have is shifted")
+    rescale: bool = setting(True, "where the panel leans on the sum, scale and shift all claims instead")
+
+    @property
+    def wants_junk(self) -> bool:
+        """Whether what the members make of junk is used."""
+        return self.junk
+
+    @property
+    def looks(self) -> bool:
+        """Whether unlabelled samples are looked at."""
+        return self.batch
+
+    def wants_typicality(self, cards: Sequence[Card]) -> bool:
+        """Whether the embedding statistics of the members are used."""
+        return uses_typicality(self.typicality, cards)
+
+    def shares(self, scores: Scores) -> Tensor:
+        """The scores are log probabilities: their softmax."""
+        return scores.known.softmax(dim=1)
+
+    def gate(self, votes: Votes) -> float:
+        """G: 0 for members whose doubt can be used, 1 for those that have none or too much."""
+        doubt = guards.doubting(votes.cards) if self.doubt else 0.0
+        return max(doubt, guards.claims_junk(votes.junk) if self.junk else 0.0)
+
+    def count(self, votes: Votes) -> Scores:
+        """The owners' mean log probability of every class, as far as they are trusted."""
+        seen = votes.assessment
+        claims, weights = self._claims(votes), owner_weights(self._told(votes), self.kappa)
+        if seen is not None:
+            claims, weights = _rescaled(claims, seen), weights * seen.weight.to(weights)
+        known = owners_mean(self._limited(claims, votes), weights)
+        lean = self._lean(votes)
+        if lean > 0.0:
+            known = (1.0 - lean) * known + lean * _log_sum(votes)
+        return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
+
+    def assess(self, votes: Votes) -> Assessment | None:
+        """Who agrees with whom, who claims too much, who is a copy: found from votes on unlabelled samples."""
+        samples = votes.logits.shape[1]
+        if not self.batch or samples < FEWEST:
+            return None
+        sure = samples / (samples + guards.HALF_SURE)
+        copies = self._copies(votes, sure)
+        return self._look(votes, sure, copies)
+
+    def _look(self, votes: Votes, sure: float, copies: Tensor) -> Assessment:
+        told = self._told(votes)
+        base = owner_weights(told, self.kappa) / copies.sum(dim=1, keepdim=True)
+        shares = told.sum(dim=0) / told.sum().clamp(min=1.0)
+        first = self._claims(votes)
+        odds = guards.log_odds_of(first)
+        claimed = guards.overclaimed(first, shares)
+        gated = torch.full_like(base, sure * self.gate(votes) if self.rescale else 0.0)
+        scale = guards.spread_up(odds) ** gated
+        weight, strength, shift = torch.ones_like(base), gated, torch.zeros_like(base)
+        for _ in range(PASSES):
+            shift = _shift(odds, scale, strength, shares)
+            claims = self._limited(_moved(first, odds, scale, shift), votes)
+            others, owned = guards.said_by_others(claims, base * weight, copies)
+            agreement = guards.agreement(claims, others, owned)
+            if self.agreement:
+                weight = 1.0 - sure + sure * guards.trusted(agreement, base > 0)
+            if self.budget:
+                contradicted = guards.ramp(guards.contradicted(first, others), guards.CONTRADICTED)
+                strength = torch.maximum(gated, sure * contradicted * guards.ramp(claimed, guards.OVERCLAIMED))
+        shift = _shift(odds, scale, strength, shares)
+        weight = weight / copies.sum(dim=1, keepdim=True)
+        return Assessment(votes.logits.shape[1], weight, scale, shift, agreement, claimed, copies)
+
+    def _copies(self, votes: Votes, sure: float) -> Tensor:
+        own = torch.eye(len(votes.cards), device=votes.logits.device)
+        if not self.copies:
+            return own
+        return torch.maximum(own, sure * guards.alike(votes.logits.softmax(dim=2)[..., :-1]))
+
+    def _told(self, votes: Votes) -> Tensor:
+        counts = counts_of(votes.cards, "guarded").to(votes.logits)
+        return guards.capped(counts) if self.cap else counts
+
+    def _claims(self, votes: Votes) -> Tensor:
+        told = torch.tensor([float(card.calibration.get("doubt", 0.0)) for card in votes.cards])
+        offset = (self.share * told.quantile(0.5)).to(votes.logits)
+        return log_claims(votes.logits, offset.expand(len(votes.cards)))
+
+    def _limited(self, claims: Tensor, votes: Votes) -> Tensor:
+        if votes.typicality is not None:
+            claims = claims + F.logsigmoid(votes.typicality)
+        return limited(claims, self.veto)
+
+    def _lean(self, votes: Votes) -> float:
+        seen = votes.assessment.size if votes.assessment is not None and self.rescale else 0
+        return self.gate(votes) * LEANING / (seen + LEANING)
+
+
+def _shift(odds: Tensor, scale: Tensor, strength: Tensor, shares: Tensor) -> Tensor:
+    """By how much the log odds move: `strength` of the way to a mean claim of the class's share."""
+    shift, (members, classes) = torch.zeros_like(scale), strength.nonzero(as_tuple=True)
+    if len(members):
+        part = odds[members, :, classes] * scale[members, classes].unsqueeze(1)
+        shift[members, classes] = strength[members, classes] * guards.budget_shift(part, shares[classes])
+    return shift
+
+
+def _moved(claims: Tensor, odds: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """The claims after scale and shift; those of a pair that has neither stay as they are, to the last bit."""
+    touched = (scale != 1.0) | (shift != 0.0)
+    moved = F.logsigmoid(scale.unsqueeze(1) * odds + shift.unsqueeze(1))
+    return torch.where(touched.unsqueeze(1), moved, claims)
+
+
+def _rescaled(claims: Tensor, seen: Assessment) -> Tensor:
+    """As `_moved`, of an assessment; only the pairs that it touches are computed, which are few in a sound panel."""
+    scale, shift = seen.scale.to(claims), seen.shift.to(claims)
+    members, classes = ((scale != 1.0) | (shift != 0.0)).nonzero(as_tuple=True)
+    if not len(members):
+        return claims
+    odds = guards.log_odds_of(claims[members, :, classes])
+    moved = scale[members, classes].unsqueeze(1) * odds + shift[members, classes].unsqueeze(1)
+    claims[members, :, classes] = F.logsigmoid(moved)  # `claims` is nobody else's
+    return claims
+
+
+def _log_sum(votes: Votes) -> Tensor:
+    """Log of the plain sum as one answer [B, K]: each class's share of the sum, times the least doubting member's."""
+    shares = votes.logits.softmax(dim=2)
+    known = shares[..., :-1].sum(dim=0)
+    doubt = shares[..., -1].min(dim=0).values
+    return (known / known.sum(dim=1, keepdim=True) * (1.0 - doubt).unsqueeze(1)).clamp(min=1e-12).log()
