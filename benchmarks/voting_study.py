@@ -5,9 +5,9 @@
 
 Members are read from the runs' folders, so any number of ballots costs one training. For each run and ballot: accuracy
 of the closed answer, AUROC, OSCR and FPR95 of the unknown score, and, with the threshold placed by what the parties
-told (`--rate`, default 0.05), the known and the unknown samples that are called unknown, and balanced open accuracy. All
-in percent, on the run's test samples. "best top-k" picks k with the test labels: nobody can have it, and a label-free
-rule is measured against it.
+told (`--rate`, default 0.05), the known and the unknown samples that are called unknown, and balanced open accuracy.
+All in percent, on the run's test samples. "best top-k" picks k with the test labels: nobody can have it, and a
+label-free rule is measured against it.
 
 `--batches 1 10 100` adds the guarded ballot when it may look at batches of that size only (their samples drawn at
 random, 2,000 in all) and `--skewed` when it looks at batches of 500 samples of two classes. Runs that are in `--out`
@@ -119,7 +119,8 @@ def study(folder: Path, options: argparse.Namespace) -> dict[str, Figures]:
 
 def place_of(folder: Path) -> dict[str, Any]:
     config, _ = load_run(folder)
-    return {**{name: getattr(config, name) for name in PLACE}, "objective": config.set.get("objective"), "seed": config.seed}
+    run = {name: getattr(config, name) for name in PLACE}
+    return {**run, "objective": config.set.get("objective"), "seed": config.seed}
 
 
 def table(records: Sequence[dict[str, Any]]) -> None:

@@ -134,8 +134,8 @@ class Guarded(Ballot):
         for _ in range(PASSES):
             shift = _shift(odds, scale, strength, shares)
             claims = self._limited(_moved(first, odds, scale, shift), votes)
-            others, owned = guards.said_by_others(claims, base * weight, copies)
-            agreement = guards.agreement(claims, others, owned)
+            others, voice = guards.said_by_others(claims, base * weight, copies)
+            agreement = guards.agreement(claims, others, voice)
             if self.agreement:
                 weight = 1.0 - sure + sure * guards.trusted(agreement, base > 0)
             if self.budget:

@@ -19,6 +19,8 @@ OVERCLAIMED = (3.0, 5.0)
 """The same for its mean claim, in multiples of the class's share of all told samples."""
 SPREAD, MOST_SCALE = 3.0, 9.0
 """Standard deviation that log odds are scaled up to, and the largest factor."""
+VOICE = (0.0, 0.5)
+"""Weight of all other owners of a class from where, and up to where, what they say of it is a measure for a member."""
 HALF_SURE = 10.0
 """Samples looked at with which what they tell counts by half."""
 LEAST_REFERENCE, LEAST_TRUST = 0.3, 0.01
@@ -66,9 +68,10 @@ def alike(shares: Tensor) -> Tensor:
 
 
 def said_by_others(claims: Tensor, weights: Tensor, copies: Tensor) -> tuple[Tensor, Tensor]:
-    """Every class's mean log claim without each member [M, B, K], and whether anybody is left to make one [M, K].
+    """Every class's mean log claim without each member [M, B, K], and how far those who are left know it [M, K].
 
-    A member's copies are left out with it. A class without another owner gets minus infinity.
+    A member's copies are left out with it. A class without another owner gets minus infinity. Others know a class as
+    well as one can from a weight of VOICE in all; a party with two samples of a class is no judge of its main owner.
     """
     members, samples, classes = claims.shape
     left = 1.0 - copies
@@ -76,18 +79,20 @@ def said_by_others(claims: Tensor, weights: Tensor, copies: Tensor) -> tuple[Ten
     summed = (left @ (claims * weights.unsqueeze(1)).flatten(1)).view(members, samples, classes)
     owned = total > 1e-6
     mean = summed / total.clamp(min=1e-6).unsqueeze(1)
-    return torch.where(owned.unsqueeze(1), mean, torch.full_like(mean, -torch.inf)), owned
+    return torch.where(owned.unsqueeze(1), mean, torch.full_like(mean, -torch.inf)), ramp(total, VOICE)
 
 
-def agreement(claims: Tensor, others: Tensor, owned: Tensor) -> Tensor:
+def agreement(claims: Tensor, others: Tensor, voice: Tensor) -> Tensor:
     """Correlation [M, K], over the samples, of a member's claims with the share that the others give to the class.
 
-    Where nobody else owns the class, with the probability that the others leave unclaimed.
+    Where nobody else knows the class, with the probability that the others leave unclaimed; between the two where
+    they know it a little (`voice`, 0 to 1).
     """
     alone = others.isneginf().all(dim=2, keepdim=True)
     shares = torch.where(alone, torch.zeros_like(others), others.masked_fill(alone, 0.0).softmax(dim=2))
-    unclaimed = 1.0 - others.max(dim=2, keepdim=True).values.exp()
-    return _correlation(claims.exp(), torch.where(owned.unsqueeze(1), shares, unclaimed))
+    known = voice.unsqueeze(1)
+    unclaimed = 1.0 - (known * others.exp()).max(dim=2, keepdim=True).values
+    return _correlation(claims.exp(), torch.lerp(unclaimed.expand_as(shares), shares, known))
 
 
 def _correlation(a: Tensor, b: Tensor) -> Tensor:
