@@ -21,7 +21,12 @@ RAMP = tuple(10 * level - 2 for level in LEVELS)
 """Log odds that are uniform between -2 and 8: the quantile at u is 10 u - 2."""
 
 
+MANY = 10**6
+"""Samples of a class, in units of which cards are made: so many that a class is known as well as told."""
+
+
 def card(party: int, counts: Sequence[int], claims: Sequence[float] | None = RAMP, **more: float) -> Card:
+    counts = [int(more.get("unit", MANY)) * n for n in counts]
     told = {} if claims is None else {"claims": tuple(claims), "held": more.get("held", 50)}
     return Card(party, sum(counts), tuple(counts), calibration={"doubt": more.get("doubt", -4.0), **told})
 
@@ -161,6 +166,13 @@ def test_one_who_is_told_to_be_certain_moves_the_line_little() -> None:
     assert before - 0.3 < after < before
 
 
+def test_a_class_of_few_samples_is_known_less_well() -> None:
+    """30 samples of a class lower every draw by 2.5 log(30 / 60) = -1.733; a million do not."""
+    (few,), (many,) = (draws([card(0, (n,), unit=1)], typical=False) for n in (30, MANY))
+    torch.testing.assert_close(few.logits[0, :, 0], many.logits[0, :, 0] - 1.7329, atol=1e-3, rtol=0)
+    assert many.logits[0, :, 0].max() == pytest.approx(8, abs=0.1)
+
+
 def test_who_tells_nothing_gets_the_median_curve() -> None:
     """Of three members, one a little below and one far above the ramp, a fourth that is silent draws as the ramp does;
     so does one whose quantiles rest on three samples."""
@@ -181,10 +193,10 @@ def test_strangers_say_unknown() -> None:
 
 def test_typicality_is_drawn_at_the_same_level_as_the_claim() -> None:
     """With claims and standings that are both the ramp, both are alike on every draw; classes not drawn are usual."""
-    told = Card(0, 100, (0, 100), calibration={"claims": RAMP, "standing": RAMP, "held": 50, "doubt": -4.0})
+    told = Card(0, MANY, (0, MANY), calibration={"claims": RAMP, "standing": RAMP, "held": 50, "doubt": -4.0})
     (draw,) = draws([told], typical=True)
     assert draw.typicality is not None
-    torch.testing.assert_close(draw.typicality[0, :, 1], draw.logits[0, :, 1])
+    torch.testing.assert_close(draw.typicality[0, :, 1], draw.logits[0, :, 1], atol=1e-3, rtol=0)
     assert draw.typicality[0, :, 0].abs().max() == 0
 
 

@@ -10,7 +10,9 @@ log odds of the true class against all else, unknown included:
     s_m(u) = max(s_m(u), 2 q25(u) - q50(u))           quartile and median over members: one that tells of extreme doubt
                                                       cannot move the line far
     z_mj   = sqrt(rho) e_j + sqrt(1 - rho) e_mj       normal; a sample that is hard for one owner is harder for others
-    L_mj   = Q_m(Phi(z_mj))                           the log odds that owner m gives to class c on draw j
+    L_mj   = Q_m(Phi(z_mj)) + 2.5 log(n_mc / (n_mc + 30))      the log odds that owner m gives to class c on draw j
+                                                      what it told is of its large classes: it knows those of which it
+                                                      has few samples less well (measured: docs/results/voting.md)
 
 Draws of a class weigh as much as the class has samples. Who does not own class c says unknown; a stranger's false claim
 could only make an answer more certain, so the promise errs on the side of fewer refusals.
@@ -34,6 +36,8 @@ FEWEST = 50
 """Simulated samples of a class, however small."""
 LIKENESS = 0.3
 """rho: how much of a sample's difficulty its owners share."""
+FALL, SEEN = 2.5, 30.0
+"""How log odds fall with fewer samples of a class, and the number of samples around which they do."""
 SURE = 30.0
 """Log odds beyond which a vote is as good as certain."""
 HARDLY = -1.0
@@ -88,7 +92,8 @@ def draws(cards: Sequence[Card], typical: bool) -> Iterator[Draw]:
         levels = _levels(len(owners), number, label)
         logits = torch.full((len(cards), number, counts.shape[1] + 1), -SURE)
         logits[:, :, -1] = 0.0
-        logits[owners, :, label] = read(claims[owners], levels).float()
+        known = FALL * torch.log(counts[owners, label] / (counts[owners, label] + SEEN))
+        logits[owners, :, label] = (read(claims[owners], levels) + known.unsqueeze(1)).clamp(min=-SURE).float()
         usual = None
         if standing is not None:
             usual = torch.zeros(len(cards), number, counts.shape[1])
