@@ -14,7 +14,7 @@ from ostraka.core.predictor import Placed, Predictor, Promise, Scores, open_scor
 from ostraka.core.told import LEVELS, quantiles
 from ostraka.voting.ballots import Ballot, Plurality, Sum, TopK
 from ostraka.voting.calibrated import Calibrated
-from ostraka.voting.electorate import _clipped, draws
+from ostraka.voting.electorate import _clipped, _familiarity, draws
 from ostraka.voting.ensemble import Ensemble
 
 RAMP = tuple(10 * level - 2 for level in LEVELS)
@@ -166,11 +166,24 @@ def test_one_who_is_told_to_be_certain_moves_the_line_little() -> None:
     assert before - 0.3 < after < before
 
 
+def test_familiarity_by_hand() -> None:
+    """h = log(n / (n + 30)): log(1/2) for 30 samples, log(3/4) for 90, log(3/4) again where a class is alone.
+
+    30 and 90 samples: their mean is log(1/2)/4 + 3 log(3/4)/4 = -0.3890; 2.5 (-0.6931 + 0.3890) = -0.7603 and
+    2.5 (-0.2877 + 0.3890) = 0.2534. Who has classes of one size only knows them as it told.
+    """
+    found = _familiarity(torch.tensor([[30.0, 90.0, 0.0], [90.0, 0.0, 0.0], [7.0, 7.0, 7.0]]))
+    assert found[0, :2].tolist() == pytest.approx([-0.7603, 0.2534], abs=1e-4)
+    assert found[1, 0].item() == pytest.approx(0.0)
+    assert found[2].tolist() == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
+
+
 def test_a_class_of_few_samples_is_known_less_well() -> None:
-    """30 samples of a class lower every draw by 2.5 log(30 / 60) = -1.733; a million do not."""
-    (few,), (many,) = (draws([card(0, (n,), unit=1)], typical=False) for n in (30, MANY))
-    torch.testing.assert_close(few.logits[0, :, 0], many.logits[0, :, 0] - 1.7329, atol=1e-3, rtol=0)
-    assert many.logits[0, :, 0].max() == pytest.approx(8, abs=0.1)
+    """Half of the draws of a class of 30 samples, beside one of a million, are 1.733 lower than the ramp's median."""
+    few, many = draws([card(0, (30, MANY), unit=1)], typical=False)
+    assert few.logits[0, :, 0].median().item() == pytest.approx(3 - 1.733, abs=1.5)
+    assert few.logits[0, :, 0].max().item() < 8 - 1.7
+    assert many.logits[0, :, 1].max().item() == pytest.approx(8, abs=0.1)
 
 
 def test_who_tells_nothing_gets_the_median_curve() -> None:

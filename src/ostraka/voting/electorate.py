@@ -10,9 +10,10 @@ log odds of the true class against all else, unknown included:
     s_m(u) = max(s_m(u), 2 q25(u) - q50(u))           quartile and median over members: one that tells of extreme doubt
                                                       cannot move the line far
     z_mj   = sqrt(rho) e_j + sqrt(1 - rho) e_mj       normal; a sample that is hard for one owner is harder for others
-    L_mj   = Q_m(Phi(z_mj)) + 2.5 log(n_mc / (n_mc + 30))      the log odds that owner m gives to class c on draw j
-                                                      what it told is of its large classes: it knows those of which it
-                                                      has few samples less well (measured: docs/results/voting.md)
+    L_mj   = Q_m(Phi(z_mj)) + k_mc                    the log odds that owner m gives to class c on draw j
+    k_mc   = 2.5 (h_mc - mean of h_m over its samples), h_mc = log(n_mc / (n_mc + 30)): what it told is of its own mix
+                                                      of classes, and those of which it has few samples it knows less
+                                                      well (measured: docs/results/voting.md)
 
 Draws of a class weigh as much as the class has samples. Who does not own class c says unknown; a stranger's false claim
 could only make an answer more certain, so the promise errs on the side of fewer refusals.
@@ -40,7 +41,7 @@ FALL, SEEN = 2.5, 30.0
 """How log odds fall with fewer samples of a class, and the number of samples around which they do."""
 SURE = 30.0
 """Log odds beyond which a vote is as good as certain."""
-HARDLY = -1.0
+HARDLY = -0.5
 """Members whose median log odds of unknown, of their own training samples, lie above this have hardly learnt."""
 
 
@@ -85,6 +86,7 @@ def draws(cards: Sequence[Card], typical: bool) -> Iterator[Draw]:
     counts = torch.tensor([card.counts for card in cards], dtype=torch.float64)
     claims = _clipped(_curves(cards, "claims"))
     standing = _curves(cards, "standing") if typical else None
+    known = _familiarity(counts)
     shares = counts.sum(dim=0) / counts.sum()
     for label in shares.nonzero().squeeze(1).tolist():
         owners = counts[:, label].nonzero().squeeze(1)
@@ -92,13 +94,20 @@ def draws(cards: Sequence[Card], typical: bool) -> Iterator[Draw]:
         levels = _levels(len(owners), number, label)
         logits = torch.full((len(cards), number, counts.shape[1] + 1), -SURE)
         logits[:, :, -1] = 0.0
-        known = FALL * torch.log(counts[owners, label] / (counts[owners, label] + SEEN))
-        logits[owners, :, label] = (read(claims[owners], levels) + known.unsqueeze(1)).clamp(min=-SURE).float()
+        odds = read(claims[owners], levels) + known[owners, label].unsqueeze(1)
+        logits[owners, :, label] = odds.clamp(min=-SURE).float()
         usual = None
         if standing is not None:
             usual = torch.zeros(len(cards), number, counts.shape[1])
             usual[owners, :, label] = read(standing[owners], levels).float()
         yield Draw(float(shares[label]), logits, usual)
+
+
+def _familiarity(counts: Tensor) -> Tensor:
+    """By how much each member's log odds of each of its classes lie above those of its own mix of samples [M, K]."""
+    known = FALL * torch.log(counts.clamp(min=1e-9) / (counts + SEEN))
+    usual = (counts * known).sum(dim=1, keepdim=True) / counts.sum(dim=1, keepdim=True).clamp(min=1.0)
+    return known - usual
 
 
 def _levels(owners: int, number: int, label: int) -> Tensor:
