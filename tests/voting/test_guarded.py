@@ -211,10 +211,16 @@ def test_the_cap_is_worth_its_place_without_a_batch() -> None:
     assert accuracy(Guarded(batch=False), votes) > accuracy(Guarded(batch=False, cap=False), votes) + 3
 
 
-@pytest.mark.parametrize(("part", "votes"), [("doubt", panel(skill=1.5, unknown=5.0, doubt=2.0)),
-                                             ("junk", replace(panel(skill=2.0, unknown=-9.0), junk=(1.0,) * 10))])  # fmt: skip
-def test_gated_panels_lean_on_the_sum(part: str, votes: Votes) -> None:
+GATED = {
+    "doubt": panel(skill=1.5, unknown=5.0, doubt=2.0),
+    "junk": replace(panel(skill=2.0, unknown=-9.0), junk=(1.0,) * 10),
+}
+
+
+@pytest.mark.parametrize("part", GATED)
+def test_gated_panels_lean_on_the_sum(part: str) -> None:
     """Without a batch their answers are the sum's; with one, rescaled claims are no worse; without the part neither."""
+    votes = GATED[part]
     assert torch.equal(Guarded(batch=False).count(votes).closed, Sum().count(votes).closed)
     off = replace(Guarded(batch=False), **{part: False})
     assert not torch.equal(off.count(votes).closed, Sum().count(votes).closed)

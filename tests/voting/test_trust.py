@@ -8,18 +8,28 @@ from pathlib import Path
 import pytest
 import torch
 from rich.console import Console
-from tests.voting.test_ensemble import OBJECTIVE, TASK, member
 
 from ostraka.cli.display import _show_suspects
 from ostraka.core.method import Card
+from ostraka.core.net import Recipe, params_of
+from ostraka.core.task import Task
 from ostraka.errors import ConfigError, DataError
+from ostraka.objectives.open_voting import OpenVoting
 from ostraka.report.trust import draw_trust, stored_trust
 from ostraka.voting.assessment import Assessment
-from ostraka.voting.ensemble import Ensemble, Panel
+from ostraka.voting.ensemble import Ensemble, Member, Panel
 from ostraka.voting.guarded import Guarded
 from ostraka.voting.probes import EACH, junk_probes, known_mass
 from ostraka.voting.trust import low_agreement, trust
 from ostraka.voting.window import Window
+
+TASK = Task(("ant", "bee"), (4,), Recipe("mlp", {"hidden": [5]}))
+
+
+def member(number: int) -> Member:
+    card = Card(number, 40, (20, 20), calibration={"doubt": -2.0}, name=f"p{number}")
+    return Member(card, params_of(TASK.build(unknown=True, seed=number)))
+
 
 AGREEMENT = torch.tensor([[0.9, 0.1], [0.8, 0.0], [0.1, 0.05], [0.7, 0.0]])
 CARDS = [Card(i, 40, counts) for i, counts in enumerate([(20, 0), (20, 0), (20, 20), (20, 0)])]
@@ -101,7 +111,7 @@ def test_known_mass_by_hand() -> None:
 
 
 def ensemble() -> Ensemble:
-    return Ensemble.of(TASK, OBJECTIVE, Panel(tuple(member(i) for i in range(3))), Guarded())
+    return Ensemble.of(TASK, OpenVoting(outliers="none"), Panel(tuple(member(i) for i in range(3))), Guarded())
 
 
 def test_an_ensemble_sees_and_its_answers_can_be_repeated() -> None:
