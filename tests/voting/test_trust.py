@@ -121,6 +121,7 @@ def test_an_ensemble_sees_and_its_answers_can_be_repeated() -> None:
     seeing = blind.seeing(x)
     assert seeing.seen is not None
     assert seeing.trust()["samples"] == 50
+    assert not torch.equal(seeing.scores(x).known, blind.scores(x).known), "what was seen is used"
     again = replace(blind, assessment=seeing.seen)
     assert torch.equal(again.scores(x[:3]).known, seeing.scores(x[:3]).known)
     off = replace(blind, ballot=Guarded(batch=False))
