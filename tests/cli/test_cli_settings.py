@@ -222,7 +222,7 @@ def values_in(ostraka: Ostraka, name: str) -> dict[str, Any]:
 def test_the_settings_of_a_preset_are_its_own(ostraka: Ostraka) -> None:
     paper, usual = values_in(ostraka, "fedov-paper"), values_in(ostraka, "fedov")
     assert (paper["local.epochs"], usual["local.epochs"]) == (200, 45)
-    assert (paper["ballot"], usual["ballot"]) == ("sum", "calibrated")
+    assert (paper["ballot"], usual["ballot"]) == ("sum", "guarded")
     assert values_in(ostraka, "pooled") == values_in(ostraka, "centralised")
     assert " 200 " in ostraka("list", "settings", "fedov-paper").out
 

@@ -34,4 +34,4 @@ def _keys(x: Tensor) -> Tensor:
     flat = x.flatten(1).double()
     # summed row by row: the product of matrices may round by a row's place in the chunk
     direction = torch.rand(flat.shape[1], generator=torch_rng(0, "sight"), dtype=torch.float64).to(flat.device)
-    return ((flat * direction).sum(dim=1) * 1e3).frac()
+    return ((flat * direction).sum(dim=1) * 1e3).remainder(1.0)

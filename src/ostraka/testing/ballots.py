@@ -137,6 +137,23 @@ def check_tuned(ballot: Ballot) -> None:
         fail(ballot, "tune finds one finite number for each member", f"it gave {found}", "return a tuple of floats")
 
 
+def check_assessed(ballot: Ballot) -> None:
+    """A ballot that looks at samples finds something; given it, a sample's scores are finite and its own."""
+    if not ballot.looks:
+        return
+    votes = _cases(ballot)["mixed votes"]
+    with hoped(ballot, "it looks at the votes", "mend the error above"):
+        seen = replace(votes, assessment=ballot.assess(votes))
+    if seen.assessment is None:
+        fail(ballot, "a ballot that looks finds something", "it found None", "leave `looks` False, or return a value")
+    expect_scores(ballot, _asks(ballot, seen), SAMPLES, CLASSES, "it counts with its own assessment")
+    whole, half = _count(ballot, seen), torch.arange(SAMPLES // 2)
+    usual = None if seen.typicality is None else seen.typicality[:, half]
+    part = _count(ballot, replace(seen, logits=seen.logits[:, half], typicality=usual))
+    wanted = replace(whole, known=whole.known[half], unknown=whole.unknown[half])
+    _expect(ballot, wanted, part, "with an assessment a sample scores the same without half of the others")
+
+
 CHECKS: tuple[Callable[[Ballot], None], ...] = (
     check_settings,
     check_tuned,
@@ -148,6 +165,7 @@ CHECKS: tuple[Callable[[Ballot], None], ...] = (
     check_samples,
     check_classes,
     check_shares,
+    check_assessed,
     check_silent,
 )
 """All checks, those with the plainest message first."""
