@@ -25,6 +25,9 @@ from ostraka.store.desk import Desk, Envelope, StoredReports
 from ostraka.store.member import make_member, save_member
 from ostraka.voting.ensemble import Panel
 
+MESSAGES_HELD = 8
+"""Messages of a round that are kept in memory to notice that the next party gets one of them too."""
+
 
 @dataclass
 class Totals:
@@ -76,6 +79,7 @@ class _Run:
         self.device = pick_device(plan.config.device)
         self.totals = Totals()
         self.round = 0
+        self.roster = plan.parties.roster()  # of all parties: made once, not in every round
         self.clock, self.cpu_clock = time.perf_counter(), time.process_time()
 
     def all_rounds(self) -> dict[str, Any]:
@@ -112,7 +116,7 @@ class _Run:
         return saved["state"]
 
     def _one_round(self, crew: Crew, state: Any, index: int) -> Any:
-        drawn = self.method.draw(self.plan.parties.roster(), index, self.plan.config.seed)
+        drawn = self.method.draw(self.roster, index, self.plan.config.seed)
         messages = self._send(state, drawn, index)
         desk = self._desk(messages, index)
         jobs = [self._job(desk, party, index, message) for party, message in messages.items()]
@@ -126,21 +130,25 @@ class _Run:
         self.round = index
         if index % self.plan.config.eval_every == 0 or index == self.method.exchanges:
             self._evaluate(state)
-        self._checkpoint(state, desk)
+        self._checkpoint(state, desk, [party.id for party in drawn])
         return state
 
     def _send(self, state: Any, drawn: Sequence[PartyRef], index: int) -> dict[int, Path]:
-        """Write the round's messages: one file for all parties that get the same object, else one each."""
+        """Write the round's messages: one file for all parties that get the same object, else one each.
+
+        Few messages are held, not a thousand: a method that makes one for each party has as many files anyway.
+        """
         desk = self.home.desk()
-        written: dict[int, tuple[Any, Path]] = {}
+        written: list[tuple[Any, Path]] = []
         files: dict[int, Path] = {}
         for ref in drawn:
             message = self.method.message(state, ref)
-            if id(message) not in written:
-                path = desk.message(index, None if not written else ref.id)
+            path = next((path for held, path in written if held is message), None)
+            if path is None:
+                path = desk.message(index, ref.id if files else None)
                 codec.save(path, message)
-                written[id(message)] = (message, path)  # holding it keeps its id from being used again
-            files[ref.id] = written[id(message)][1]
+                written = [*written[-MESSAGES_HELD + 1 :], (message, path)]
+            files[ref.id] = path
         return files
 
     def _desk(self, messages: dict[int, Path], index: int) -> Desk:
@@ -149,8 +157,9 @@ class _Run:
             return self.home.desk()
         digest = blake2b(digest_size=16)
         digest.update(repr((self.plan.fingerprint, local_key(self.method), self.plan.config.seed)).encode())
+        contents = {path: blake2b(path.read_bytes()).digest() for path in set(messages.values())}
         for party, path in messages.items():
-            digest.update(str(party).encode() + path.read_bytes())
+            digest.update(str(party).encode() + contents[path])
         return self.home.desk(self.shelf / digest.hexdigest())
 
     def _job(self, desk: Desk, party: int, index: int, message: Path) -> Job:
@@ -205,7 +214,7 @@ class _Run:
         row = {"round": self.round, "test": on_test.as_dict(), "validation": None}
         if self.round == self.method.exchanges:  # for the summary; one in every line would be long
             row["confusion"] = on_test.confusion
-        row["per_party"] = seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
+            row["per_party"] = seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
         if self.plan.validation is not None:
             held = self.plan.validation.to(self.device)
             domains = self.plan.validation_domains
@@ -214,13 +223,13 @@ class _Run:
         self.home.add_metrics(row)
         self.watch.evaluated(self.round, on_test.accuracy)
 
-    def _checkpoint(self, state: Any, desk: Desk) -> None:
+    def _checkpoint(self, state: Any, desk: Desk, drawn: Sequence[int]) -> None:
         now, cpu = time.perf_counter(), time.process_time()
         self.totals.seconds += now - self.clock
         self.totals.cpu_seconds += cpu - self.cpu_clock
         self.clock, self.cpu_clock = now, cpu
         self.home.checkpoint_place().save({"round": self.round, "state": state, "totals": vars(self.totals)})
-        desk.clear_round(self.round)  # only now: until the checkpoint lies there, a kill needs the reports
+        desk.clear_round(self.round, drawn)  # only now: until the checkpoint lies there, a kill needs the reports
 
     def _finish(self, state: Any) -> dict[str, Any]:
         summary = summarise(self.plan, self.home.read_metrics(), vars(self.totals), self.home.root)
