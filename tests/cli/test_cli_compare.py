@@ -62,7 +62,9 @@ def test_a_cell_that_an_older_version_made_is_found(ostraka: Ostraka) -> None:
     assert [c["seconds"] for c in again] == [c["seconds"] for c in first]
     assert list(Path("grid/cells").iterdir()) == [older]
     assert ostraka(*words, *SETTINGS, "--dry-run", "--json").json()["cells"][0]["finished"] is True
-    assert ostraka(*words, *IN_OTHER_ORDER).code == 0
+    other = ostraka(*words, *IN_OTHER_ORDER, "--json").json()["cells"]
+    assert other[0]["cpu_seconds"] != first[0]["cpu_seconds"]
+    assert ostraka(*words, *SETTINGS, "--json").json()["cells"] == other  # from now on it has the new name
     assert {path.name for path in Path("grid/cells").iterdir()} == {older.name, cell.name}
 
 

@@ -60,7 +60,7 @@ _ADVICE = {
 }
 
 
-@wire
+@wire("card/1", "Card")
 @dataclass(frozen=True)
 class Card:
     """What a party says of its model: size, class counts if it agrees to tell them, scores and calibration numbers."""
@@ -83,7 +83,7 @@ class Round(Generic[Message]):
     seed: int
 
 
-@wire
+@wire("report/1", "Report")
 @dataclass(frozen=True)
 class Report(Generic[Payload]):
     """A party's answer. The engine keeps `memory` for that party and strips it: `aggregate` never sees it."""

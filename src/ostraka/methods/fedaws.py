@@ -37,7 +37,7 @@ from ostraka.errors import ConfigError, DataError
 from ostraka.registry import METHODS
 
 
-@wire
+@wire("fedaws.positive/1", "Positive")
 @dataclass(frozen=True)
 class Positive:
     """The network without its last layer, and one class vector (None: the party makes it from `seed`).
@@ -51,7 +51,7 @@ class Positive:
     seed: int = 0
 
 
-@wire
+@wire("fedaws.spread/1", "Spread")
 @dataclass(frozen=True)
 class Spread:
     """What the server keeps: the network without its last layer, all class vectors [K, D], and who has which class."""

@@ -40,7 +40,7 @@ from ostraka.registry import METHODS, OBJECTIVES
 ADAM = Budget(epochs=40, optimiser="adam", lr=1e-3, weight_decay=1e-5)
 
 
-@wire
+@wire("fedkt.transfer/1", "Transfer")
 @dataclass(frozen=True)
 class Transfer:
     """The final student (None before it is trained), where its chance comes from, and which samples are public."""

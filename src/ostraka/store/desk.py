@@ -17,7 +17,7 @@ from ostraka.core.wire import wire
 from ostraka.store import codec
 
 
-@wire
+@wire("envelope/1", "Envelope")
 @dataclass(frozen=True)
 class Envelope:
     """A stored report with what it cost: seconds, CPU-seconds and bytes sent up."""
