@@ -87,7 +87,6 @@ def test_members_are_trained_once_for_all_methods_that_use_them(
         trained.append(party.id)  # type: ignore[attr-defined]
         return update(self, rnd, party, memory)  # type: ignore[arg-type]
 
-    counted.__qualname__, counted.__module__ = update.__qualname__, update.__module__
     monkeypatch.setattr(PanelMethod, "local_update", counted)
     done = ostraka("compare", "solo", "closed-voting", *GRID, "--partition", "iid", "--json", "--out", "grid")
     assert done.code == 0

@@ -38,6 +38,13 @@ def test_every_type_of_an_older_file_is_read() -> None:
         assert all(getattr(value, spec.name) == f"the {spec.name}" for spec in fields(value) if spec.init)
 
 
+def test_a_state_of_fedkt_that_names_its_public_samples_is_read() -> None:
+    """They are named in the key of its parties' work instead."""
+    found = codec.load(OLDER / "every-type.safetensors")["Transfer"]
+    assert [spec.name for spec in fields(found)] == ["seed", "student"]
+    assert (found.seed, found.student) == ("the seed", "the student")
+
+
 def test_an_older_member_file_is_read_and_written_anew(tmp_path: Path) -> None:
     member = load_member(OLDER / "member.safetensors")
     assert (member.card, member.classes) == (Card(4, 10, (6, 4), {"loss": 0.25}, {}, "clinic"), ("ant", "bee"))
@@ -52,7 +59,7 @@ def test_the_names_that_are_written_never_change() -> None:
     """A name in this list stands in files: a renamed or moved class keeps it, other fields get a new version."""
     ours = {wire_name(found.cls) for found in WIRE_TYPES.values() if found.cls.__module__.startswith("ostraka.")}
     assert ours == {
-        "card/1", "envelope/1", "fedaws.positive/1", "fedaws.spread/1", "feddf.fused/1", "fedkt.transfer/1",
+        "card/1", "envelope/1", "fedaws.positive/1", "fedaws.spread/1", "feddf.fused/1", "fedkt.transfer/2",
         "fedma.matched/1", "fedma.order/1", "fednova.stepped/1", "fedpd.conquered/1", "fedpd.disentangled/1",
         "mask-record/1", "member-file/1", "member/1", "panel/1", "report/1", "scaffold.controlled/1",
         "scaffold.controls/1",

@@ -27,4 +27,4 @@ def _canonical(value: Any) -> Any:
         return int(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise TypeError(f"a digest is of plain values; {value!r} is a {type(value).__name__}")
+    raise TypeError(f"a digest is of plain values; a {type(value).__name__} was given")

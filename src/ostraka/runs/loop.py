@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from ostraka import __version__
 from ostraka.core import settings
+from ostraka.core.digest import digest_of
 from ostraka.core.method import Method
 from ostraka.core.party import PartyRef
 from ostraka.engines.base import Crew, Engine, Failure, Job, Work
@@ -73,9 +75,10 @@ def execute(
 
 class _Run:
     def __init__(self, plan: Plan, home: RunDir, watch: Watch, shelf: Path | None, save_seconds: float) -> None:
-        self.plan, self.home, self.watch, self.shelf = plan, home, watch, shelf
-        self.save_seconds = save_seconds
+        self.plan, self.home, self.watch, self.save_seconds = plan, home, watch, save_seconds
         self.method: Method[Any, Any, Any] = plan.method
+        self.work = shared_work(plan) if shelf is not None else None
+        self.shelf = shelf if self.work is not None else None
         self.device = pick_device(plan.config.device)
         self.totals = Totals()
         self.round = 0
@@ -152,15 +155,12 @@ class _Run:
         return files
 
     def _desk(self, messages: dict[int, Path], index: int) -> Desk:
-        """Where this round's reports go: the shared shelf for one-shot methods, else the run's own folder."""
-        if self.shelf is None or self.method.exchanges != 1:
+        """Where this round's reports go: the shelf if they can be shared, else the run's own folder."""
+        if self.shelf is None:
             return self.home.desk()
-        digest = blake2b(digest_size=16)
-        digest.update(repr((self.plan.fingerprint, local_key(self.method), self.plan.config.seed)).encode())
-        contents = {path: blake2b(path.read_bytes()).digest() for path in set(messages.values())}
-        for party, path in messages.items():
-            digest.update(str(party).encode() + contents[path])
-        return self.home.desk(self.shelf / digest.hexdigest())
+        contents = {path: blake2b(path.read_bytes()).hexdigest() for path in set(messages.values())}
+        sent = {str(party): contents[path] for party, path in messages.items()}
+        return self.home.desk(self.shelf / digest_of({"work": self.work, "messages": sent}))
 
     def _job(self, desk: Desk, party: int, index: int, message: Path) -> Job:
         return Job(
@@ -177,7 +177,7 @@ class _Run:
     def _run_jobs(self, crew: Crew, jobs: Sequence[Job], index: int) -> list[Failure]:
         """Do the jobs whose report is not there yet; the failed ones, if the configuration lets the run go on."""
         todo = [job for job in jobs if not job.report.exists()]
-        if self.shelf is not None and self.method.exchanges == 1:
+        if self.shelf is not None:
             self.totals.reused = len(jobs) - len(todo)
         self.watch.round_begins(index, self.method.exchanges, len(jobs), len(jobs) - len(todo))
         failures, cpu = list[Failure](), time.process_time()
@@ -261,10 +261,13 @@ def commons_size(plan: Plan) -> int:
     return codec.size_of(used.tensors())
 
 
-def local_key(method: Method[Any, Any, Any]) -> str:
-    """What the parties' work depends on: the code that does it and every setting that is not the server's alone."""
-    update = type(method).local_update
-    values = settings.values_of(method)
-    server = {spec.name for spec in fields(method) if spec.metadata.get("server")}
-    kept = {name: value for name, value in values.items() if name not in server}
-    return repr((update.__module__, update.__qualname__, sorted(kept.items())))
+def shared_work(plan: Plan) -> dict[str, Any] | None:
+    """What the reports of a run depend on beside its messages; None if they cannot be another run's too.
+
+    The version is in it: another one may train otherwise. A key that a method's class has inherited does not count.
+    """
+    method = plan.method
+    key = method.work_key(plan.task) if "work_key" in vars(type(method)) and method.exchanges == 1 else None
+    if key is None:
+        return None
+    return {"version": __version__, "data": plan.fingerprint, "seed": plan.config.seed, "key": key}
