@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from ostraka.core.method import Card, Memory, Report, Round
 from ostraka.core.net import Net
-from ostraka.core.party import Party
+from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor
+from ostraka.core.settings import setting
 from ostraka.core.task import Task
 from ostraka.engines.base import Outcome
 from ostraka.methods.closed_voting import ClosedVoting
@@ -57,7 +59,29 @@ class OwnKey(OtherCards):
         return {"work": "other cards", "settings": self.party_settings()}
 
 
-CLASSES = {"other-cards": OtherCards, "other-training": OtherTraining, "silent": Silent, "own-key": OwnKey}
+@dataclass(frozen=True)
+class Greeted(OtherTraining):
+    """Parties get a word of the server, which is no setting of theirs."""
+
+    word: float = setting(0.0, "what is sent", server=True)
+
+    def message(self, state: Panel, party: PartyRef) -> Any:
+        return {"word": torch.tensor(self.word)}
+
+    def local_update(self, rnd: Round[Any], party: Party, memory: Memory) -> Report[Any]:
+        return super().local_update(replace(rnd, message={}), party, memory)
+
+    def work_key(self, task: Task) -> Any:
+        return {"work": "greeted", "settings": self.party_settings()}
+
+
+CLASSES = {
+    "greeted": Greeted,
+    "other-cards": OtherCards,
+    "other-training": OtherTraining,
+    "silent": Silent,
+    "own-key": OwnKey,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +128,16 @@ def test_a_key_of_its_own_is_shared_under_that_key(tmp_path: Path) -> None:
     assert trained(plan_of("own-key"), tmp_path / "first") == 3
     assert trained(plan_of("own-key", set={"local": {"epochs": 1}, "ballot": "plurality"}), tmp_path / "second") == 0
     assert trained(plan_of("own-key", set={"local": {"epochs": 2}}), tmp_path / "longer") == 3
+
+
+def test_another_message_or_seed_is_other_work(tmp_path: Path) -> None:
+    """Also where the division, which has its own part in the key, does not depend on the seed."""
+    told = {"local": {"epochs": 1}, "word": 2.0}
+    assert trained(plan_of("greeted"), tmp_path / "one") == 3
+    assert trained(plan_of("greeted"), tmp_path / "same") == 0
+    assert trained(plan_of("greeted", set=told), tmp_path / "two") == 3
+    plan = plan_of("solo")
+    assert shared_work(replace(plan, config=replace(plan.config, seed=1))) != shared_work(plan)
 
 
 def test_a_method_of_several_rounds_or_without_members_shares_nothing(tmp_path: Path) -> None:
