@@ -140,6 +140,13 @@ def test_a_plug_in_cannot_take_the_name_of_what_stands_beside_it(name: str, monk
         assert tools.names() == ["tongs"]
 
 
+def test_a_plug_in_beside_a_plug_in_is_not_called_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, tools = things(), Registry[Any]("tool", EMPTY)
+    made.stands_beside(tools)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint("knife", "decimal:Decimal", group)])
+    assert tools.get("knife") is made.get("knife")
+
+
 def test_the_package_of_a_plug_in_that_is_not_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("fork", "decimal:Decimal", "ostraka.things")
     vars(point).update(dist=SimpleNamespace(name="cutlery"))
