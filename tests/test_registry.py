@@ -1,7 +1,12 @@
 """Names: registration, aliases, suggestions, plug-ins that are broken."""
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -119,6 +124,51 @@ def test_two_plug_ins_of_one_name_are_told(monkeypatch: pytest.MonkeyPatch) -> N
     made = things()
     with pytest.warns(PluginWarning, match="'knife' .fractions:Fraction. is not used: 'knife' is also decimal:Decimal"):
         assert made.get("knife").__name__ == "Decimal"
+
+
+@pytest.mark.parametrize("name", ["tongs", "pincers", "spoon"])
+def test_a_plug_in_cannot_take_the_name_of_what_stands_beside_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user chooses from both by one name: a thing called as a tool, or as a tool's alias, would never be found."""
+    made, tools = with_plugins(monkeypatch, **{name: "decimal:Decimal"}), Registry[Any]("tool", EMPTY)
+    tools.add("tongs", "pincers")(int)
+    made.stands_beside(tools)
+    taken = "built in" if name == "spoon" else "a built-in tool"
+    with pytest.warns(PluginWarning, match=f"plug-in thing '{name}' .* is not used: '{name}' is {taken}; give the"):
+        assert made.names() == ["fork", "spoon"]
+    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint("fork", "decimal:Decimal", group)])
+    with pytest.warns(PluginWarning, match="plug-in tool 'fork' .* is not used: 'fork' is a built-in thing"):
+        assert tools.names() == ["tongs"]
+
+
+def test_a_plug_in_beside_a_plug_in_is_not_called_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, tools = things(), Registry[Any]("tool", EMPTY)
+    made.stands_beside(tools)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint("knife", "decimal:Decimal", group)])
+    assert tools.get("knife") is made.get("knife")
+
+
+def test_the_package_of_a_plug_in_that_is_not_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("fork", "decimal:Decimal", "ostraka.things")
+    vars(point).update(dist=SimpleNamespace(name="cutlery"))
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    with pytest.warns(PluginWarning, match=r"'fork' \(decimal:Decimal of the package cutlery\) is not used"):
+        things().names()
+
+
+@pytest.mark.parametrize(("kind", "name"), [("methods", "fedov-paper"), ("methods", "fedov"), ("presets", "fedavg")])
+def test_methods_and_presets_have_their_names_together(kind: str, name: str, tmp_path: Path) -> None:
+    """In a process of its own, with an installed package that has such an entry point."""
+    info = tmp_path / "cutlery-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cutlery\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[ostraka.{kind}]\n{name} = decimal:Decimal\n")
+    code = f"from ostraka.runs.config import build_method, make; print(build_method(make({{'method': {name!r}}})))"
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert f"'{name}' (decimal:Decimal of the package cutlery) is not used" in done.stderr
+    assert done.stdout.startswith(("FedOV(", "FedAvg("))
 
 
 @pytest.mark.parametrize("kind", registry.all_registries(), ids=lambda kind: kind.kind)

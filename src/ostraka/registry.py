@@ -44,6 +44,11 @@ class Registry(Generic[T]):
         self._items: dict[str, T] = {}
         self._aliases: dict[str, str] = {}
         self._plugins: dict[str, EntryPoint] | None = None
+        self._beside: Registry[Any] | None = None
+
+    def stands_beside(self, other: "Registry[Any]") -> None:
+        """Say that a user chooses from both by one name, so that no plug-in may take a built-in name of either."""
+        self._beside, other._beside = other, self
 
     def add(self, name: str, *aliases: str) -> Callable[[T], T]:
         """Decorator that registers a class or function under `name` and its aliases."""
@@ -134,7 +139,7 @@ class Registry(Generic[T]):
             found: dict[str, EntryPoint] = {}
             for plugin in sorted(entry_points(group=self.group), key=lambda e: (e.name, e.value)):
                 name = plugin.name
-                taken = "built in" if name in {*self._items, *self._aliases} else None
+                taken = "built in" if name in {*self._items, *self._aliases} else self._taken_beside(name)
                 if name in found and found[name].value != plugin.value:
                     taken = f"also {_origin(found[name])}"
                 if taken is None:
@@ -147,6 +152,13 @@ class Registry(Generic[T]):
                     stacklevel=2,
                 )
             self._plugins = found
+
+    def _taken_beside(self, name: str) -> str | None:
+        """What a name is among those that stand beside these; None: nothing that is built in."""
+        other = self._beside
+        if other is None or name in (other._plugins or {}) or name not in {*other._items, *other._aliases}:
+            return None
+        return f"a built-in {other.kind}"
 
     def _check_kind(self, item: Any) -> None:
         """Refuse a plug-in of another kind, before something in the middle of a run stumbles over it."""
@@ -177,3 +189,5 @@ PARTITIONS: Registry[Any] = Registry("partition", "ostraka.data", "ostraka.data.
 AUGMENTATIONS: Registry[Any] = Registry("augmentation", "ostraka.data", "collections.abc:Callable")
 BALLOTS: Registry[Any] = Registry("ballot", "ostraka.voting", "ostraka.voting.ballots:Ballot")
 ENGINES: Registry[Any] = Registry("engine", "ostraka.engines", "ostraka.engines.base:Engine")
+
+METHODS.stands_beside(PRESETS)

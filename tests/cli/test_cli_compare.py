@@ -2,6 +2,7 @@
 
 import csv
 import io
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,41 @@ def test_a_second_call_trains_nothing(ostraka: Ostraka, monkeypatch: pytest.Monk
     assert seconds_of(again) == seconds_of(first)
 
 
+SETTINGS = ("--set", "local.batch=7", "--set", "fraction=0.5", "--set", "local.lr=0.5")
+IN_OTHER_ORDER = (*SETTINGS[4:], *SETTINGS[2:4], *SETTINGS[:2])
+
+
+def test_settings_in_another_order_are_the_same_cell(ostraka: Ostraka) -> None:
+    words = ("compare", "fedavg", *GRID, "--partition", "iid", "--json", "--out", "grid")
+    first, again = (ostraka(*words, *given).json()["cells"] for given in (SETTINGS, IN_OTHER_ORDER))
+    assert again == first
+    assert len(list(Path("grid/cells").iterdir())) == 1
+    done = ostraka("compare", "fedavg:lr=0.5,batch=7", "fedavg:batch=7,lr=0.5", *GRID, "--out", "grid")
+    assert done.code == 2
+    assert "are the same run; name one of them" in done.err
+
+
+def test_a_cell_that_an_older_version_made_is_found(ostraka: Ostraka) -> None:
+    """Its name came from the settings as they were written, so another order of them is another cell, as it was."""
+    words = ("compare", "fedavg", *GRID, "--partition", "iid", "--out", "grid")
+    first = ostraka(*words, *SETTINGS, "--json").json()["cells"]
+    [cell] = Path("grid/cells").iterdir()
+    chosen = (
+        "[('data', 'digits'), ('method', 'fedavg'), ('parties', 3), ('partition', 'iid'), ('set', {'local': "
+        "{'epochs': 1, 'batch': 7, 'lr': 0.5}, 'fraction': 0.5}), ('train_per_class', 6)]"
+    )
+    older = cell.with_name(f"fedavg--digits--iid--s0--{blake2b(chosen.encode(), digest_size=4).hexdigest()}")
+    cell.rename(older)
+    again = ostraka(*words, *SETTINGS, "--json").json()["cells"]
+    assert [c["seconds"] for c in again] == [c["seconds"] for c in first]
+    assert list(Path("grid/cells").iterdir()) == [older]
+    assert ostraka(*words, *SETTINGS, "--dry-run", "--json").json()["cells"][0]["finished"] is True
+    other = ostraka(*words, *IN_OTHER_ORDER, "--json").json()["cells"]
+    assert other[0]["cpu_seconds"] != first[0]["cpu_seconds"]
+    assert ostraka(*words, *SETTINGS, "--json").json()["cells"] == other  # from now on it has the new name
+    assert {path.name for path in Path("grid/cells").iterdir()} == {older.name, cell.name}
+
+
 def test_a_failed_cell_is_reported_and_the_others_go_on(ostraka: Ostraka, fragile: str) -> None:
     done = ostraka("compare", fragile, "solo", *GRID, "--partition", "iid", "--out", "grid")
     assert done.code == 3
@@ -51,7 +87,6 @@ def test_members_are_trained_once_for_all_methods_that_use_them(
         trained.append(party.id)  # type: ignore[attr-defined]
         return update(self, rnd, party, memory)  # type: ignore[arg-type]
 
-    counted.__qualname__, counted.__module__ = update.__qualname__, update.__module__
     monkeypatch.setattr(PanelMethod, "local_update", counted)
     done = ostraka("compare", "solo", "closed-voting", *GRID, "--partition", "iid", "--json", "--out", "grid")
     assert done.code == 0

@@ -98,6 +98,13 @@ def test_a_method_without_local_training_is_named(ostraka: Ostraka) -> None:
         ("run", 'method = "fedov"\nrecipe = "paper"', "'recipe' is a setting of the method fedov"),
         ("run", 'method = "fedavg"\n[net]\nhidden = [3]', "'net.hidden' is an option of the net: in a file it belongs"),
         ("compare", "methods = 3", "'methods' takes a name or a list of names; 3 was given"),
+        ("compare", 'methods = "solo"\nmethod = 3', "'method' is a table of settings, such as [method.fedavg]; 3 was"),
+        ("compare", 'methods = "solo"\nmethod = ["solo"]', "'method' is a table of settings"),
+        ("compare", 'methods = "solo"\n[method]\nsolo = 3', "'method.solo' is a table of settings"),
+        ("compare", 'methods = "solo"\nset = 3', "'set' is a table of settings, such as [set]; 3 was given"),
+        ("compare", 'methods = "solo"\ndata_dir = 3', "'data_dir' takes text; 3 was given"),
+        ("run", 'method = "fedavg"\nset = 3', "'set' is a table of settings"),
+        ("run", 'method = "fedavg"\ndata_dir = 3', "'data_dir' takes text; 3 was given"),
         ("compare", 'methods = "solo"\nseeds = [1.5]', "seeds is [1.5]; give a number"),
         ("compare", 'methods = "solo"\nseeds = 2\nseed = 3', "give seeds (2) or seed (3), not both"),
     ],
@@ -107,6 +114,16 @@ def test_files_that_say_it_in_the_wrong_place(ostraka: Ostraka, verb: str, text:
     done = ostraka(verb, "--config", "exp.toml")
     assert (done.code, done.out) == (2, "")
     assert message in done.err
+
+
+def test_the_configuration_of_a_run_is_no_grid(ostraka: Ostraka) -> None:
+    """With methods named or not: its settings are all written out, and are those of one method."""
+    assert ostraka("run", "fedavg", *QUICK, "--out", "one").code == 0
+    for methods in ((), ("fedavg",), ("solo", "fedavg")):
+        done = ostraka("compare", *methods, "--config", "one/config.toml", "--out", "grid")
+        assert (done.code, done.out) == (2, "")
+        assert "one/config.toml describes one run (method = 'fedavg'), not a grid" in done.err
+    assert not Path("grid").exists()
 
 
 def test_a_byte_order_mark_and_a_net_by_its_name(ostraka: Ostraka) -> None:

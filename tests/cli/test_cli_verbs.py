@@ -109,6 +109,43 @@ def test_partition_saves_what_file_reads(ostraka: Ostraka) -> None:
     assert kept[0] == kept[1]
 
 
+@pytest.mark.parametrize(
+    ("words", "apart"),
+    [
+        ((), (0, 0, 0, 355)),
+        (("--public", "half-test"), (0, 0, 177, 178)),
+        (("--public", "digits"), (0, 0, 1442, 355)),
+        (("--validation", "0.1", "--shared", "0.25"), (144, 360, 0, 355)),
+    ],
+)
+def test_partition_has_the_division_of_a_run_with_the_same_options(
+    ostraka: Ostraka, words: tuple[str, ...], apart: tuple[int, ...]
+) -> None:
+    given = ("--data", "digits", "--seed", "3", "--parties", "4", *words)
+    found = ostraka("partition", "dirichlet:0.5", *given, "--save", "mine.json", "--json").json()
+    assert tuple(found[key] for key in ("validation", "shared", "public", "test")) == apart
+    assert sum(map(sum, found["counts"])) == 1442 - apart[0] - apart[1]
+    run = ("run", "fedavg", "--engine", "serial", *given, *ONE_EPOCH)
+    assert ostraka(*run, "--partition", "dirichlet:0.5", "--out", "a").code == 0
+    assert ostraka(*run, "--partition", "file:mine.json", "--out", "b").code == 0
+    rows = [
+        json.loads(Path(name).read_text())["parties"] for name in ("mine.json", "a/partition.json", "b/partition.json")
+    ]
+    assert rows[0] == rows[1] == rows[2]
+
+
+def test_partition_says_what_nobody_holds(ostraka: Ostraka) -> None:
+    words = ("partition", "iid", "--data", "digits")
+    shown = ostraka(*words, "--public", "half-test", "--shared", "0.25").out
+    assert "Public (half-test): 177 samples without labels; 178 to test on" in shown
+    assert "Held back before the division: 360 samples that all parties may use, with labels" in shown
+    assert "validation" not in shown
+    assert not {"Public", "Held"} & set(ostraka(*words).out.split())
+    done = ostraka(*words, "--public", "fashion-4k")
+    assert done.code == 2
+    assert "public samples 'fashion-4k' have shape" in done.err
+
+
 def test_partition_prints_a_table_and_draws_it(ostraka: Ostraka) -> None:
     done = ostraka("partition", "labels:2", "--plot", "pictures/division.svg")
     assert done.code == 0

@@ -83,6 +83,38 @@ class ForgetsSettings(Sound):
         return (ForgetsSettings, (self.rounds,))
 
 
+@dataclass(frozen=True)
+class KeyOfTensors(OneRound):
+    """Names its parties' work by what has no name."""
+
+    def work_key(self, task: Task) -> Any:
+        return {"start": self.init(task, 0)}
+
+
+@dataclass(frozen=True)
+class KeyOfTheMoment(OneRound):
+    """Names its parties' work by an object's place in memory."""
+
+    def work_key(self, task: Task) -> Any:
+        return [id(self), self.party_settings()]
+
+
+@dataclass(frozen=True)
+class KeyWithoutSettings(OneRound):
+    """Forgets that training has settings."""
+
+    def work_key(self, task: Task) -> Any:
+        return "one round"
+
+
+@dataclass(frozen=True)
+class KeyOfSettings(OneRound):
+    """Names its parties' work as it should."""
+
+    def work_key(self, task: Task) -> Any:
+        return ["one round", self.party_settings()]
+
+
 class Pair(namedtuple("Pair", ("params", "size"))):
     """Comes back from a file as a plain tuple."""
 

@@ -59,7 +59,7 @@ def test_a_sound_toy_passes() -> None:
     methods.check_method(toys.Sound())
 
 
-@pytest.mark.parametrize("method", [toys.OneRound(), toys.TwoFitsTwoNames(), toys.SeededNoise()])
+@pytest.mark.parametrize("method", [toys.OneRound(), toys.TwoFitsTwoNames(), toys.SeededNoise(), toys.KeyOfSettings()])
 def test_what_looks_odd_but_is_sound_passes(method: AnyMethod) -> None:
     for check in methods.CHECKS[:-1]:  # the pool is slow to start, and nothing here depends on the process
         check(method, None)
@@ -68,6 +68,9 @@ def test_what_looks_odd_but_is_sound_passes(method: AnyMethod) -> None:
 BROKEN = {
     toys.ObjectiveWithoutRegistry(): (methods.check_settings, "registry"),
     toys.ForgetsSettings(scale=2.0): (methods.check_picklable, "scale=2.0"),
+    toys.KeyOfTensors(): (methods.check_work_key, "a digest is of plain values"),
+    toys.KeyOfTheMoment(): (methods.check_work_key, "an equal method has another key"),
+    toys.KeyWithoutSettings(): (methods.check_work_key, "one more epoch does not change it"),
     toys.NamedTuplePayload(): (methods.check_codec, "payload"),
     toys.ChangesMessage(): (methods.check_unchanged, "copy of the message"),
     toys.ChangesMemory(): (methods.check_unchanged, "copy of the memory"),

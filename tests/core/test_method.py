@@ -12,7 +12,7 @@ from ostraka.core.net import Recipe
 from ostraka.core.party import PartyRef
 from ostraka.core.samples import Samples
 from ostraka.core.task import Commons, Task
-from ostraka.core.wire import wire
+from ostraka.core.wire import WIRE_TYPES, wire
 from ostraka.errors import ConfigError, NeedError
 
 
@@ -112,6 +112,15 @@ def test_wrong_net_options_are_the_users_error() -> None:
 
 def test_only_frozen_dataclasses_travel_and_names_are_unique() -> None:
     with pytest.raises(TypeError, match="frozen dataclass"):
-        wire(type("Loose", (), {}))
-    with pytest.raises(TypeError, match="already the wire name"):
-        wire(dataclass(frozen=True)(type("Card", (), {"__module__": "elsewhere"})))
+        wire("tests.loose/1")(type("Loose", (), {}))
+    for names in (("card/1",), ("tests.card/1", "card/1"), ("tests.card/1", "Card")):
+        with pytest.raises(TypeError, match=f"'{names[-1]}' is already the wire name of ostraka.core.method.Card"):
+            wire(*names)(dataclass(frozen=True)(type("Card", (), {"__module__": "elsewhere"})))
+    assert "tests.card/1" not in WIRE_TYPES
+
+
+@pytest.mark.parametrize("name", ["Card", "card", "card/0", "card/x", "/1", "Card/1", "card/1/2", "", Needs])
+def test_a_name_to_travel_under_has_a_version(name: Any) -> None:
+    """A bare `@wire` is given the class itself."""
+    with pytest.raises(TypeError, match=r"is no name to travel under; give one that can stay, with a version: @wire"):
+        wire(name)

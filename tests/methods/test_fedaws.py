@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -82,6 +83,23 @@ def test_one_aggregation_by_hand() -> None:
     assert torch.allclose(after.rows[1], state.rows[1])
     assert all(torch.allclose(after.body[n], state.body[n] + 1) for n in state.body)
     assert after.classes == {"0": 0, "1": 0}
+
+
+def test_a_report_is_loaded_as_often_however_many_classes_there_are() -> None:
+    """Reports load when they are looked at: once for the network, once for the class vectors."""
+
+    class Counted(list[Any]):
+        looks = 0
+
+        def __iter__(self) -> Any:
+            self.looks += 1
+            return super().__iter__()
+
+    task = Task(tuple("abcde"), (2,), Recipe("mlp", {"hidden": [2]}))
+    state = FedAwS().init(task, seed=0)
+    reports = Counted(report(i, Positive(state.body, state.rows[i], i)) for i in range(5))
+    FedAwS().aggregate(task, state, reports)
+    assert reports.looks == 2
 
 
 def test_a_party_sees_the_network_and_its_own_class_only() -> None:

@@ -14,10 +14,8 @@ from ostraka.core.learner import build
 from ostraka.core.method import Round
 from ostraka.core.samples import Samples
 from ostraka.errors import ConfigError, NeedError
-from ostraka.methods.fedavg import FedAvg
 from ostraka.methods.feddf import FedDF, mean_logits, outputs
 from ostraka.objectives.cross_entropy import CrossEntropy
-from ostraka.runs.loop import local_key
 from ostraka.store import codec
 
 TRAINING: dict[str, Any] = {"local": {"epochs": 2, "batch": 16}}
@@ -94,11 +92,6 @@ def test_rounds_differ_in_their_chance() -> None:
     other = plan.method.aggregate(plan.task, replace(first, round=1), reports)
     assert codec.encode(one) == codec.encode(again)
     assert codec.encode(one.params) != codec.encode(other.params)
-
-
-def test_its_parties_work_is_fedavgs() -> None:
-    """So a grid trains them once for both."""
-    assert local_key(FedDF()) == local_key(FedAvg())
 
 
 def test_what_it_needs_and_refuses() -> None:

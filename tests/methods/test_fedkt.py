@@ -11,10 +11,9 @@ from toy_line import final_state, plan_of, report
 from ostraka.core.fit import Budget, Fitted
 from ostraka.core.method import Round
 from ostraka.core.samples import Samples
-from ostraka.errors import ConfigError, DataError, NeedError, OstrakaError
+from ostraka.errors import ConfigError, NeedError, OstrakaError
 from ostraka.methods import fedkt
 from ostraka.methods.fedkt import FedKT, agreed, tally, teacher_count
-from ostraka.runs.loop import local_key
 from ostraka.runs.plan import Plan
 
 QUICK: dict[str, Any] = {"local": {"epochs": 1}, "student": {"epochs": 1}}
@@ -54,8 +53,8 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Samples, Budge
 
 def test_every_division_has_teachers_on_disjoint_parts_and_one_student(monkeypatch: pytest.MonkeyPatch) -> None:
     plan, seen = small(), trainings(monkeypatch)
-    party, state = plan.parties[0], plan.method.init(plan.task, 0)
-    sent = plan.method.local_update(Round(plan.task, 1, state.public, 1), party, {})
+    party = plan.parties[0]
+    sent = plan.method.local_update(Round(plan.task, 1, None, 1), party, {})
     assert len(sent.payload) == 2
     assert len({name for name, *_ in seen}) == len(seen) == 2 * (5 + 1)
     own = set(party.samples.rows.tolist())  # type: ignore[union-attr]
@@ -73,7 +72,7 @@ def test_a_party_of_one_sample_takes_part(tmp_path: Path) -> None:
     party = plan.parties[0]
     tiny = replace(party, samples=party.samples.take(torch.tensor([0])))
     state = plan.method.init(plan.task, 0)
-    sent = plan.method.local_update(Round(plan.task, 1, state.public, 1), tiny, {})
+    sent = plan.method.local_update(Round(plan.task, 1, None, 1), tiny, {})
     scores = plan.method.predictor(plan.task, plan.method.aggregate(plan.task, state, [sent])).scores(
         plan.test.inputs()
     )
@@ -128,18 +127,27 @@ def test_it_learns(tmp_path: Path) -> None:
     assert accuracy > 0.6
 
 
-def test_public_samples_are_needed_and_the_same_for_all() -> None:
+def test_public_samples_are_needed() -> None:
     with pytest.raises(NeedError, match="public"):
         plan_of("fedkt")
+
+
+def test_students_serve_every_count_of_votes_and_only_these_public_samples() -> None:
+    """Nothing is sent: which samples the teachers voted on must be in the key, or students of others would be taken."""
     plan = small()
-    with pytest.raises(DataError, match="not those of the server"):
-        plan.method.local_update(Round(plan.task, 1, "another set", 1), plan.parties[0], {})
+    public = plan.task.commons.public
+    assert public is not None
+    other = replace(plan.task, commons=replace(plan.task.commons, public=public.take(torch.arange(9))))
+    key = plan.method.work_key(plan.task)
+    assert replace(plan.method, consistent=False).work_key(plan.task) == key
+    assert replace(plan.method, teachers=3).work_key(plan.task) != key
+    assert plan.method.work_key(other) != key
+    assert plan.method.message(plan.method.init(plan.task, 0), plan.parties[0].ref) is None
 
 
 def test_settings_are_checked_and_the_servers_are_marked() -> None:
     for wrong in ({"rounds": 2}, {"partitions": 0}, {"teachers": 0}):
         with pytest.raises(ConfigError, match=next(iter(wrong))):
             FedKT(**wrong)  # type: ignore[arg-type]
-    assert local_key(FedKT(consistent=False)) == local_key(FedKT())
     with pytest.raises(OstrakaError, match="no student arrived"):
         FedKT().aggregate(small().task, FedKT().init(small().task, 0), [])

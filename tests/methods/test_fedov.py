@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 import torch
+from toy_line import TASK
 
 from ostraka.errors import ConfigError, NeedError
 from ostraka.registry import PRESETS
 from ostraka.runs.config import build_method, make
-from ostraka.runs.loop import execute, local_key
+from ostraka.runs.loop import execute
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import RunDir, load_run
 from ostraka.store.member import load_member
@@ -96,14 +97,15 @@ def test_an_ensemble_of_one_is_its_member(folder: Path) -> None:
 
 def test_only_server_settings_share_members() -> None:
     """Ballots, top-k and distillation use the same members; anything that changes training does not."""
-    keys = {
-        name: local_key(build_method(make({"method": name}))) for name in ("fedov", *PRESETS.names()) if "fedov" in name
-    }
+
+    def key(name: str) -> Any:
+        return build_method(make({"method": name})).work_key(TASK)
+
+    keys = {name: key(name) for name in ("fedov", *PRESETS.names()) if "fedov" in name}
     assert keys["fedov"] == keys["fedov-sum"] == keys["fedov-top-k"] == keys["fedov-distilled"]
     assert keys["fedov"] != keys["fedov-text-weights"]
-    assert local_key(build_method(make({"method": "solo"}))) == local_key(
-        build_method(make({"method": "closed-voting"}))
-    )
+    assert key("solo") == key("closed-voting") == key("closed-voting-distilled")
+    assert key("solo") != key("fedov")
 
 
 def test_presets_set_what_their_names_say() -> None:

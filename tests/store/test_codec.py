@@ -26,7 +26,7 @@ from ostraka.store import codec
 from ostraka.testing import difference
 
 
-@wire
+@wire("tests.leaf/1")
 @dataclass(frozen=True)
 class Leaf:
     """A dataclass that may travel."""
@@ -344,4 +344,4 @@ def test_nothing_here_can_unpickle() -> None:
 
 
 def test_reading_creates_registered_types_only() -> None:
-    assert all(cls.__dataclass_params__.frozen for cls in WIRE_TYPES.values())
+    assert all(found.cls.__dataclass_params__.frozen for found in WIRE_TYPES.values())  # type: ignore[attr-defined]

@@ -42,7 +42,7 @@ def test_clear_round_keeps_the_newest_memories(tmp_path: Path) -> None:
     put(desk.report(2, 0))
     put(desk.progress(2, 0).inside("fit"))
     put(desk.report(3, 0))
-    desk.clear_round(2)
+    desk.clear_round(2, [0, 1])
     left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*.safetensors"))
     assert left == [
         "memory/p00000/r00002.safetensors",
@@ -57,7 +57,7 @@ def test_clear_round_leaves_a_shelf_alone(tmp_path: Path) -> None:
     desk = Desk(tmp_path / "run", "ab12", tmp_path / "shelf" / "cd34")
     put(desk.report(1, 0))
     put(desk.progress(1, 0).inside("fit"))
-    desk.clear_round(1)
+    desk.clear_round(1, [0])
     assert desk.report(1, 0).exists()
     assert not desk.progress(1, 0).exists()
     assert desk.report(1, 0).path.is_relative_to(tmp_path / "shelf")

@@ -11,7 +11,7 @@ from ostraka.core.net import Layer
 from ostraka.core.wire import wire
 
 
-@wire
+@wire("mask-record/1", "MaskRecord")
 @dataclass(frozen=True)
 class MaskRecord:
     """Of one round; `parties` are the numbers of those that sent masks, P of them, in the order of the rows below."""

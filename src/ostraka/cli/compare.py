@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ostraka.cli.options import add_outcome_options, add_run_options, check_local, place, values_from
 from ostraka.core import settings
+from ostraka.core.values import convert
 from ostraka.errors import ConfigError, writing
 from ostraka.report.latex import latex
 from ostraka.report.tables import Table
@@ -128,7 +129,10 @@ def make_grid(options: argparse.Namespace) -> "Grid":
     values = values_from(options)
     from ostraka.data.sources import data_dirs
 
-    data_dirs(values.get("data_dir"))  # a folder that is not there is one mistake, not one in every cell
+    _check_groups(values)
+    data_dirs(
+        convert(values.get("data_dir"), str | None, "data_dir")
+    )  # a folder that is not there is one mistake, not one in every cell
     methods = options.methods or _several(values, "methods", ())
     if not methods:
         raise ConfigError("name the methods to compare, for example: ostraka compare closed-voting fedavg")
@@ -182,6 +186,18 @@ def public_samples(cells: Sequence[Config]) -> list[str]:
     needy = dict.fromkeys(canonical_method(cell.method) for cell in cells if build_method(cell).needs.public)
     users = f" ({', '.join(needy)})" if needy else ""
     return [f"half of the test samples are public, without labels{users}; every method is scored on the other half"]
+
+
+def _check_groups(values: Mapping[str, Any]) -> None:
+    """Refuse what is no table where a grid looks into one."""
+    per_method = values.get("method", {})
+    groups = {"set": values.get("set", {}), "method": per_method}
+    if isinstance(per_method, Mapping):
+        groups |= {f"method.{name}": given for name, given in per_method.items()}
+    for name, given in groups.items():
+        if not isinstance(given, Mapping):
+            example = "[method.fedavg]" if name.startswith("method") else "[set]"
+            raise ConfigError(f"{name!r} is a table of settings, such as {example}; {given!r} was given")
 
 
 AXES = ("methods", "data", "partition", "seeds", "seed")

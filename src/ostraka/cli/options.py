@@ -82,12 +82,6 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--eval-every", type=int, metavar="N", help="evaluate every N-th round, and the last (default 1)"
     )
-    group.add_argument(
-        "--validation", type=float, metavar="SHARE", help="share of the training data kept by the server"
-    )
-    group.add_argument(
-        "--shared", type=float, metavar="SHARE", help="share of the training data that all parties may use, labelled"
-    )
     group.add_argument("--on-failure", metavar="WHAT", help="when a party fails: stop (default), or drop it and go on")
 
 
@@ -107,6 +101,12 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         metavar="P",
         help="unlabelled samples that all may see: half-test (half of the test set; figures are then from the other "
         "half), or the name or path of a data set",
+    )
+    group.add_argument(
+        "--validation", type=float, metavar="SHARE", help="share of the training data kept by the server"
+    )
+    group.add_argument(
+        "--shared", type=float, metavar="SHARE", help="share of the training data that all parties may use, labelled"
     )
     group.add_argument("--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)")
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,21 @@ from ostraka.errors import writing
 from ostraka.report.canvas import FORMATS, check_suffix
 
 NAME = "partition"
+
+SETTINGS = (
+    "partition",
+    "data",
+    "seed",
+    "parties",
+    "known",
+    "known_classes",
+    "train_per_class",
+    "public",
+    "validation",
+    "shared",
+    "data_dir",
+)
+"""What decides who holds what, and which samples nobody holds."""
 
 EXAMPLE = """\
 examples:
@@ -45,22 +61,28 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.cli.display import show_division
     from ostraka.report.heatmap import heatmap_svg
     from ostraka.runs.config import make
-    from ostraka.runs.plan import divide
+    from ostraka.runs.plan import divide, public_and_test
 
-    names = ("partition", "data", "seed", "parties", "known", "known_classes", "train_per_class", "data_dir")
     if options.plot is not None:
         check_suffix(options.plot)  # before the table is printed
-    config = make({name: getattr(options, name) for name in names if getattr(options, name) is not None})
+    config = make({name: getattr(options, name) for name in SETTINGS if getattr(options, name) is not None})
     division = divide(config)
+    public, test = public_and_test(config, division.data)
+    apart = {
+        "validation": len(division.held or ()),
+        "shared": len(division.shared or ()),
+        "public": len(public or ()),
+        "test": len(test),
+    }
     partition, classes = division.partition, division.data.classes
     title = f"{config.data} divided by {config.partition} (seed {config.seed})"
     if options.json:
-        table = division.counts.tolist()
-        print(
-            json.dumps({"partition": partition.spec, "parties": partition.names, "classes": classes, "counts": table})
-        )
+        found = {"partition": partition.spec, "parties": partition.names, "classes": classes}
+        print(json.dumps({**found, "counts": division.counts.tolist(), **apart}))
     else:
         show_division(Console(), division)
+        for line in _held_apart(apart, config.public):
+            print(line)
     if options.save is not None:
         with writing(options.save):
             options.save.parent.mkdir(parents=True, exist_ok=True)
@@ -70,6 +92,15 @@ def act(options: argparse.Namespace) -> int:
         heatmap_svg(division.counts, partition.names, classes, options.plot, title)
         _tell(f"Drawn: {options.plot}", options.json)
     return 0
+
+
+def _held_apart(apart: Mapping[str, int], public: str | None) -> list[str]:
+    """What no party holds for itself, where there is any of it."""
+    words = {"validation": "kept by the server for validation", "shared": "that all parties may use, with labels"}
+    lines = [f"Held back before the division: {apart[key]} samples {said}" for key, said in words.items() if apart[key]]
+    if public is not None:
+        lines.append(f"Public ({public}): {apart['public']} samples without labels; {apart['test']} to test on")
+    return lines
 
 
 def _tell(text: str, quiet: bool) -> None:

@@ -1,4 +1,4 @@
-"""The one contract: a federated method is a frozen value with six functions."""
+"""The one contract: a federated method is a frozen value with seven functions."""
 
 import math
 from abc import ABC, abstractmethod
@@ -13,7 +13,7 @@ from ostraka.core.net import Params
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor
 from ostraka.core.seeds import torch_rng
-from ostraka.core.settings import Settings, setting
+from ostraka.core.settings import Settings, setting, values_of
 from ostraka.core.task import Task
 from ostraka.core.wire import wire
 from ostraka.errors import NeedError, ReportRefused
@@ -60,7 +60,7 @@ _ADVICE = {
 }
 
 
-@wire
+@wire("card/1", "Card")
 @dataclass(frozen=True)
 class Card:
     """What a party says of its model: size, class counts if it agrees to tell them, scores and calibration numbers."""
@@ -83,7 +83,7 @@ class Round(Generic[Message]):
     seed: int
 
 
-@wire
+@wire("report/1", "Report")
 @dataclass(frozen=True)
 class Report(Generic[Payload]):
     """A party's answer. The engine keeps `memory` for that party and strips it: `aggregate` never sees it."""
@@ -159,6 +159,20 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
     @abstractmethod
     def predictor(self, task: Task, state: State) -> Predictor:
         """How the result answers."""
+
+    def work_key(self, task: Task) -> Any:
+        """Plain values that name all that the parties' work depends on; None: their reports are shared with nobody.
+
+        In a grid, runs of one exchange with the same key, data, division, seed and messages train once: the next takes
+        the reports of the first. Whatever else a party looks at (settings, the commons) must be in the key. A key holds
+        for the very class that gives it: a subclass may do other work, so it shares nothing until it gives its own.
+        """
+        return None
+
+    def party_settings(self) -> dict[str, Any]:
+        """The settings that are not the server's alone (`server=True`), as plain values: a part of most keys."""
+        server = {spec.name for spec in fields(self) if spec.metadata.get("server")}
+        return {name: value for name, value in values_of(self).items() if name not in server}
 
     def single_model(self, state: State) -> Params | None:
         """The result as the tensors of one network of the task, from which another run may start; None: it is not."""

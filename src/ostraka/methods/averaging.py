@@ -85,11 +85,7 @@ class ModelMethod(Method[State, Message, Payload]):
 
 @dataclass(frozen=True)
 class AveragingMethod(ModelMethod[State, Params, Params]):
-    """The server's model goes to the parties, and the mean of what they made of it is the new one.
-
-    A method that changes the parties' work overrides `local_update`, not a part of it: grids share the reports of
-    methods whose `local_update` and settings are the same.
-    """
+    """The server's model goes to the parties, and the mean of what they made of it is the new one."""
 
     weights: Weights = setting("size", "weigh parties by size, or all the same", server=True)
 

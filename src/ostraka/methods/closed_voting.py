@@ -4,8 +4,9 @@ The baseline that FedOV (Diao, Li & He, ICLR 2023) improves on: members know not
 """
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
+from ostraka.core.task import Task
 from ostraka.methods.panel import VotingMethod
 from ostraka.registry import METHODS, PRESETS, Preset
 
@@ -15,6 +16,10 @@ from ostraka.registry import METHODS, PRESETS, Preset
 @dataclass(frozen=True)
 class ClosedVoting(VotingMethod):
     """One-shot vote of ordinary classifiers that never answer unknown."""
+
+    def work_key(self, task: Task) -> dict[str, Any]:
+        """Members serve every ballot, and students too."""
+        return self.member_key()
 
 
 PRESETS.add("closed-voting-paper")(

@@ -37,7 +37,7 @@ from ostraka.errors import ConfigError, DataError
 from ostraka.registry import METHODS
 
 
-@wire
+@wire("fedaws.positive/1", "Positive")
 @dataclass(frozen=True)
 class Positive:
     """The network without its last layer, and one class vector (None: the party makes it from `seed`).
@@ -51,7 +51,7 @@ class Positive:
     seed: int = 0
 
 
-@wire
+@wire("fedaws.spread/1", "Spread")
 @dataclass(frozen=True)
 class Spread:
     """What the server keeps: the network without its last layer, all class vectors [K, D], and who has which class."""
@@ -117,11 +117,14 @@ class FedAwS(Method[Spread, Positive, Positive]):
         """The mean network; class vectors from their parties, then moved apart."""
         body = average((r.payload.body, 1.0) for r in reports)
         rows, classes = state.rows.clone(), dict(state.classes)
-        for report in reports:
-            assert report.payload.label is not None
-            classes[str(report.card.party)] = report.payload.label
-        for label in sorted({r.payload.label for r in reports if r.payload.label is not None}):
-            mine = [r.payload.row for r in reports if r.payload.label == label and r.payload.row is not None]
+        vectors: dict[int, list[Tensor]] = {}
+        for report in reports:  # one pass for all classes: every look at a report loads it
+            label, row = report.payload.label, report.payload.row
+            assert label is not None
+            assert row is not None
+            classes[str(report.card.party)] = label
+            vectors.setdefault(label, []).append(row)
+        for label, mine in vectors.items():
             rows[label] = F.normalize(torch.stack(mine), dim=1).mean(dim=0)
         return Spread(body, spread_out(rows, self.nearest, self.spread * self.local.lr), state.seed, classes)
 

@@ -35,7 +35,7 @@ from ostraka.registry import METHODS
 STUDENT = Student(epochs=100, optimiser="adam", lr=1e-3, weight_decay=0.0, schedule="cosine")
 
 
-@wire
+@wire("feddf.fused/1", "Fused")
 @dataclass(frozen=True)
 class Fused:
     """The server's model, and where its chance comes from."""

@@ -10,10 +10,10 @@ that leaves none, every student votes for itself); a party trains no more teache
 weights.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import torch
 import torch.nn.functional as F
@@ -33,27 +33,31 @@ from ostraka.core.seeds import derive, torch_rng
 from ostraka.core.settings import setting
 from ostraka.core.task import Task
 from ostraka.core.wire import wire
-from ostraka.errors import ConfigError, DataError, OstrakaError
+from ostraka.errors import ConfigError, OstrakaError
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.registry import METHODS, OBJECTIVES
 
 ADAM = Budget(epochs=40, optimiser="adam", lr=1e-3, weight_decay=1e-5)
 
 
-@wire
+def _without_public(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The state once held a digest of the public samples, which went to the parties."""
+    return {name: value for name, value in fields.items() if name != "public"}
+
+
+@wire("fedkt.transfer/2", "fedkt.transfer/1", "Transfer", upgrade=_without_public)
 @dataclass(frozen=True)
 class Transfer:
-    """The final student (None before it is trained), where its chance comes from, and which samples are public."""
+    """The final student (None before it is trained), and where its chance comes from."""
 
     seed: int
-    public: str
     student: Params | None = None
 
 
 @final
 @METHODS.add("fedkt")
 @dataclass(frozen=True)
-class FedKT(Method[Transfer, str, list[Params]]):
+class FedKT(Method[Transfer, None, list[Params]]):
     """One-shot: teachers, students and a final student that learn from votes on public samples."""
 
     one_shot: ClassVar[bool] = True
@@ -77,20 +81,21 @@ class FedKT(Method[Transfer, str, list[Params]]):
 
     def init(self, task: Task, seed: int) -> Transfer:
         """No student yet."""
-        return Transfer(seed, _digest(_public(task)))
+        return Transfer(seed)
 
-    def message(self, state: Transfer, party: PartyRef) -> str:
-        """Which public samples are meant: students of other ones must never be taken for these."""
-        return state.public
+    def message(self, state: Transfer, party: PartyRef) -> None:
+        """Nothing: the public samples lie in the commons."""
 
-    def local_update(self, rnd: Round[str], party: Party, memory: Memory) -> Report[list[Params]]:
+    def work_key(self, task: Task) -> dict[str, Any]:
+        """Students depend on the samples that their teachers vote on, and not on how the students' votes count."""
+        return {"work": "fedkt", "settings": self.party_settings(), "public": _digest(_public(task))}
+
+    def local_update(self, rnd: Round[None], party: Party, memory: Memory) -> Report[list[Params]]:
         """One student for every division of the party's data."""
-        if rnd.message != _digest(_public(rnd.task)):
-            raise DataError(f"the public samples at {party.ref} are not those of the server; deliver the same to all")
         students = [self._transfer(rnd, party, number) for number in range(self.partitions)]
         return Report(students, float(len(party.samples)), Card(party.id, len(party.samples), name=party.ref.name))
 
-    def _transfer(self, rnd: Round[str], party: Party, number: int) -> Params:
+    def _transfer(self, rnd: Round[None], party: Party, number: int) -> Params:
         """The teachers of one division, and the student of their vote."""
         seed, task = derive(rnd.seed, "division", number), rnd.task
         public = _public(task).to(party.samples.x.device)
@@ -132,7 +137,7 @@ class FedKT(Method[Transfer, str, list[Params]]):
         rows = votes.any(dim=1).nonzero().squeeze(1)
         labels = votes[rows].argmax(dim=1)
         seed = derive(state.seed, "final student")
-        return Transfer(state.seed, state.public, self._learn(task, public.take(rows), labels, seed, NoProgress()))
+        return Transfer(state.seed, self._learn(task, public.take(rows), labels, seed, NoProgress()))
 
     def single_model(self, state: Transfer) -> Params | None:
         """The final student."""

@@ -36,7 +36,7 @@ from ostraka.methods.averaging import ModelMethod, Weights, card_of, weight_of
 from ostraka.registry import METHODS
 
 
-@wire
+@wire("fedma.matched/1", "Matched")
 @dataclass(frozen=True)
 class Matched:
     """The model, how many of its layers are matched, and by party how its units of the last matched layer moved."""
@@ -46,7 +46,7 @@ class Matched:
     maps: dict[str, dict[str, Tensor]] = field(default_factory=dict)
 
 
-@wire
+@wire("fedma.order/1", "Order")
 @dataclass(frozen=True)
 class Order:
     """What a party gets: the model, how many layers are frozen, and its map (None: it starts from the model)."""

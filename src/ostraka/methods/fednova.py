@@ -31,7 +31,7 @@ from ostraka.methods.averaging import ModelMethod, Weights, card_of, weight_of
 from ostraka.registry import METHODS
 
 
-@wire
+@wire("fednova.stepped/1", "Stepped")
 @dataclass(frozen=True)
 class Stepped:
     """A trained model and the optimiser steps that led to it."""

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, final
 from ostraka.core.fit import Budget
 from ostraka.core.objective import Objective
 from ostraka.core.settings import setting
+from ostraka.core.task import Task
 from ostraka.methods.panel import FAST, PAPER, VotingMethod
 from ostraka.objectives.destruction import FEDOV, GEOMETRY
 from ostraka.objectives.open_voting import OpenVoting
@@ -51,6 +52,10 @@ class FedOV(VotingMethod):
     local: Budget = setting(SHORT, "the members' training")
     objective: Objective = setting(WIDE, "what the members minimise", registry=OBJECTIVES)
     ballot: Ballot = setting(Guarded(), "how the votes are counted", server=True, registry=BALLOTS)
+
+    def work_key(self, task: Task) -> dict[str, Any]:
+        """Members serve every ballot, and students too."""
+        return self.member_key()
 
 
 def _preset(name: str, summary: str, **settings: object) -> None:

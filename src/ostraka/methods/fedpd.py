@@ -47,7 +47,7 @@ CIFAR: dict[str, Any] = {"optimiser": "sgd", "lr": 0.1, "batch": 128, "epochs": 
 """The paper has Adam; at its rate of 0.1 a WideResNet stayed at chance here (docs/results/fedpd.md)."""
 
 
-@wire
+@wire("fedpd.disentangled/1", "Disentangled")
 @dataclass(frozen=True)
 class Disentangled:
     """A party's model and, for the weights of each layer, in which masks they are (see `alignment.parts`)."""
@@ -56,7 +56,7 @@ class Disentangled:
     masks: Params = field(default_factory=dict)
 
 
-@wire
+@wire("fedpd.conquered/1", "Conquered")
 @dataclass(frozen=True)
 class Conquered:
     """The server's model, and what is kept of the last round's masks for drawings."""

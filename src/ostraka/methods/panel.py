@@ -107,6 +107,13 @@ class PanelMethod(Method[Panel, Params, Params]):
         numbers |= tell_of(net, self.objective, held, numbers.get("typicality"))
         return Card(party.id, len(samples), counts, scores, numbers, party.ref.name)
 
+    def member_key(self) -> dict[str, Any]:
+        """The `work_key` of a method whose members are trained and described as they are here.
+
+        It is not this class's own `work_key`: only who knows that neither was changed can give it.
+        """
+        return {"work": "member", "settings": self.party_settings()}
+
     def inspect(self, task: Task, report: Report[Params]) -> None:
         """As every report, and the member must answer."""
         super().inspect(task, report)

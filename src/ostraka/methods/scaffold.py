@@ -33,7 +33,7 @@ from ostraka.objectives.drift import Corrected
 from ostraka.registry import METHODS
 
 
-@wire
+@wire("scaffold.controlled/1", "Controlled")
 @dataclass(frozen=True)
 class Controlled:
     """A model and controls: the server's model and c, or a party's model and the change of its c_i; {} stands for 0."""
@@ -42,7 +42,7 @@ class Controlled:
     control: Params = field(default_factory=dict)
 
 
-@wire
+@wire("scaffold.controls/1", "Controls")
 @dataclass(frozen=True)
 class Controls:
     """What the server keeps: what it sends, the sum of all parties' controls, and how many parties there are."""

@@ -1,7 +1,7 @@
 """Solo: every party uses the model it trained alone; the figures are means over the parties."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 from ostraka.core.learner import load_predictor
 from ostraka.core.predictor import Predictor
@@ -19,6 +19,10 @@ class Solo(PanelMethod):
     """Each party alone, without any federation: mean accuracy of their own models."""
 
     talks: ClassVar[bool] = False
+
+    def work_key(self, task: Task) -> dict[str, Any]:
+        """The same models may vote."""
+        return self.member_key()
 
     def predictor(self, task: Task, state: Panel) -> Predictor:
         """Every member by itself."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ostraka.core import settings
+from ostraka.core.digest import digest_of
 from ostraka.errors import ConfigError, OstrakaError, StoreError, writing
 from ostraka.runs.api import prepare
 from ostraka.runs.config import Config, build_method, canonical_method, chosen, identity, make
@@ -83,7 +84,7 @@ class Grid:
     def _refuse_equal(self, cells: Sequence[Config]) -> None:
         seen: dict[str, str] = {}
         for config, label in zip(cells, self.labels(), strict=True):
-            same = seen.setdefault(repr(identity(config)), label)
+            same = seen.setdefault(digest_of(identity(config)), label)
             if same != label:
                 raise ConfigError(f"{same} and {label} are the same run; name one of them")
 
@@ -124,11 +125,19 @@ def _finished(out: Path, leave_out: Set[Path]) -> list[Record]:
 
 
 def cell_folder(config: Config, out: Path) -> Path:
-    """The folder of a cell: readable, and different whenever anything that decides the numbers is."""
+    """The folder of a cell: readable, and different whenever anything that decides the numbers is.
+
+    A cell that an older version began keeps the name it has there.
+    """
     name = "--".join((canonical_method(config.method), Path(config.data).name, config.partition, f"s{config.seed}"))
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-    digest = blake2b(repr(sorted(chosen(config).items())).encode(), digest_size=4).hexdigest()
-    return out / "cells" / f"{safe}--{digest}"
+    folder, older = (out / "cells" / f"{safe}--{digest}" for digest in (digest_of(chosen(config), 4), _older(config)))
+    return older if older.exists() and not folder.exists() else folder
+
+
+def _older(config: Config) -> str:
+    """The digest that once named the cell: settings in another order had another one."""
+    return blake2b(repr(sorted(chosen(config).items())).encode(), digest_size=4).hexdigest()
 
 
 def _run_cell(config: Config, label: str, out: Path, watch: Watch) -> Record:

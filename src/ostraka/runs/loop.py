@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from ostraka import __version__
 from ostraka.core import settings
+from ostraka.core.digest import digest_of
 from ostraka.core.method import Method
 from ostraka.core.party import PartyRef
 from ostraka.engines.base import Crew, Engine, Failure, Job, Work
@@ -26,6 +28,9 @@ from ostraka.store import codec
 from ostraka.store.desk import Desk, Envelope, StoredReports
 from ostraka.store.member import make_member, save_member
 from ostraka.voting.ensemble import Panel
+
+MESSAGES_HELD = 8
+"""Messages of a round that are kept in memory to notice that the next party gets one of them too."""
 
 
 @dataclass
@@ -72,12 +77,14 @@ def execute(
 
 class _Run:
     def __init__(self, plan: Plan, home: RunDir, watch: Watch, shelf: Path | None, save_seconds: float) -> None:
-        self.plan, self.home, self.watch, self.shelf = plan, home, watch, shelf
-        self.save_seconds = save_seconds
+        self.plan, self.home, self.watch, self.save_seconds = plan, home, watch, save_seconds
         self.method: Method[Any, Any, Any] = plan.method
+        self.work = shared_work(plan) if shelf is not None else None
+        self.shelf = shelf if self.work is not None else None
         self.device = pick_device(plan.config.device)
         self.totals = Totals()
         self.round = 0
+        self.roster = plan.parties.roster()  # of all parties: made once, not in every round
         self.clock, self.cpu_clock = time.perf_counter(), time.process_time()
 
     def all_rounds(self) -> dict[str, Any]:
@@ -114,7 +121,7 @@ class _Run:
         return saved["state"]
 
     def _one_round(self, crew: Crew, state: Any, index: int) -> Any:
-        drawn = self.method.draw(self.plan.parties.roster(), index, self.plan.config.seed)
+        drawn = self.method.draw(self.roster, index, self.plan.config.seed)
         messages = self._send(state, drawn, index)
         desk = self._desk(messages, index)
         jobs = [self._job(desk, party, index, message) for party, message in messages.items()]
@@ -128,32 +135,34 @@ class _Run:
         self.round = index
         if index % self.plan.config.eval_every == 0 or index == self.method.exchanges:
             self._evaluate(state)
-        self._checkpoint(state, desk)
+        self._checkpoint(state, desk, [party.id for party in drawn])
         return state
 
     def _send(self, state: Any, drawn: Sequence[PartyRef], index: int) -> dict[int, Path]:
-        """Write the round's messages: one file for all parties that get the same object, else one each."""
+        """Write the round's messages: one file for all parties that get the same object, else one each.
+
+        Few messages are held, not a thousand: a method that makes one for each party has as many files anyway.
+        """
         desk = self.home.desk()
-        written: dict[int, tuple[Any, Path]] = {}
+        written: list[tuple[Any, Path]] = []
         files: dict[int, Path] = {}
         for ref in drawn:
             message = self.method.message(state, ref)
-            if id(message) not in written:
-                path = desk.message(index, None if not written else ref.id)
+            path = next((path for held, path in written if held is message), None)
+            if path is None:
+                path = desk.message(index, ref.id if files else None)
                 codec.save(path, message)
-                written[id(message)] = (message, path)  # holding it keeps its id from being used again
-            files[ref.id] = written[id(message)][1]
+                written = [*written[-MESSAGES_HELD + 1 :], (message, path)]
+            files[ref.id] = path
         return files
 
     def _desk(self, messages: dict[int, Path], index: int) -> Desk:
-        """Where this round's reports go: the shared shelf for one-shot methods, else the run's own folder."""
-        if self.shelf is None or self.method.exchanges != 1:
+        """Where this round's reports go: the shelf if they can be shared, else the run's own folder."""
+        if self.shelf is None:
             return self.home.desk()
-        digest = blake2b(digest_size=16)
-        digest.update(repr((self.plan.fingerprint, local_key(self.method), self.plan.config.seed)).encode())
-        for party, path in messages.items():
-            digest.update(str(party).encode() + path.read_bytes())
-        return self.home.desk(self.shelf / digest.hexdigest())
+        contents = {path: blake2b(path.read_bytes()).hexdigest() for path in set(messages.values())}
+        sent = {str(party): contents[path] for party, path in messages.items()}
+        return self.home.desk(self.shelf / digest_of({"work": self.work, "messages": sent}))
 
     def _job(self, desk: Desk, party: int, index: int, message: Path) -> Job:
         return Job(
@@ -170,7 +179,7 @@ class _Run:
     def _run_jobs(self, crew: Crew, jobs: Sequence[Job], index: int) -> list[Failure]:
         """Do the jobs whose report is not there yet; the failed ones, if the configuration lets the run go on."""
         todo = [job for job in jobs if not job.report.exists()]
-        if self.shelf is not None and self.method.exchanges == 1:
+        if self.shelf is not None:
             self.totals.reused = len(jobs) - len(todo)
         self.watch.round_begins(index, self.method.exchanges, len(jobs), len(jobs) - len(todo))
         failures, cpu = list[Failure](), time.process_time()
@@ -209,7 +218,7 @@ class _Run:
         row = {"round": self.round, "test": on_test.as_dict(), "validation": None, "answer": promise.as_dict()}
         if self.round == self.method.exchanges:  # for the summary; one in every line would be long
             row["confusion"] = on_test.confusion
-        row["per_party"] = seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
+            row["per_party"] = seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
         if self.plan.validation is not None:
             held = self.plan.validation.to(self.device)
             domains = self.plan.validation_domains
@@ -218,13 +227,13 @@ class _Run:
         self.home.add_metrics(row)
         self.watch.evaluated(self.round, on_test.accuracy)
 
-    def _checkpoint(self, state: Any, desk: Desk) -> None:
+    def _checkpoint(self, state: Any, desk: Desk, drawn: Sequence[int]) -> None:
         now, cpu = time.perf_counter(), time.process_time()
         self.totals.seconds += now - self.clock
         self.totals.cpu_seconds += cpu - self.cpu_clock
         self.clock, self.cpu_clock = now, cpu
         self.home.checkpoint_place().save({"round": self.round, "state": state, "totals": vars(self.totals)})
-        desk.clear_round(self.round)  # only now: until the checkpoint lies there, a kill needs the reports
+        desk.clear_round(self.round, drawn)  # only now: until the checkpoint lies there, a kill needs the reports
 
     def _finish(self, state: Any) -> dict[str, Any]:
         summary = summarise(self.plan, self.home.read_metrics(), vars(self.totals), self.home.root)
@@ -258,10 +267,13 @@ def commons_size(plan: Plan) -> int:
     return codec.size_of(used.tensors())
 
 
-def local_key(method: Method[Any, Any, Any]) -> str:
-    """What the parties' work depends on: the code that does it and every setting that is not the server's alone."""
-    update = type(method).local_update
-    values = settings.values_of(method)
-    server = {spec.name for spec in fields(method) if spec.metadata.get("server")}
-    kept = {name: value for name, value in values.items() if name not in server}
-    return repr((update.__module__, update.__qualname__, sorted(kept.items())))
+def shared_work(plan: Plan) -> dict[str, Any] | None:
+    """What the reports of a run depend on beside its messages; None if they cannot be another run's too.
+
+    The version is in it: another one may train otherwise. A key that a method's class has inherited does not count.
+    """
+    method = plan.method
+    key = method.work_key(plan.task) if "work_key" in vars(type(method)) and method.exchanges == 1 else None
+    if key is None:
+        return None
+    return {"version": __version__, "data": plan.fingerprint, "seed": plan.config.seed, "key": key}

@@ -146,7 +146,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     division = divide(config, begun)
     data, divided = division.data, division.partition
     everyone = Parties.of(data.train, [torch.as_tensor(p) for p in divided.parties], divided.names)
-    public, test = _public(config, data)
+    public, test = public_and_test(config, data)
     domains = positions(test, data.test_domains)
     nets = {"start": start.params} if start else {}
     prior = _prior(division) if method.needs.prior else None
@@ -281,7 +281,7 @@ def _prior(division: Division) -> torch.Tensor:
     return (counts / counts.sum()).float()
 
 
-def _public(config: Config, data: Dataset) -> tuple[Samples | None, Samples]:
+def public_and_test(config: Config, data: Dataset) -> tuple[Samples | None, Samples]:
     """Public and test samples, which never overlap (FedOV's protocol: the first half of the test set is public)."""
     if config.public is None:
         return None, data.test

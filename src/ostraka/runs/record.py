@@ -8,13 +8,13 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from ostraka.core.digest import digest_of
 from ostraka.core.settings import values_of
 from ostraka.data.fingerprint import differing
 from ostraka.data.partition import parse
@@ -120,9 +120,8 @@ class RunDir:
             self.check_same(config, resume)
             self.check_marks(marks)
         if not self.marks.exists():
-            made_of = repr((identity(config), sorted(_parts(marks)), marks["partition"]))
-            own = blake2b(made_of.encode(), digest_size=16).hexdigest()
-            codec.write_signed(self.marks, {"run": own, **marks})
+            made_of = [identity(config), sorted(_parts(marks)), marks["partition"]]
+            codec.write_signed(self.marks, {"run": digest_of(made_of), **marks})
         codec.write_atomically(self.config, write_toml(values_of(config)).encode())
         codec.write_json(self.root / "environment.json", environment())
 

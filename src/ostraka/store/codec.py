@@ -14,7 +14,7 @@ import os
 import struct
 import tempfile
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from ostraka.core.wire import WIRE_TYPES
+from ostraka.core.wire import WIRE_TYPES, wire_name
 from ostraka.errors import StoreError, writing
 
 KEY, SEAL, DIGEST = "ostraka", "seal", "digest"
@@ -200,12 +200,13 @@ def _tree(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, list | tuple):
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [_tree(item, f"{path}/{i}", tensors) for i, item in enumerate(value)]}
-    if is_dataclass(value) and WIRE_TYPES.get(type(value).__name__) is type(value):
+    called = wire_name(type(value))
+    if called is not None:
         items = {f.name: _tree(getattr(value, f.name), f"{path}/{f.name}", tensors) for f in fields(value) if f.init}
-        return {"is": type(value).__name__, "fields": items}
+        return {"is": called, "fields": items}
     raise StoreError(
         f"{path or 'the value'} is a {type(value).__name__}, which cannot be stored; use tensors, plain values, "
-        "lists, dicts, or a frozen dataclass decorated with ostraka.core.wire.wire"
+        "lists, dicts, or a frozen dataclass decorated with ostraka.core.wire.wire(name)"
     )
 
 
@@ -228,11 +229,15 @@ def _value(tree: Any, tensors: Mapping[str, Tensor], origin: str) -> Any:
 
 
 def _dataclass(tree: dict[str, Any], tensors: Mapping[str, Tensor], origin: str) -> Any:
-    cls = WIRE_TYPES.get(str(tree.get("is")))
-    if cls is None:
-        raise StoreError(f"{origin} holds a {tree.get('is')!r}, which this version does not know")
+    known = WIRE_TYPES.get(str(tree.get("is")))
+    if known is None:
+        raise StoreError(
+            f"{origin} holds a {tree.get('is')!r}, which this version does not know: a newer version or a package that "
+            "is not installed wrote it"
+        )
     try:
-        return cls(**{key: _value(item, tensors, origin) for key, item in tree["fields"].items()})
+        stored: Mapping[str, Any] = {key: _value(item, tensors, origin) for key, item in tree["fields"].items()}
+        return known.cls(**(stored if known.upgrade is None else known.upgrade(stored)))
     except (TypeError, KeyError) as error:
         raise StoreError(f"{origin} holds a {tree['is']} of another version: {error}") from None
 

@@ -6,7 +6,7 @@ and a run that was killed finds exactly what is missing.
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final, overload
@@ -17,7 +17,7 @@ from ostraka.core.wire import wire
 from ostraka.store import codec
 
 
-@wire
+@wire("envelope/1", "Envelope")
 @dataclass(frozen=True)
 class Envelope:
     """A stored report with what it cost: seconds, CPU-seconds and bytes sent up."""
@@ -97,14 +97,18 @@ class Desk:
         owner = self.run if self.shelf is None else self.shelf.name
         return {"what": what, "run": owner, "round": round_index, "party": party}
 
-    def clear_round(self, round_index: int) -> None:
-        """Remove what a finished, checkpointed round no longer needs."""
+    def clear_round(self, round_index: int, parties: Iterable[int]) -> None:
+        """Remove what a finished, checkpointed round of these parties no longer needs.
+
+        Nobody else's memories are looked at: of thousands of parties a round may have drawn ten.
+        """
         shutil.rmtree(self.message(round_index, None).parent, ignore_errors=True)
         shutil.rmtree(self.progress(round_index, 0).path.parent, ignore_errors=True)
         if self.shelf is None:
             shutil.rmtree(self.report(round_index, 0).path.parent, ignore_errors=True)
-        for folder in (self.root / "memory").glob("p*"):
-            outdated = sorted(p for p in folder.glob("r*.safetensors") if p.name <= f"r{round_index:05d}.safetensors")
+        for party in parties:
+            newest = self.memory(round_index, party).path
+            outdated = sorted(p for p in newest.parent.glob("r*.safetensors") if p.name <= newest.name)
             for path in outdated[:-1]:
                 path.unlink()
 

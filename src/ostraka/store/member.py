@@ -22,7 +22,7 @@ from ostraka.store import codec
 FORMAT = 1
 
 
-@wire
+@wire("member-file/1", "MemberFile")
 @dataclass(frozen=True)
 class MemberFile:
     """A member as it is handed over. `objective` and `view` are plain settings, `net` a name with options."""

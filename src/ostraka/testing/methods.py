@@ -4,11 +4,14 @@ The federation is small and made up: three parties with two classes each, in at 
 with another network or shape, or with commons of your own.
 """
 
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from ostraka.core.digest import digest_of
+from ostraka.core.fit import Budget
 from ostraka.core.method import Memory
 from ostraka.core.predictor import Scores
 from ostraka.core.task import Task
@@ -42,6 +45,26 @@ def check_settings(method: AnyMethod, task: Task | None = None) -> None:
 def check_picklable(method: AnyMethod, task: Task | None = None) -> None:
     """The method can be sent to a worker process."""
     expect_picklable(method)
+
+
+def check_work_key(method: AnyMethod, task: Task | None = None) -> None:
+    """The key under which reports are shared, if there is one, is made of plain values and tells trainings apart."""
+    stage = make_stage(method, task)
+    what = "work_key gives None, or the same plain values for an equal method"
+    with hoped(method, what, "use text, numbers, lists and dicts with text keys, such as self.party_settings()"):
+        own = method.work_key(stage.task)
+        key, again = digest_of(own), digest_of(pickle.loads(pickle.dumps(method)).work_key(stage.task))
+    if key != again:
+        fail(method, what, "an equal method has another key", "make it of settings and the commons, not of objects")
+    local = getattr(method, "local", None)
+    if own is not None and isinstance(local, Budget):
+        changed: dict[str, Any] = {"local": replace(local, epochs=local.epochs + 1)}
+        longer = replace(method, **changed)
+        if digest_of(longer.work_key(stage.task)) == key:
+            done = "one more epoch does not change it, so a grid would take one training for the other"
+            fail(
+                method, "work_key names all that the parties' work depends on", done, "put self.party_settings() in it"
+            )
 
 
 def check_codec(method: AnyMethod, task: Task | None = None) -> None:
@@ -172,6 +195,7 @@ def check_scores(method: AnyMethod, task: Task | None = None) -> None:
 CHECKS: tuple[Callable[[AnyMethod, Task | None], None], ...] = (
     check_settings,
     check_picklable,
+    check_work_key,
     check_codec,
     check_unchanged,
     check_scores,

@@ -27,7 +27,7 @@ VOTES = 20_000_000
 """Votes (members x samples x outputs) that are held at once; more samples go in several chunks."""
 
 
-@wire
+@wire("member/1", "Member")
 @dataclass(frozen=True)
 class Member:
     """One uploaded model with its card."""
@@ -36,7 +36,7 @@ class Member:
     params: Params
 
 
-@wire
+@wire("panel/1", "Panel")
 @dataclass(frozen=True)
 class Panel:
     """The members of an ensemble, in the order of their parties."""
