@@ -7,7 +7,7 @@ from torch import Tensor
 from ostraka.core.wire import wire
 
 
-@wire
+@wire("assessment/1")
 @dataclass(frozen=True)
 class Assessment:
     """Found once from votes on unlabelled samples and then fixed, so that it can be stored and an answer repeated.
