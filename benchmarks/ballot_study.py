@@ -1,4 +1,4 @@
-"""Every ballot on the members of finished FedOV runs: the table behind docs/results/calibrated-voting.md.
+"""Variants of the calibrated ballot on the members of finished FedOV runs (docs/results/voting.md).
 
     ostraka run fedov --data usps --partition labels:2 --set tell=statistics --out runs/usps-c2
     python benchmarks/ballot_study.py runs/usps-c2 [runs/... ...]
@@ -10,15 +10,10 @@ is measured against it, but nobody can have it. P and P+M take 1,000 training sa
 Where every party has one class, the last columns tell how far any rule that only shifts ("shifts by labels") or shifts
 and scales ("scales by labels") each member's log odds could come: the numbers are fitted to the labels of every second
 test sample, by logistic regression, and judged on the others.
-
-With --spoil, the first member is replaced by a bad one: broken (noise for answers), lying (answers its first class with
-certainty, and tells as many samples of every class as the largest party has), or doubting (an honest network that tells
-an absurd number for its doubt).
 """
 
 import argparse
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -61,22 +56,6 @@ def leftover(plan: Plan, count: int = 1000) -> Samples | None:
     return Samples(plan.parties.samples.x, None, rows, plan.test.view)
 
 
-def spoil(votes: Votes, how: str) -> Votes:
-    """The votes with a bad first member."""
-    logits, first = votes.logits.clone(), votes.cards[0]
-    assert first.counts is not None
-    if how == "broken":
-        logits[0] = 5 * torch.randn(logits[0].shape, generator=torch.Generator().manual_seed(0))
-    elif how == "lying":
-        most = max(max(card.counts or ()) for card in votes.cards)
-        logits[0] = -20.0
-        logits[0, :, next(c for c, n in enumerate(first.counts) if n)] = 20.0
-        first = replace(first, counts=(most,) * len(first.counts))
-    elif how == "doubting":
-        first = replace(first, calibration={**first.calibration, "doubt": -1e6})
-    return Votes(logits, [first, *votes.cards[1:]], votes.typicality, votes.tuned)
-
-
 def fitted(votes: list[Votes], labels: Tensor, scales: bool) -> float | None:
     """Accuracy after fitting one shift for each member, and a scale if asked, to half of the labels."""
     owners = counts_of(votes[0].cards)
@@ -101,14 +80,14 @@ def fitted(votes: list[Votes], labels: Tensor, scales: bool) -> float | None:
 
 
 @torch.no_grad()
-def study(folder: Path, how: str) -> dict[str, float]:
+def study(folder: Path) -> dict[str, float]:
     config, panel = load_run(folder)
     assert isinstance(panel, Panel), f"{folder} is not a run of a voting method"
     plan = make_plan(config)
     with_typicality = Ensemble.of(plan.task, plan.method.objective, panel, RULES["R+M"])  # type: ignore[attr-defined]
     public = leftover(plan)
     chunks = [plan.test.inputs(slice(i, i + 500)) for i in range(0, len(plan.test), 500)]
-    parts = [spoil(with_typicality.votes(x), how) for x in chunks]
+    parts = [with_typicality.votes(x) for x in chunks]
     labels = plan.test.labels
     known = labels >= 0
 
@@ -123,7 +102,7 @@ def study(folder: Path, how: str) -> dict[str, float]:
         if not ballot.wants_public:
             figures[name] = accuracy(ballot)
         elif public is not None:
-            figures[name] = accuracy(ballot, ballot.tune(spoil(with_typicality.votes_on(public), how)))
+            figures[name] = accuracy(ballot, ballot.tune(with_typicality.votes_on(public)))
     curve = {k: accuracy(TopK(k)) for k in range(1, len(panel.members) + 1)}
     best = max(curve, key=lambda k: curve[k])
     with torch.enable_grad():
@@ -134,7 +113,6 @@ def study(folder: Path, how: str) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, help="folders of finished FedOV runs")
-    parser.add_argument("--spoil", choices=("none", "broken", "lying", "doubting"), default="none", help="a bad member")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -142,7 +120,7 @@ def main() -> None:
     print("| run | " + " | ".join(columns) + " |\n|" + "---|" * (len(columns) + 1))
     rows = {}
     for folder in options.runs:
-        rows[folder.name] = row = study(folder, options.spoil)
+        rows[folder.name] = row = study(folder)
         cells = [f"{row[c]:.1f}" if c in row else "—" for c in columns]
         print(f"| {folder.name} | " + " | ".join(cells) + " |", flush=True)
     means = {c: sum(row[c] for row in rows.values()) / len(rows) for c in columns if all(c in r for r in rows.values())}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from ostraka.core.told import ENOUGH, HELD, LEVELS, check_told, curve, quantiles, read
+from ostraka.core.told import HELD, LEVELS, check_told, curve, quantiles, read
 from ostraka.errors import ReportRefused
 
 FLAT = (0.0,) * len(LEVELS)
@@ -46,13 +46,13 @@ def test_a_quantile_read_back_is_the_quantile() -> None:
     [
         ({}, None),
         ({"claims": FLAT}, None),
-        ({"claims": FLAT, HELD: ENOUGH - 1}, None),
-        ({"claims": FLAT, HELD: ENOUGH}, FLAT),
-        ({"claims": FLAT[1:], HELD: ENOUGH}, None),
-        ({"refusals": FLAT, HELD: ENOUGH}, None),
+        ({"claims": FLAT, HELD: 0}, None),
+        ({"claims": FLAT, HELD: 1}, FLAT),
+        ({"claims": FLAT[1:], HELD: 9}, None),
+        ({"refusals": FLAT, HELD: 9}, None),
     ],
 )
-def test_a_curve_counts_if_it_is_whole_and_rests_on_enough_samples(
+def test_a_curve_counts_if_it_is_whole_and_rests_on_samples(
     numbers: dict[str, Any], expected: tuple[float, ...] | None
 ) -> None:
     assert curve(numbers, "claims") == expected

@@ -115,3 +115,12 @@ def test_a_member_that_never_refuses_promises_nothing() -> None:
     kept, promise = load_predictor(TASK, method.objective, update(method).payload, told).keeping(0.1)
     assert promise.rate is None
     assert kept.scores(SAMPLES.inputs()).open.min() >= 0
+
+
+def test_a_member_alone_needs_enough_held_out_samples() -> None:
+    """16 samples cannot tell which is one in twenty."""
+    report = update(OPEN)
+    kept, promise = load_predictor(TASK, OPEN.objective, report.payload, report.card.calibration).keeping(0.05)
+    assert promise.rate is None
+    assert promise.why == "its party held out 16 samples; 20 are needed for a rate of 0.05"
+    assert kept.scores(SAMPLES.inputs()).threshold == 0.0

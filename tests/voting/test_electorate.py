@@ -14,7 +14,7 @@ from ostraka.core.predictor import Placed, Predictor, Promise, Scores, open_scor
 from ostraka.core.told import LEVELS, quantiles
 from ostraka.voting.ballots import Ballot, Plurality, Sum, TopK
 from ostraka.voting.calibrated import Calibrated
-from ostraka.voting.electorate import _clipped, _familiarity, draws
+from ostraka.voting.electorate import _clipped, _familiarity, _together, draws
 from ostraka.voting.ensemble import Ensemble
 
 RAMP = tuple(10 * level - 2 for level in LEVELS)
@@ -186,14 +186,35 @@ def test_a_class_of_few_samples_is_known_less_well() -> None:
     assert many.logits[0, :, 1].max().item() == pytest.approx(8, abs=0.1)
 
 
-def test_who_tells_nothing_gets_the_median_curve() -> None:
-    """Of three members, one a little below and one far above the ramp, a fourth that is silent draws as the ramp does;
-    so does one whose quantiles rest on three samples."""
-    three = [card(i, (50, 50), [q + more for q in RAMP]) for i, more in enumerate((0.0, -0.5, 3.0))]
-    expected = [draw.logits for draw in draws([*three, card(3, (50, 50))], typical=False)]
-    for other in (card(3, (50, 50), claims=None), card(3, (50, 50), (-30.0,) * len(LEVELS), held=3)):
-        found = [draw.logits for draw in draws([*three, other], typical=False)]
-        assert all(torch.equal(a[3], b[3]) for a, b in zip(expected, found, strict=True))
+def test_curves_are_put_together_by_hand() -> None:
+    """Uniform log odds from -2 to 8 and from 8 to 18, equally many samples: together uniform from -2 to 18.
+
+    With a third member that tells of a thousand times the samples, all at 100: it counts as the median member does, and
+    has a third of all: a fifth of them lies below 20 * 0.3 - 2 = 4, half below 20 * 0.75 - 2 = 13.
+    """
+    first, second = torch.tensor(RAMP), torch.tensor(RAMP) + 10
+    expected = [20 * level - 2 for level in LEVELS]
+    found = _together(torch.stack([first, second]).double(), torch.tensor([10.0, 10.0]))
+    assert found.tolist() == pytest.approx(expected, abs=0.06)
+    liar = torch.full((len(LEVELS),), 100.0)
+    found = _together(torch.stack([first, second, liar]).double(), torch.tensor([10.0, 10.0, 1e4]))
+    assert found[[4, 5, 6]].tolist() == pytest.approx([4.0, 13.0, 100.0], abs=0.1)
+
+
+def test_who_tells_little_or_nothing_gets_the_curve_of_all_together() -> None:
+    """Beside two members with the ramp, one that is silent, and one that rests on three samples, draw by the ramp as
+    well (those three samples weigh as much as they are: 3 of 103); one that rests on ten draws by its own."""
+    two = [card(i, (1, 1)) for i in range(2)]
+    expected = [draw.logits[2] for draw in draws([*two, card(2, (1, 1))], typical=False)]
+    low = (-6.0,) * len(LEVELS)
+    for other, likeness in (
+        (card(2, (1, 1), claims=None), 0.1),
+        (card(2, (1, 1), low, held=3), 0.8),
+    ):
+        found = [draw.logits[2] for draw in draws([*two, other], typical=False)]
+        assert all((a - b)[:, :-1].abs().median() < likeness for a, b in zip(expected, found, strict=True))
+    own = next(draws([*two, *[card(i, (1, 1), low, held=10) for i in (2, 3, 4)]], typical=False))
+    assert own.logits[2, :, 0].max() == -6.0
 
 
 def test_strangers_say_unknown() -> None:
@@ -217,7 +238,10 @@ def test_members_that_tell_no_counts_or_too_little_promise_nothing() -> None:
     voters = ensemble(Sum(), card(0, (5, 5)), card(1, (5, 5))).voters
     for cards, why in (
         ([Card(0, 9, None), card(1, (5, 5))], "tell=counts"),
-        ([card(0, (5, 5), claims=None), card(1, (5, 5), RAMP, held=4)], "the most is 4, 10 are needed"),
+        (
+            [card(0, (5, 5), claims=None), card(1, (5, 5), RAMP, held=39)],
+            "tell of 39 samples that they were not trained on; 40",
+        ),
     ):
         kept, promise = Ensemble(voters, cards, Sum()).keeping(0.05)
         assert isinstance(kept, Ensemble), "the ballot's own threshold stays"

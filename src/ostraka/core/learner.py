@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any, final
 
 import torch
@@ -12,7 +13,7 @@ from ostraka.core.objective import Objective
 from ostraka.core.predictor import SILENT, Placed, Predictor, Promise, Scores, join
 from ostraka.core.seeds import seeded
 from ostraka.core.task import Task
-from ostraka.core.told import curve, read
+from ostraka.core.told import curve, held, read
 
 CHUNK = 1000
 
@@ -46,6 +47,9 @@ class NetPredictor(Predictor):
         refusals = curve(self.told, "refusals")
         if refusals is None or not self.objective.refuses:
             return self, SILENT
+        if held(self.told) * rate < 1:
+            why = f"its party held out {held(self.told)} samples; {ceil(1 / rate)} are needed for a rate of {rate:g}"
+            return self, Promise(why=why)
         quantiles = torch.tensor(refusals, dtype=torch.float64)
         threshold = -float(read(quantiles, torch.tensor([rate], dtype=torch.float64)))
         return Placed(self, threshold), Promise(rate, "told", threshold)

@@ -16,8 +16,6 @@ from ostraka.errors import ReportRefused
 LEVELS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.95, 1.0)
 """Shares of the held-out samples at which quantiles are told. The low ones place the line; where one sure owner is
 enough to answer, the high ones do."""
-ENOUGH = 10
-"""Held-out samples below which quantiles say too little to rest a promise on."""
 CURVES = ("claims", "refusals", "standing")
 """Names of the quantiles in a card's calibration numbers."""
 HELD = "held"
@@ -33,7 +31,7 @@ def quantiles(values: Tensor) -> tuple[float, ...]:
 def read(curves: Tensor, shares: Tensor) -> Tensor:
     """Values of curves [..., LEVELS] at `shares` [..., N] (from 0 to 1), linear between the levels."""
     levels = torch.tensor(LEVELS, dtype=shares.dtype)
-    place = torch.bucketize(shares, levels).clamp(1, len(LEVELS) - 1)
+    place = torch.bucketize(shares.contiguous(), levels).clamp(1, len(LEVELS) - 1)
     low, high = levels[place - 1], levels[place]
     part = (shares - low) / (high - low)
     curves = curves.to(shares.dtype).expand(*shares.shape[:-1], len(LEVELS))
@@ -41,9 +39,14 @@ def read(curves: Tensor, shares: Tensor) -> Tensor:
 
 
 def curve(numbers: Mapping[str, Any], name: str) -> tuple[float, ...] | None:
-    """The told quantiles of that name; None if there are none, or they rest on too few held-out samples."""
+    """The told quantiles of that name; None if there are none."""
     told = tuple(numbers.get(name, ()))
-    return told if len(told) == len(LEVELS) and int(numbers.get(HELD, 0)) >= ENOUGH else None
+    return told if len(told) == len(LEVELS) and held(numbers) > 0 else None
+
+
+def held(numbers: Mapping[str, Any]) -> int:
+    """How many held-out samples the told numbers rest on."""
+    return int(numbers.get(HELD, 0))
 
 
 def check_told(numbers: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ could only make an answer more certain, so the promise errs on the side of fewer
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
 from statistics import median
 
 import torch
@@ -29,12 +30,18 @@ from torch import Tensor
 
 from ostraka.core.method import Card
 from ostraka.core.seeds import torch_rng
-from ostraka.core.told import ENOUGH, HELD, curve, read
+from ostraka.core.told import LEVELS, curve, held, read
 
 DRAWS = 2000
 """Simulated samples of all classes together, shared out by the classes' sizes."""
 FEWEST = 50
 """Simulated samples of a class, however small."""
+ENOUGH = 10
+"""Held-out samples below which a member's own quantiles say less than those of all members together."""
+TWICE = 2
+"""How many of all held-out samples must lie beyond the promised rate."""
+GRID = 200
+"""Points at which told quantiles are put together."""
 LIKENESS = 0.3
 """rho: how much of a sample's difficulty its owners share."""
 FALL, SEEN = 2.5, 30.0
@@ -57,15 +64,15 @@ class Draw:
     """[M, J, K]; None where not all members tell embedding statistics."""
 
 
-def unkept(cards: Sequence[Card]) -> str:
+def unkept(cards: Sequence[Card], rate: float) -> str:
     """Why nothing can be promised of a vote of members with these cards; empty: a promise can be made."""
     if any(card.counts is None for card in cards):
         return "not all members tell how many samples of each class they have (tell=counts)"
-    if not any(curve(card.calibration, "claims") for card in cards):
-        most = max((card.calibration.get(HELD, 0) for card in cards), default=0)
+    total = sum(held(card.calibration) for card in cards if curve(card.calibration, "claims"))
+    if total * rate < TWICE:
         return (
-            f"no member tells of enough samples that it was not trained on (the most is {most}, {ENOUGH} are needed): "
-            "give a larger hold_out, or more data"
+            f"the members tell of {total} samples that they were not trained on; {ceil(TWICE / rate)} are needed for a "
+            f"rate of {rate:g}: give a larger hold_out, or more data"
         )
     return ""
 
@@ -120,12 +127,25 @@ def _levels(owners: int, number: int, label: int) -> Tensor:
 
 
 def _curves(cards: Sequence[Card], name: str) -> Tensor:
-    """The told quantiles of all members [M, LEVELS]; who told nothing that counts gets the members' median."""
+    """The told quantiles of all members [M, LEVELS]; who rests on few samples, or none, gets those of all together."""
     told = {i: found for i, card in enumerate(cards) if (found := curve(card.calibration, name)) is not None}
     known = torch.tensor(list(told.values()), dtype=torch.float64).clamp(-SURE, SURE)
-    curves = known.quantile(0.5, dim=0).repeat(len(cards), 1)
-    curves[list(told)] = known
+    samples = torch.tensor([held(cards[i].calibration) for i in told], dtype=torch.float64)
+    curves = _together(known, samples).repeat(len(cards), 1)
+    enough = samples >= ENOUGH
+    curves[torch.tensor(list(told))[enough]] = known[enough]
     return curves
+
+
+def _together(curves: Tensor, samples: Tensor) -> Tensor:
+    """The quantiles [LEVELS] of all members' held-out samples together; nobody counts for more than the median one."""
+    grid = (torch.arange(GRID, dtype=torch.float64) + 0.5) / GRID
+    values = read(curves, grid.expand(len(curves), GRID)).flatten()
+    weights = torch.minimum(samples, samples.quantile(0.5)).repeat_interleave(GRID)
+    values, order = values.sort()
+    mass = weights[order].cumsum(0) / weights.sum()
+    place = torch.searchsorted(mass, torch.tensor(LEVELS, dtype=torch.float64) - 1e-9)
+    return values[place.clamp(max=len(values) - 1)]
 
 
 def _clipped(claims: Tensor) -> Tensor:

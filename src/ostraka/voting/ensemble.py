@@ -104,7 +104,7 @@ class Ensemble(Predictor):
 
         Members that have hardly learnt get the threshold but no promise.
         """
-        why = unkept(self.cards)
+        why = unkept(self.cards, rate)
         if why:
             return self, Promise(why=why)
         unknown, weights = [], []
