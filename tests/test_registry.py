@@ -1,5 +1,6 @@
 """Names: registration, aliases, suggestions, plug-ins that are broken."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -221,3 +222,18 @@ def test_words_of_errors() -> None:
     assert choices([]) == "(none)"
     assert did_you_mean("abcd", ["abce", "xyz"]) == " Did you mean 'abce'?"
     assert did_you_mean("q", ["abc"]) == ""
+
+
+def test_a_new_module_of_a_package_registers_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A built-in method is its file: no list has to name it."""
+    home = tmp_path / "rooms"
+    home.mkdir()
+    (home / "__init__.py").write_text(
+        "from ostraka.registry import Registry, import_modules\n"
+        "ROOMS = Registry('room', 'rooms')\n"
+        "import_modules(__name__, __path__)\n"
+    )
+    (home / "kitchen.py").write_text("from rooms import ROOMS\nROOMS.add('kitchen')(object())\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    rooms = importlib.import_module("rooms")
+    assert rooms.ROOMS.names() == ["kitchen"]

@@ -10,10 +10,11 @@ for it; everything else goes on without it. Standard library only.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pkgutil import iter_modules
 from typing import Any, Generic, TypeVar
 
 from ostraka.errors import ConfigError, PluginWarning, choices, did_you_mean
@@ -28,6 +29,12 @@ class Preset:
     method: str
     settings: dict[str, Any]
     summary: str
+
+
+def import_modules(package: str, path: Iterable[str]) -> None:
+    """Import every module of a package, so that what they register is there: a new one needs no list to stand in."""
+    for module in iter_modules(path):
+        import_module(f"{package}.{module.name}")
 
 
 class Registry(Generic[T]):

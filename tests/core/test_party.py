@@ -21,10 +21,10 @@ def test_each_party_holds_its_rows() -> None:
 
 
 def test_roster() -> None:
-    assert [(r.id, r.size, str(r), r.classes) for r in PARTIES.roster()] == [
-        (0, 2, "party 0", None),
-        (1, 1, "party 1", None),
-        (2, 3, "party 2", None),
+    assert [(r.id, r.size, str(r)) for r in PARTIES.roster()] == [
+        (0, 2, "party 0"),
+        (1, 1, "party 1"),
+        (2, 3, "party 2"),
     ]
     assert [p.ref for p in PARTIES] == list(PARTIES.roster())
 

@@ -113,8 +113,6 @@ def test_a_party_sees_the_network_and_its_own_class_only() -> None:
     )
     assert torch.equal(method.message(after, PartyRef(3, 5)).row, after.rows[3])
     assert method.message(after, PartyRef(4, 5)).row is None
-    told = method.message(after, PartyRef(4, 5, classes=(7,)))
-    assert torch.equal(told.row, after.rows[7])
 
 
 def test_training_brings_a_class_and_its_vector_together() -> None:

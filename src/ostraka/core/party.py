@@ -13,12 +13,11 @@ from ostraka.errors import PartitionError
 
 @dataclass(frozen=True)
 class PartyRef:
-    """What the server knows of a party: its number, its size, its name, and its classes if it told them."""
+    """What the server knows of a party: its number, its size and its name."""
 
     id: int
     size: int
     name: str = ""
-    classes: tuple[int, ...] | None = None
 
     def __str__(self) -> str:
         return self.name or f"party {self.id}"

@@ -11,7 +11,6 @@ import numpy as np
 from ostraka.core.samples import View
 from ostraka.data.dataset import Arrays, Dataset, assemble
 from ostraka.data.source import Source, Summary
-from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 
 EACH = 5
@@ -20,12 +19,8 @@ LEVELS = 16
 
 def read(path: Path, name: str) -> Dataset:
     """Scikit-learn's digits; inputs are in [0, 1]."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise DataError(
-            "digits come with scikit-learn, which is missing; install it: pip install scikit-learn"
-        ) from error
+    from sklearn.datasets import load_digits  # here: it takes long to load
+
     found = load_digits()
     x, y = found.images.astype(np.uint8), found.target.astype(np.int64)
     test = np.zeros(len(y), bool)

@@ -51,8 +51,6 @@ def _damage_of(path: Path) -> Iterator[None]:
     """Turn whatever the damaged bytes lead scipy to raise into a DataError."""
     try:
         yield
-    except ImportError as error:
-        raise DataError("reading SVHN's .mat files needs scipy; install it: pip install scipy") from error
     except Exception as error:
         raise DataError(f"{path} cannot be read ({error}); it is truncated or damaged: fetch it again") from error
 

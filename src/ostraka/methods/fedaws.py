@@ -88,7 +88,7 @@ class FedAwS(Method[Spread, Positive, Positive]):
 
     def message(self, state: Spread, party: PartyRef) -> Positive:
         """The network, and the vector of the party's own class if the server knows which that is."""
-        label = party.classes[0] if party.classes else state.classes.get(str(party.id))
+        label = state.classes.get(str(party.id))
         return Positive(state.body, None if label is None else state.rows[label].clone(), label, state.seed)
 
     def local_update(self, rnd: Round[Positive], party: Party, memory: Memory) -> Report[Positive]:

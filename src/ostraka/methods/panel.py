@@ -25,7 +25,6 @@ from ostraka.voting.ballots import Ballot, Sum
 from ostraka.voting.calibration import measure, tell_of
 from ostraka.voting.ensemble import Ensemble, Member, Panel
 
-ADAM = Budget(epochs=40, optimiser="adam", lr=1e-3, weight_decay=1e-5)
 FAST = Budget(epochs=45, most_steps=3500, batch=32, optimiser="adam", lr=0.004, weight_decay=1e-5, schedule="cosine")
 """The accuracy of PAPER at 10.8 times less cost, on labels:2 of two data sets (docs/results/time-to-accuracy.md)."""
 PAPER: dict[str, Any] = {

@@ -1,5 +1,5 @@
 """Network recipes. Importing this package registers the built-in ones."""
 
-from ostraka.nets import conv4, digits, lenet5, mlp, simple_cnn, vgg, wideresnet
+from ostraka.registry import import_modules
 
-__all__ = ["conv4", "digits", "lenet5", "mlp", "simple_cnn", "vgg", "wideresnet"]
+import_modules(__name__, __path__)

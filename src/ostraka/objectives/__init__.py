@@ -1,5 +1,5 @@
 """Training objectives. Importing this package registers the built-in ones."""
 
-from ostraka.objectives import arpl, cross_entropy, dias, open_voting, openmax, proser, rpl, ssb
+from ostraka.registry import import_modules
 
-__all__ = ["arpl", "cross_entropy", "dias", "open_voting", "openmax", "proser", "rpl", "ssb"]
+import_modules(__name__, __path__)

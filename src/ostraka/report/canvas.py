@@ -21,10 +21,8 @@ UNDATED: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"Creatio
 
 def new_figure(width: float, height: float) -> "Figure":
     """An empty figure of this many inches. No pyplot: no window, no global state, safe in any thread."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ConfigError("plots need matplotlib; install it with: pip install matplotlib") from error
+    from matplotlib.figure import Figure  # here: it takes long to load
+
     return Figure(figsize=(width, height), layout="constrained")
 
 

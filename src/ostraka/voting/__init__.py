@@ -1,5 +1,5 @@
 """Voting: members, ballots and the ensembles that answer. Importing this package registers the built-in ballots."""
 
-from ostraka.voting import ballots, calibrated, guarded
+from ostraka.registry import import_modules
 
-__all__ = ["ballots", "calibrated", "guarded"]
+import_modules(__name__, __path__)
