@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "registry": set(),
     "core": set(),
+    "contract": {"core"},
     "nets": {"core"},
     "objectives": {"core", "nets"},
     "data": {"core"},

@@ -6,7 +6,7 @@ The public names are loaded on first use, so that `import ostraka` costs nothing
 * `make_config`, `make_plan`, `execute`, `RunDir`, `load_run`: the same in steps;
 * `load_data`, `partition`: data sets, and who holds what.
 
-Authors of methods import the contract from `ostraka.core` and `ostraka.registry`; see docs/adding-a-method.md.
+Authors of methods import what they need from `ostraka.contract`; see docs/adding-a-method.md.
 """
 
 from importlib import import_module

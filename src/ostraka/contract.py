@@ -1,0 +1,62 @@
+"""All that an author of a method, an objective or a network needs, under one roof.
+
+    from ostraka.contract import Method, Objective, Report, Task, fit, setting
+
+The names stay here when the modules behind them move. docs/adding-a-method.md goes through them.
+"""
+
+from ostraka.core.fit import Budget, Fitted, fit
+from ostraka.core.learner import build, load_predictor
+from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
+from ostraka.core.net import Net, Params, Recipe, params_of
+from ostraka.core.objective import Batch, Helper, Objective
+from ostraka.core.party import Party, PartyRef
+from ostraka.core.predictor import UNKNOWN, Predictor, Promise, Scores
+from ostraka.core.samples import Samples
+from ostraka.core.seeds import derive, torch_rng
+from ostraka.core.settings import setting
+from ostraka.core.task import Commons, Task
+from ostraka.core.wire import wire
+from ostraka.errors import ConfigError, DataError, OstrakaError
+from ostraka.registry import BALLOTS, METHODS, NETS, OBJECTIVES
+
+__all__ = [
+    "BALLOTS",
+    "METHODS",
+    "NETS",
+    "OBJECTIVES",
+    "UNKNOWN",
+    "Batch",
+    "Budget",
+    "Card",
+    "Commons",
+    "ConfigError",
+    "DataError",
+    "Fitted",
+    "Helper",
+    "Memory",
+    "Method",
+    "Needs",
+    "Net",
+    "Objective",
+    "OstrakaError",
+    "Params",
+    "Party",
+    "PartyRef",
+    "Predictor",
+    "Promise",
+    "Recipe",
+    "Report",
+    "Round",
+    "Samples",
+    "Scores",
+    "Task",
+    "build",
+    "derive",
+    "fit",
+    "load_predictor",
+    "params_of",
+    "setting",
+    "torch_rng",
+    "wire",
+]
