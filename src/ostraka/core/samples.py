@@ -105,7 +105,7 @@ class Samples:
         if self.y is None:
             cut = round(len(self) * share)
             return self.take(order[cut:].sort().values), self.take(order[:cut].sort().values)
-        labels = self.labels[order]
+        labels = self.labels.cpu()[order]  # a party that trains on another device splits there too
         held = torch.zeros(len(self), dtype=torch.bool)
         for label in labels.unique():
             mine = order[labels == label]
