@@ -14,11 +14,13 @@ from ostraka.core.predictor import UNKNOWN
 from ostraka.core.samples import Samples
 from ostraka.core.task import Task
 from ostraka.core.told import LEVELS, quantiles
-from ostraka.errors import ReportRefused
+from ostraka.errors import ConfigError, ReportRefused
 from ostraka.methods import panel
 from ostraka.methods.closed_voting import ClosedVoting
 from ostraka.methods.fedov import FedOV
 from ostraka.objectives.open_voting import OpenVoting
+from ostraka.runs.config import build_method, make
+from ostraka.voting.ballots import Sum
 from ostraka.voting.calibration import claims
 
 TASK = Task(("ant", "bee", "cat"), (4,), Recipe("mlp", {"hidden": [5]}))
@@ -71,7 +73,7 @@ def test_claims_by_hand() -> None:
     assert claims(votes, torch.tensor([0, 1])).tolist() == pytest.approx([0.8473, -1.3863], abs=1e-4)
 
 
-@pytest.mark.parametrize("method", [replace(OPEN, tell="size"), ClosedVoting(local=Budget(epochs=2))])
+@pytest.mark.parametrize("method", [replace(OPEN, tell="size", ballot=Sum()), ClosedVoting(local=Budget(epochs=2))])
 def test_where_nobody_is_told_or_nobody_refuses_all_samples_are_learnt(
     method: panel.PanelMethod, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,3 +126,10 @@ def test_a_member_alone_needs_enough_held_out_samples() -> None:
     assert promise.rate is None
     assert promise.why == "its party held out 16 samples; 20 are needed for a rate of 0.05"
     assert kept.scores(SAMPLES.inputs()).threshold == 0.0
+
+
+@pytest.mark.parametrize("ballot", ["guarded", "calibrated"])
+def test_a_ballot_by_owners_is_refused_before_training_if_nobody_tells_counts(ballot: str) -> None:
+    with pytest.raises(ConfigError, match=r"--set ballot=sum\), or tell=counts"):
+        build_method(make({"method": "fedov", "set": {"tell": "size", "ballot": ballot}}))
+    assert build_method(make({"method": "fedov", "set": {"tell": "size", "ballot": "top-k"}})).tell == "size"

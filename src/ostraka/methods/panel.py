@@ -134,6 +134,14 @@ class VotingMethod(PanelMethod):
     distil: Student = setting(STUDENT, "training of the student that replaces the vote; 0 epochs: none", server=True)
     kl: Literal["code", "paper"] = setting("code", "the student's divergence: as FedOV's code or its text", server=True)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tell == "size" and self.ballot.wants_counts:
+            raise ConfigError(
+                "tell is 'size', but the ballot judges a class by who has samples of it; use the ballot sum or top-k "
+                "(--set ballot=sum), or tell=counts"
+            )
+
     @property
     def needs(self) -> Needs:
         """Public samples for a student, and for a ballot that is tuned on them."""

@@ -55,6 +55,11 @@ class Ballot(Settings, ABC):
         return False
 
     @property
+    def wants_counts(self) -> bool:
+        """Whether members must tell how many samples of each class they have."""
+        return False
+
+    @property
     def wants_public(self) -> bool:
         """Whether `tune` needs votes on public samples."""
         return False

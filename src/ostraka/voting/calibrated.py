@@ -69,6 +69,11 @@ class Calibrated(Ballot):
         """Whether the scale of doubt is found on public samples."""
         return self.public != "none"
 
+    @property
+    def wants_counts(self) -> bool:
+        """Yes: classes are judged by their owners."""
+        return True
+
     def wants_typicality(self, cards: Sequence[Card]) -> bool:
         """Whether the embedding statistics of the members are used."""
         return uses_typicality(self.typicality, cards)

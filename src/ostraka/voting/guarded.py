@@ -78,6 +78,11 @@ class Guarded(Ballot):
     rescale: bool = setting(True, "where the panel leans on the sum, scale and shift all claims instead")
 
     @property
+    def wants_counts(self) -> bool:
+        """Yes: classes are judged by their owners."""
+        return True
+
+    @property
     def wants_junk(self) -> bool:
         """Whether what the members make of junk is used."""
         return self.junk
