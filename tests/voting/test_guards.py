@@ -67,19 +67,19 @@ def test_others_are_asked_without_the_member() -> None:
 
     Class 1 is owned by member 0 alone: without it nobody is left; to the others it says -2.
     """
-    others, owned = guards.said_by_others(CLAIMS, WEIGHTS, torch.eye(3))
+    others, voice = guards.said_by_others(CLAIMS, WEIGHTS, torch.eye(3))
     inf = torch.inf
     torch.testing.assert_close(others[:, 0], torch.tensor([[-13 / 3, -inf], [-11 / 3, -2.0], [-2.0, -2.0]]))
-    assert owned.tolist() == [[True, False], [True, True], [True, True]]
+    assert voice.tolist() == [[1.0, 0.0], [1.0, 1.0], [1.0, 1.0]]
 
 
 def test_copies_are_not_asked_about_each_other() -> None:
     """Members 0 and 1 are one: both hear of class 0 only from member 2, which says -5, and member 2 hears both."""
     copies = torch.eye(3)
     copies[0, 1] = copies[1, 0] = 1.0
-    others, owned = guards.said_by_others(CLAIMS, WEIGHTS, copies)
+    others, voice = guards.said_by_others(CLAIMS, WEIGHTS, copies)
     torch.testing.assert_close(others[:, 0, 0], torch.tensor([-5.0, -5.0, -2.0]))
-    assert owned[:, 1].tolist() == [False, False, True], "a copy of the only owner hears nobody"
+    assert voice[:, 1].tolist() == [0.0, 0.0, 1.0], "a copy of the only owner hears nobody"
 
 
 def test_agreement_is_a_correlation_with_the_others_share() -> None:
@@ -87,7 +87,7 @@ def test_agreement_is_a_correlation_with_the_others_share() -> None:
     (-1), who claims .5 twice says nothing (0)."""
     others = torch.tensor([[0.9, 0.1], [0.1, 0.9]]).log().expand(3, 2, 2)
     claims = torch.tensor([[[0.6, 0.5], [0.2, 0.5]], [[0.2, 0.5], [0.6, 0.5]], [[0.5, 0.5], [0.5, 0.5]]]).log()
-    found = guards.agreement(claims, others, torch.ones(3, 2, dtype=torch.bool))
+    found = guards.agreement(claims, others, torch.ones(3, 2))
     torch.testing.assert_close(found[:, 0], torch.tensor([1.0, -1.0, 0.0]), rtol=1e-4, atol=1e-5)
 
 
@@ -95,11 +95,26 @@ def test_a_sole_owner_is_asked_for_what_others_leave_unclaimed() -> None:
     """The others own class 0 only and claim .8, .1 and .1 of it; class 1's owner should claim the last two samples."""
     others = torch.tensor([[0.8, 0.1, 0.1]]).log().unsqueeze(2)
     others = torch.cat([others, torch.full_like(others, -torch.inf)], dim=2)
-    owned = torch.tensor([[True, False]])
+    voice = torch.tensor([[1.0, 0.0]])
     right = torch.tensor([[[0.5, 0.2], [0.5, 0.9], [0.5, 0.9]]]).log()
     wrong = torch.tensor([[[0.5, 0.9], [0.5, 0.2], [0.5, 0.2]]]).log()
-    assert guards.agreement(right, others, owned)[0, 1] == pytest.approx(1.0, abs=1e-4)
-    assert guards.agreement(wrong, others, owned)[0, 1] == pytest.approx(-1.0, abs=1e-4)
+    assert guards.agreement(right, others, voice)[0, 1] == pytest.approx(1.0, abs=1e-4)
+    assert guards.agreement(wrong, others, voice)[0, 1] == pytest.approx(-1.0, abs=1e-4)
+
+
+def test_who_has_a_handful_of_samples_is_no_measure_for_the_main_owner() -> None:
+    """Member 1 has a weight of .05 in member 0's class: a tenth of the half with which it would be heard.
+
+    So nine tenths of the measure are what is left unclaimed, where nobody else claims anything: member 1 claims the
+    wrong sample, and member 0, who claims the other, still agrees; with a weight of .5 it would not (-1).
+    """
+    claims = torch.tensor([[[0.9, 0.1], [0.1, 0.1]], [[0.1, 0.1], [0.9, 0.1]], [[0.1, 0.2], [0.1, 0.9]]]).log()
+    weights = torch.tensor([[1.0, 0.0], [0.05, 0.0], [0.0, 1.0]])
+    others, voice = guards.said_by_others(claims, weights, torch.eye(3))
+    assert voice[0].tolist() == pytest.approx([0.1, 1.0])
+    assert guards.agreement(claims, others, voice)[0, 0] > 0.9
+    weights[1, 0] = 0.5
+    assert guards.agreement(claims, *guards.said_by_others(claims, weights, torch.eye(3)))[0, 0] < -0.9
 
 
 def test_trust_is_measured_against_the_best_owner() -> None:
