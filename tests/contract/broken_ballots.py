@@ -38,6 +38,22 @@ class TunesOneNumber(Sound):
 
 
 @dataclass(frozen=True)
+class LooksAgain(Sound):
+    """What it found at first is not enough for it: it looks at every batch."""
+
+    @property
+    def looks(self) -> bool:
+        return True
+
+    def assess(self, votes: Votes) -> Any:
+        return "seen"
+
+    def count(self, votes: Votes) -> Scores:
+        scores = super().count(votes)
+        return scores if votes.assessment is None else replace(scores, known=scores.known / scores.known.mean(dim=0))
+
+
+@dataclass(frozen=True)
 class ChangesVotes(Sound):
     def count(self, votes: Votes) -> Scores:
         votes.logits.mul_(self.power + 1)
