@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import ostraka.methods
+import ostraka.store.desk  # its types too
 from ostraka.core.method import Card
 from ostraka.core.wire import WIRE_TYPES, WireType, wire, wire_name
 from ostraka.errors import StoreError
