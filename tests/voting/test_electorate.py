@@ -85,7 +85,7 @@ def slow(owners: int, rate: float, score: str, draws: int = 40_000) -> float:
         shared = rng.standard_normal()
         odds = []
         for _ in range(owners):
-            z = 0.3**0.5 * shared + 0.7**0.5 * rng.standard_normal()
+            z = 0.5**0.5 * shared + 0.5**0.5 * rng.standard_normal()
             u = 0.5 * (1 + float(torch.erf(torch.tensor(z / 2**0.5, dtype=torch.float64))))
             odds.append(10 * u - 2)
         chances = [sigmoid(o) for o in odds]
@@ -258,9 +258,9 @@ def test_members_that_have_hardly_learnt_get_a_line_and_a_warning() -> None:
 
 
 def votes_of(counts: Tensor, labels: Tensor, sharpness: Tensor, rng: torch.Generator) -> Tensor:
-    """[B, M, K + 1]: owners answer with normal log odds, alike for all owners of a sample by 0.3; others unknown."""
+    """[B, M, K + 1]: owners answer with normal log odds, alike for all owners of a sample by half; others unknown."""
     shared = torch.randn(len(labels), 1, generator=rng)
-    z = 0.3**0.5 * shared + 0.7**0.5 * torch.randn(len(labels), len(counts), generator=rng)
+    z = 0.5**0.5 * shared + 0.5**0.5 * torch.randn(len(labels), len(counts), generator=rng)
     odds = sharpness * (2 + z)
     logits = torch.full((len(labels), len(counts), counts.shape[1] + 1), -30.0)
     logits[:, :, -1] = 0.0
