@@ -271,10 +271,10 @@ def votes_of(counts: Tensor, labels: Tensor, sharpness: Tensor, rng: torch.Gener
 
 
 @pytest.mark.parametrize("ballot", [Sum(), TopK(3), Calibrated()], ids=str)
-@pytest.mark.parametrize("rate", [0.05, 0.2])
-def test_the_promise_is_kept_where_samples_are_as_told(ballot: Ballot, rate: float) -> None:
+@pytest.mark.parametrize(("rate", "within"), [(0.05, 0.015), (0.2, 0.03)])
+def test_the_promise_is_kept_where_samples_are_as_told(ballot: Ballot, rate: float, within: float) -> None:
     """Eight parties with two to four of five classes tell quantiles of 200 own samples; 4,000 new ones are refused at
-    the promised rate, within two points."""
+    the promised rate, but for a few points: between the nine levels, quantiles are taken to be straight lines."""
     rng = torch.Generator().manual_seed(3)
     counts = (torch.rand(8, 5, generator=rng) < 0.6).long() * torch.randint(20, 200, (8, 5), generator=rng)
     sharpness = 1 + torch.rand(8, generator=rng)
@@ -286,4 +286,4 @@ def test_the_promise_is_kept_where_samples_are_as_told(ballot: Ballot, rate: flo
     kept, promise = ensemble(ballot, *cards).keeping(rate)
     refused = float((kept.scores(votes_of(counts, labels, sharpness, rng)).open == -1).double().mean())
     assert promise.rate == rate
-    assert refused == pytest.approx(rate, abs=0.02)
+    assert refused == pytest.approx(rate, abs=within)
