@@ -20,7 +20,9 @@ from setuptools.command.build_ext import build_ext
 # Exactly the features that ostraka_cpu_level() in kernel.cpp asks the processor for.
 V3 = ["-mavx2", "-mfma"]
 V4 = [*V3, "-mavx512f", "-mavx512vl", "-mavx512bw", "-mavx512dq"]
-LEVELS = {"base": [], "v3": V3, "v4": V4} if platform.machine() in ("x86_64", "AMD64") else {"base": []}
+LEVELS = (
+    {"base": [], "v3": V3, "v4": V4} if platform.machine() in ("x86_64", "AMD64") else {"base": []}
+)
 
 # No -ffast-math: linked into a process it changes how every other library treats denormal numbers.
 FLAGS = ["-std=c++17", "-O3", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-exceptions",
@@ -71,7 +73,9 @@ def index_readme(text: str) -> str:
 
     def plain(link: re.Match[str]) -> str:
         words, target = link[1], link[2]
-        return words if target.startswith("#") or words.rstrip("/") == target else f"{words}: {target}"
+        return (
+            words if target.startswith("#") or words.rstrip("/") == target else f"{words}: {target}"
+        )
 
     return LINK.sub(plain, text)
 
@@ -79,7 +83,9 @@ def index_readme(text: str) -> str:
 if __name__ == "__main__":
     setup(
         package_dir={"": "src"},
-        long_description=index_readme(Path(__file__).with_name("README.md").read_text(encoding="utf-8")),
+        long_description=index_readme(
+            Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+        ),
         long_description_content_type="text/markdown",
         ext_modules=[
             Extension(

@@ -51,7 +51,9 @@ def answers(ballot: Ballot) -> Rule:
     """The rule of a ballot."""
 
     def rule(votes: Votes, shown: Tensor) -> Tensor:
-        seen = ballot.assess(replace(votes, logits=votes.logits[:, shown])) if ballot.looks else None
+        seen = (
+            ballot.assess(replace(votes, logits=votes.logits[:, shown])) if ballot.looks else None
+        )
         return ballot.count(replace(votes, assessment=seen)).closed
 
     return rule
@@ -84,35 +86,61 @@ def honest(runs: Mapping[str, tuple[Votes, Tensor, Tensor]], rules: Mapping[str,
     show("honest", list(rules), {name: [f"{v:.1f}" for v in row] for name, row in rows.items()})
 
 
-def under_attack(runs: Mapping[str, tuple[Votes, Tensor, Tensor]], rules: Mapping[str, Rule], draws: int) -> None:
+def under_attack(
+    runs: Mapping[str, tuple[Votes, Tensor, Tensor]], rules: Mapping[str, Rule], draws: int
+) -> None:
     """A row for each attack, cells "with one attacker / with three", and the mean of all attacks."""
     figures = {}
     for how in ATTACKERS:
         figures[how] = [
-            [_mean(runs, rule, draws, lambda v, s, how=how, n=n: attacked(v, how, n, s)) for n in (1, 3)]  # type: ignore[misc]
+            [
+                _mean(runs, rule, draws, lambda v, s, how=how, n=n: attacked(v, how, n, s))
+                for n in (1, 3)
+            ]  # type: ignore[misc]
             for rule in rules.values()
         ]
-    figures["mean"] = [[fmean(row[i][j] for row in figures.values()) for j in (0, 1)] for i in range(len(rules))]
-    best = [_mean(runs, answers(Calibrated()), draws, lambda v, s, n=n: without(v, n, s)) for n in (1, 3)]  # type: ignore[misc]
+    figures["mean"] = [
+        [fmean(row[i][j] for row in figures.values()) for j in (0, 1)] for i in range(len(rules))
+    ]
+    best = [
+        _mean(runs, answers(Calibrated()), draws, lambda v, s, n=n: without(v, n, s))
+        for n in (1, 3)
+    ]  # type: ignore[misc]
     rows = {how: [f"{a:.1f} / {b:.1f}" for a, b in row] for how, row in figures.items()}
     rows["attackers removed"] = ["", *[""] * (len(rules) - 2), f"{best[0]:.1f} / {best[1]:.1f}"]
     show("1 / 3 attackers", list(rules), rows)
 
 
 def _mean(
-    runs: Mapping[str, tuple[Votes, Tensor, Tensor]], rule: Rule, draws: int, change: Callable[[Votes, int], Votes]
+    runs: Mapping[str, tuple[Votes, Tensor, Tensor]],
+    rule: Rule,
+    draws: int,
+    change: Callable[[Votes, int], Votes],
 ) -> float:
-    return fmean(accuracy(rule, change(run[0], seed), *run[1:]) for run in runs.values() for seed in range(draws))
+    return fmean(
+        accuracy(rule, change(run[0], seed), *run[1:])
+        for run in runs.values()
+        for seed in range(draws)
+    )
 
 
 def batches(runs: Mapping[str, tuple[Votes, Tensor, Tensor]], draws: int) -> None:
     """How many samples are looked at, and of how many classes."""
-    cases = {"honest": ("told numbers faked", 0), "constant, 1": ("constant", 1), "constant, 3": ("constant", 3)}
+    cases = {
+        "honest": ("told numbers faked", 0),
+        "constant, 1": ("constant", 1),
+        "constant, 3": ("constant", 3),
+    }
     guarded = answers(Guarded())
     rows = {}
     for name, (how, number) in cases.items():
         cells = [
-            _mean(runs, lambda v, shown, n=n: guarded(v, shown[:n]), draws, lambda v, s: attacked(v, how, number, s))  # type: ignore[misc]  # noqa: B023
+            _mean(
+                runs,
+                lambda v, shown, n=n: guarded(v, shown[:n]),
+                draws,
+                lambda v, s, how=how, number=number: attacked(v, how, number, s),
+            )  # type: ignore[misc]
             for n in SIZES
         ]
         rows[name] = [f"{v:.1f}" for v in cells]
@@ -123,11 +151,19 @@ def batches(runs: Mapping[str, tuple[Votes, Tensor, Tensor]], draws: int) -> Non
     show("calibrated / guarded, all samples of", ["1 class", "2", "3", "5"], rows)
 
 
-def _skewed(runs: Mapping[str, tuple[Votes, Tensor, Tensor]], draws: int, how: str, number: int, classes: int) -> str:
+def _skewed(
+    runs: Mapping[str, tuple[Votes, Tensor, Tensor]],
+    draws: int,
+    how: str,
+    number: int,
+    classes: int,
+) -> str:
     found: list[list[float]] = [[], []]
     for votes, labels, _ in runs.values():
         for seed in range(draws):
-            chosen = torch.randperm(int(labels.max()) + 1, generator=torch_rng(seed, "skew"))[:classes]
+            chosen = torch.randperm(int(labels.max()) + 1, generator=torch_rng(seed, "skew"))[
+                :classes
+            ]
             rows = torch.isin(labels, chosen).nonzero().squeeze(1)
             part = attacked(replace(votes, logits=votes.logits[:, rows]), how, number, seed)
             for figures, ballot in zip(found, (Calibrated(), Guarded()), strict=True):
@@ -137,10 +173,14 @@ def _skewed(runs: Mapping[str, tuple[Votes, Tensor, Tensor]], draws: int, how: s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("runs", nargs="+", type=Path, help="folders of finished FedOV runs")
     parser.add_argument("--parts", action="store_true", help="leave out one part at a time")
-    parser.add_argument("--batches", action="store_true", help="look at fewer samples, and at few classes")
+    parser.add_argument(
+        "--batches", action="store_true", help="look at fewer samples, and at few classes"
+    )
     parser.add_argument("--honest", action="store_true", help="without attacks")
     parser.add_argument("--draws", type=int, default=3, help="choices of attackers (default 3)")
     options = parser.parse_args()
@@ -149,7 +189,9 @@ def main() -> None:
         runs = {folder.name: load(folder) for folder in options.runs}
         if options.batches:
             return batches(runs, options.draws)
-        rules = {name: answers(ballot) for name, ballot in (PARTS if options.parts else MAIN).items()}
+        rules = {
+            name: answers(ballot) for name, ballot in (PARTS if options.parts else MAIN).items()
+        }
         honest(runs, rules)
         if not options.honest:
             under_attack(runs, rules, options.draws)

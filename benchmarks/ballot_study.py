@@ -59,12 +59,17 @@ def leftover(plan: Plan, count: int = 1000) -> Samples | None:
 def fitted(votes: list[Votes], labels: Tensor, scales: bool) -> float | None:
     """Accuracy after fitting one shift for each member, and a scale if asked, to half of the labels."""
     owners = counts_of(votes[0].cards)
-    if not bool((owners.count_nonzero(dim=1) == 1).all() and (owners.count_nonzero(dim=0) == 1).all()):
+    if not bool(
+        (owners.count_nonzero(dim=1) == 1).all() and (owners.count_nonzero(dim=0) == 1).all()
+    ):
         return None
     classes = owners.argmax(dim=1)
     odds = torch.cat([-log_odds(v.logits) for v in votes], dim=1).t().double()[labels >= 0]
     target = classes.argsort()[labels[labels >= 0]]
-    scale, shift = torch.ones(odds.shape[1], dtype=odds.dtype), torch.zeros(odds.shape[1], dtype=odds.dtype)
+    scale, shift = (
+        torch.ones(odds.shape[1], dtype=odds.dtype),
+        torch.zeros(odds.shape[1], dtype=odds.dtype),
+    )
     free = [x.requires_grad_() for x in ((scale, shift) if scales else (shift,))]
     optimiser = torch.optim.LBFGS(free, max_iter=500, line_search_fn="strong_wolfe")
 
@@ -93,7 +98,10 @@ def study(folder: Path) -> dict[str, float]:
 
     def accuracy(ballot: Ballot, tuned: tuple[float, ...] = ()) -> float:
         use = ballot.wants_typicality(parts[0].cards)
-        scored = [ballot.count(Votes(v.logits, v.cards, v.typicality if use else None, tuned)) for v in parts]
+        scored = [
+            ballot.count(Votes(v.logits, v.cards, v.typicality if use else None, tuned))
+            for v in parts
+        ]
         answers = torch.cat([s.closed for s in scored])
         return 100 * float((answers[known] == labels[known]).double().mean())
 
@@ -107,11 +115,17 @@ def study(folder: Path) -> dict[str, float]:
     best = max(curve, key=lambda k: curve[k])
     with torch.enable_grad():
         limits = {name: fitted(parts, labels, scales) for name, scales in LIMITS.items()}
-    return figures | {"best top-k": curve[best], "best k": best} | {n: v for n, v in limits.items() if v is not None}
+    return (
+        figures
+        | {"best top-k": curve[best], "best k": best}
+        | {n: v for n, v in limits.items() if v is not None}
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("runs", nargs="+", type=Path, help="folders of finished FedOV runs")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args()
@@ -123,8 +137,14 @@ def main() -> None:
         rows[folder.name] = row = study(folder)
         cells = [f"{row[c]:.1f}" if c in row else "—" for c in columns]
         print(f"| {folder.name} | " + " | ".join(cells) + " |", flush=True)
-    means = {c: sum(row[c] for row in rows.values()) / len(rows) for c in columns if all(c in r for r in rows.values())}
-    print("| mean | " + " | ".join(f"{means[c]:.1f}" if c in means else "—" for c in columns) + " |")
+    means = {
+        c: sum(row[c] for row in rows.values()) / len(rows)
+        for c in columns
+        if all(c in r for r in rows.values())
+    }
+    print(
+        "| mean | " + " | ".join(f"{means[c]:.1f}" if c in means else "—" for c in columns) + " |"
+    )
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
 

@@ -50,12 +50,17 @@ def timed(jobs: dict[str, Callable[[], object]], repeats: int) -> dict[str, floa
 def operations(shape: tuple[int, ...], repeats: int) -> dict[str, float]:
     """Microseconds per image of every mix and operation on images."""
     x, rng = torch.rand(OpenVoting.chunk, *shape), torch.Generator().manual_seed(0)
-    names = [n for n in [*MIXES, *OPERATIONS] if all(OPERATIONS[o].dims == 3 for o in MIXES.get(n, {n: 1.0}))]
+    names = [
+        n
+        for n in [*MIXES, *OPERATIONS]
+        if all(OPERATIONS[o].dims == 3 for o in MIXES.get(n, {n: 1.0}))
+    ]
     jobs: dict[str, Callable[[], object]] = {name: partial(destroy, x, rng, name) for name in names}
     jobs["image by image"] = lambda: naive_destroy(x[:64])
     seconds = timed(jobs, repeats)
     return {
-        name: value * 1e6 / (64 if name == "image by image" else OpenVoting.chunk) for name, value in seconds.items()
+        name: value * 1e6 / (64 if name == "image by image" else OpenVoting.chunk)
+        for name, value in seconds.items()
     }
 
 
@@ -96,7 +101,11 @@ class NaiveCNN(nn.Module):
         super().__init__()
         side = ((shape[1] - 4) // 2 - 4) // 2
         self.conv1, self.conv2 = nn.Conv2d(shape[0], 6, 5), nn.Conv2d(6, 16, 5)
-        self.fc1, self.fc2, self.fc3 = nn.Linear(16 * side**2, 120), nn.Linear(120, 84), nn.Linear(84, CLASSES + 1)
+        self.fc1, self.fc2, self.fc3 = (
+            nn.Linear(16 * side**2, 120),
+            nn.Linear(120, 84),
+            nn.Linear(84, CLASSES + 1),
+        )
 
     def early(self, x: Tensor) -> Tensor:
         """Images to 120 hidden values."""
@@ -143,7 +152,9 @@ def naive_loss(net: NaiveCNN, x: Tensor, y: Tensor, destroyed: Tensor, enhanced:
     unknown = torch.full_like(y, CLASSES)
     hidden = net.early(x)
     logits = net.late(hidden)
-    loss = F.cross_entropy(logits, y) + F.cross_entropy(logits - 1e4 * F.one_hot(y, CLASSES + 1), unknown)
+    loss = F.cross_entropy(logits, y) + F.cross_entropy(
+        logits - 1e4 * F.one_hot(y, CLASSES + 1), unknown
+    )
     order, share = torch.randperm(len(y)), random.random()
     differs = y != y[order]
     if differs.any():
@@ -157,7 +168,9 @@ def naive_destroy(x: Tensor) -> Tensor:
     return torch.stack([random.choice(ops)(image) for image in x])
 
 
-def naive_rectangle(image: Tensor, area: tuple[float, float], aspect: tuple[float, float]) -> tuple[int, int, int, int]:
+def naive_rectangle(
+    image: Tensor, area: tuple[float, float], aspect: tuple[float, float]
+) -> tuple[int, int, int, int]:
     _, height, width = image.shape
     while True:
         pixels = random.uniform(*area) * height * width
@@ -194,7 +207,9 @@ def naive_erase(image: Tensor) -> Tensor:
 def naive_cut(image: Tensor) -> Tensor:
     case, out = random.randint(0, 5), image.clone()
     if case >= 3:
-        return naive_cut_columns(image.transpose(1, 2), out.transpose(1, 2), case - 3).transpose(1, 2)
+        return naive_cut_columns(image.transpose(1, 2), out.transpose(1, 2), case - 3).transpose(
+            1, 2
+        )
     return naive_cut_columns(image, out, case)
 
 
@@ -220,10 +235,14 @@ def naive_rotate(image: Tensor) -> Tensor:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--only", choices=["ops", "step"], help="only the operations, or only the local step")
+    parser.add_argument(
+        "--only", choices=["ops", "step"], help="only the operations, or only the local step"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)

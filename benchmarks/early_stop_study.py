@@ -77,7 +77,9 @@ def members(plan: Plan, method: FedOV, config: Config, every: int) -> list[list[
     for party in plan.parties:
         seed = party_seed(config, 1, party.id)
         train, kept = party.samples.split(0.1, seed)
-        watch = Watch(build(plan.task, method.objective, derive(seed, "init")), kept, method.objective, every)
+        watch = Watch(
+            build(plan.task, method.objective, derive(seed, "init")), kept, method.objective, every
+        )
         fit(watch.net, None, train, method.objective, method.local, seed, watch)
         found.append(watch.looks)
         best = min(watch.looks, key=lambda look: look.loss)
@@ -99,7 +101,9 @@ def patient(looks: list[Look]) -> Look:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", default="fashion-mnist")
     parser.add_argument("--partition", default="labels:2")
     parser.add_argument("--train-per-class", type=int, default=1200)
@@ -127,9 +131,14 @@ def main() -> None:
 
     for at in range(3, len(looks[0]), 4):
         vote(f"all after {looks[0][at].epoch} epochs", [one[at] for one in looks])
-    vote("each at its best validation loss", [min(one, key=lambda look: look.loss) for one in looks])
+    vote(
+        "each at its best validation loss", [min(one, key=lambda look: look.loss) for one in looks]
+    )
     vote(f"each until {PATIENCE} looks bring none better", [patient(one) for one in looks])
-    vote("each at its best validation accuracy", [max(one, key=lambda look: look.accuracy) for one in looks])
+    vote(
+        "each at its best validation accuracy",
+        [max(one, key=lambda look: look.accuracy) for one in looks],
+    )
 
 
 if __name__ == "__main__":

@@ -22,11 +22,15 @@ from torch import Tensor, nn
 from ostraka.nets import native
 
 
-def conv_block(x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, relu: bool, pool: bool) -> Tensor:
+def conv_block(
+    x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, relu: bool, pool: bool
+) -> Tensor:
     return native.conv_blocks(x, [native.Conv(weight, bias, padding, relu, pool)])
 
 
-def torch_block(x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, relu: bool, pool: bool) -> Tensor:
+def torch_block(
+    x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, relu: bool, pool: bool
+) -> Tensor:
     return native.torch_block(x, native.Conv(weight, bias, padding, relu, pool))
 
 
@@ -87,7 +91,9 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 
-def plain_block(x: Tensor, weight: Tensor, bias: Tensor, *, padding: int, relu: bool, pool: bool) -> Tensor:
+def plain_block(
+    x: Tensor, weight: Tensor, bias: Tensor, *, padding: int, relu: bool, pool: bool
+) -> Tensor:
     """Torch as most people write it, in whatever memory format x has."""
     y = F.conv2d(x, weight, bias, padding=padding)
     y = F.relu(y) if relu else y
@@ -110,7 +116,9 @@ def timed(jobs: dict[str, Callable[[], object]], repeats: int) -> dict[str, floa
     return {name: median(values) for name, values in times.items()}
 
 
-def passes(run: Block, layer: Layer, x: Tensor, parameters: list[Tensor]) -> Iterator[tuple[str, Callable[[], object]]]:
+def passes(
+    run: Block, layer: Layer, x: Tensor, parameters: list[Tensor]
+) -> Iterator[tuple[str, Callable[[], object]]]:
     """Forward, input gradient and weight gradient as separate jobs."""
 
     def forward() -> Tensor:
@@ -121,7 +129,11 @@ def passes(run: Block, layer: Layer, x: Tensor, parameters: list[Tensor]) -> Ite
             forward()
 
     y = forward()
-    grad = torch.randn(y.shape[1:] + y.shape[:1]).permute(3, 0, 1, 2).clone(memory_format=torch.preserve_format)
+    grad = (
+        torch.randn(y.shape[1:] + y.shape[:1])
+        .permute(3, 0, 1, 2)
+        .clone(memory_format=torch.preserve_format)
+    )
     if run is not conv_block:
         grad = grad.contiguous(memory_format=memory_format(x))
     yield "forward", inference
@@ -152,7 +164,9 @@ def measure(layer: Layer, batch: int, repeats: int) -> dict[str, float]:
     for name, (run, image, kernel) in ways.items():
         leaves = [t.detach().requires_grad_() for t in (image, kernel, bias)]
         jobs |= {f"{name} {job}": call for job, call in passes(run, layer, leaves[0], leaves[1:])}
-    return {name: layer.flops(batch) / seconds / 1e9 for name, seconds in timed(jobs, repeats).items()}
+    return {
+        name: layer.flops(batch) / seconds / 1e9 for name, seconds in timed(jobs, repeats).items()
+    }
 
 
 def matmul_rate(repeats: int) -> float:
@@ -196,11 +210,15 @@ def training_step(batch: int, repeats: int) -> dict[str, float]:
         for optimiser, kind in OPTIMISERS.items():
             torch.manual_seed(0)
             net = SimpleCNN(run).to(memory_format=form)  # type: ignore[call-overload]
-            jobs[f"{name}, {optimiser}"] = stepper(net, kind(net.parameters()), x.to(memory_format=form), labels)
+            jobs[f"{name}, {optimiser}"] = stepper(
+                net, kind(net.parameters()), x.to(memory_format=form), labels
+            )
     return {name: batch / seconds for name, seconds in timed(jobs, repeats).items()}
 
 
-def stepper(net: nn.Module, optimiser: torch.optim.Optimizer, x: Tensor, labels: Tensor) -> Callable[[], object]:
+def stepper(
+    net: nn.Module, optimiser: torch.optim.Optimizer, x: Tensor, labels: Tensor
+) -> Callable[[], object]:
     def step() -> None:
         optimiser.zero_grad()
         F.cross_entropy(net(x), labels).backward()
@@ -210,23 +228,35 @@ def stepper(net: nn.Module, optimiser: torch.optim.Optimizer, x: Tensor, labels:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--only", default="", help="only layers whose name contains this, e.g. '6->16'")
+    parser.add_argument(
+        "--only", default="", help="only layers whose name contains this, e.g. '6->16'"
+    )
     parser.add_argument("--step", action="store_true", help="only the whole training step")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"kernel: {native.describe()}; batch {options.batch}; matmul {matmul_rate(options.repeats):.0f} GFLOP/s")
+    print(
+        f"kernel: {native.describe()}; batch {options.batch}; matmul {matmul_rate(options.repeats):.0f} GFLOP/s"
+    )
     if not options.step:
-        print(f"{'layer':24}{'pass':>9}{'native':>9}{'nchw':>9}{'last':>9}{'gain':>7}   GFLOP/s; gain over the better")
+        print(
+            f"{'layer':24}{'pass':>9}{'native':>9}{'nchw':>9}{'last':>9}{'gain':>7}   GFLOP/s; gain over the better"
+        )
     for layer in [] if options.step else LAYERS:
         if options.only in str(layer):
             rates = measure(layer, options.batch, options.repeats)
             for job in ("forward", "input", "weight"):
-                values = [rates.get(f"{way} {job}", float("nan")) for way in ("native", "nchw", "last")]
+                values = [
+                    rates.get(f"{way} {job}", float("nan")) for way in ("native", "nchw", "last")
+                ]
                 gain = values[0] / max(values[1:])
-                print(f"{layer!s:24}{job:>9}" + "".join(f"{v:9.1f}" for v in values) + f"{gain:7.2f}")
+                print(
+                    f"{layer!s:24}{job:>9}" + "".join(f"{v:9.1f}" for v in values) + f"{gain:7.2f}"
+                )
     if not options.only:
         for name, rate in training_step(options.batch, options.repeats).items():
             print(f"training step, {name:34} {rate:9.0f} samples per CPU-s")

@@ -36,7 +36,9 @@ WAYS: dict[str, dict[str, Any]] = {
 PARTS = {"close": CLOSE, "open": OPEN, "shared": CLOSE | OPEN}
 
 
-def moved_units(plan: Plan, method: FedPD, reports: list[Report[Disentangled]]) -> dict[str, dict[str, float]]:
+def moved_units(
+    plan: Plan, method: FedPD, reports: list[Report[Disentangled]]
+) -> dict[str, dict[str, float]]:
     """For each part, group of units to the share of them that is not mapped to itself."""
     layers = build(plan.task, method.objective).anatomy()
     target, *others = (report.payload for report in reports)
@@ -56,22 +58,37 @@ def moved_units(plan: Plan, method: FedPD, reports: list[Report[Disentangled]]) 
 
 
 def figures(plan: Plan, method: FedPD, state: Conquered) -> Evaluation:
-    return evaluate(method.predictor(plan.task, state), plan.test, plan.task.classes, domains=plan.domains)
+    return evaluate(
+        method.predictor(plan.task, state), plan.test, plan.task.classes, domains=plan.domains
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", default="hdr-fl")
     parser.add_argument("--partition", default="domain")
     parser.add_argument("--train-per-class", type=int, default=600)
     parser.add_argument("--known", type=int, default=6)
     parser.add_argument("--width", type=float, default=0.25, help="of the digits network")
     parser.add_argument("--rounds", type=int, default=6, help="rounds to run")
-    parser.add_argument("--of", type=int, default=40, help="rounds of the whole schedule: half of them are closed")
-    parser.add_argument("--first", type=int, default=1, help="number of the first round: past half of --of, it is open")
-    parser.add_argument("--start", type=Path, help="begin with the model of this finished run of fedpd")
+    parser.add_argument(
+        "--of", type=int, default=40, help="rounds of the whole schedule: half of them are closed"
+    )
+    parser.add_argument(
+        "--first",
+        type=int,
+        default=1,
+        help="number of the first round: past half of --of, it is open",
+    )
+    parser.add_argument(
+        "--start", type=Path, help="begin with the model of this finished run of fedpd"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--follow", choices=WAYS, default="parts", help="whose model training goes on from")
+    parser.add_argument(
+        "--follow", choices=WAYS, default="parts", help="whose model training goes on from"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     config = make({
@@ -85,12 +102,19 @@ def main() -> None:
     state = load_run(options.start)[1] if options.start else method.init(plan.task, config.seed)
     for index in range(options.first, options.first + options.rounds):
         reports = [
-            method.local_update(Round(plan.task, index, state.params, party_seed(config, index, party.id)), party, {})
+            method.local_update(
+                Round(plan.task, index, state.params, party_seed(config, index, party.id)),
+                party,
+                {},
+            )
             for party in plan.parties
         ]
         print(f"round {index}")
         for name, groups in moved_units(plan, method, reports).items():
-            print(f"  moved, {name:6}", "  ".join(f"{group} {100 * share:5.1f} %" for group, share in groups.items()))
+            print(
+                f"  moved, {name:6}",
+                "  ".join(f"{group} {100 * share:5.1f} %" for group, share in groups.items()),
+            )
         models = {}
         for name, settings in WAYS.items():
             models[name] = replace(method, **settings).aggregate(plan.task, state, reports)

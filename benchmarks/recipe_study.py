@@ -87,7 +87,9 @@ def judge(plan: Plan, panel: Panel) -> dict[str, float]:
     method, labels = plan.method, plan.test.labels
     assert isinstance(method, FedOV)
     ensemble = Ensemble.of(plan.task, method.objective, panel, method.ballot)
-    parts = [ensemble.votes(plan.test.inputs(slice(i, i + 1000))) for i in range(0, len(plan.test), 1000)]
+    parts = [
+        ensemble.votes(plan.test.inputs(slice(i, i + 1000))) for i in range(0, len(plan.test), 1000)
+    ]
     figures = {}
     for name, ballot in {"sum": Sum(), "ballot": method.ballot}.items():
         answers = torch.cat([ballot.count(votes).closed for votes in parts])
@@ -95,7 +97,9 @@ def judge(plan: Plan, panel: Panel) -> dict[str, float]:
     doubts = torch.cat([log_odds(votes.logits) for votes in parts], dim=1)
     strange = counts_of([member.card for member in panel.members])[:, labels] == 0
     each = [auroc(doubt, unknown) for doubt, unknown in zip(doubts, strange, strict=True)]
-    known = [value for value in each if value is not None]  # a member that holds every class has none
+    known = [
+        value for value in each if value is not None
+    ]  # a member that holds every class has none
     return figures | ({"auroc": 100 * mean(known)} if known else {})
 
 
@@ -121,9 +125,19 @@ def table(path: Path, wanted: list[Cell]) -> None:
     print("|" + "---|" * (len(GROUP) + len(FIGURES) + 1))
     for group in sorted(groups, key=lambda g: (g[0] == "all", *map(str, g[:3]), names.index(g[3]))):
         rows = groups[group]
-        means = {name: mean(row[name] for row in rows) for name in FIGURES if all(name in row for row in rows)}
-        shown = [format(means[name], how) if name in means else "—" for name, how in FIGURES.items()]
-        print("| " + " | ".join(["all" if g is None else str(g) for g in group] + shown) + f" | {len(rows)} |")
+        means = {
+            name: mean(row[name] for row in rows)
+            for name in FIGURES
+            if all(name in row for row in rows)
+        }
+        shown = [
+            format(means[name], how) if name in means else "—" for name, how in FIGURES.items()
+        ]
+        print(
+            "| "
+            + " | ".join(["all" if g is None else str(g) for g in group] + shown)
+            + f" | {len(rows)} |"
+        )
 
 
 def per_class(text: str) -> int | None:
@@ -131,13 +145,21 @@ def per_class(text: str) -> int | None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="results, one JSON line for each cell; added to")
-    parser.add_argument("--variant", nargs="+", action="append", metavar="NAME [SETTING=VALUE]", help="repeatable")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, help="results, one JSON line for each cell; added to"
+    )
+    parser.add_argument(
+        "--variant", nargs="+", action="append", metavar="NAME [SETTING=VALUE]", help="repeatable"
+    )
     parser.add_argument("--data", nargs="+", default=["fashion-4k"])
     parser.add_argument("--partition", nargs="+", default=["labels:1", "labels:2"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    parser.add_argument("--train-per-class", nargs="+", type=per_class, default=[None], dest="per_class")
+    parser.add_argument(
+        "--train-per-class", nargs="+", type=per_class, default=[None], dest="per_class"
+    )
     parser.add_argument("--parties", type=int, default=None)
     parser.add_argument("--judge", choices=("test", "held-out"), default="held-out")
     parser.add_argument("--workers", type=int, default=None)
@@ -147,7 +169,9 @@ def main() -> None:
     wanted, failed = list(cells(options)), 0
     try:
         for cell in wanted:
-            build_method(config_of(cell, options.workers))  # a mistake in the last variant must show now
+            build_method(
+                config_of(cell, options.workers)
+            )  # a mistake in the last variant must show now
     except OstrakaError as error:
         parser.exit(error.exit_code, f"{error}\n")
     for number, cell in enumerate(wanted, 1):
@@ -164,7 +188,11 @@ def main() -> None:
             continue
         with options.out.open("a") as file:
             file.write(json.dumps({"cell": cell, "figures": figures}) + "\n")
-        print(f"{number}/{len(wanted)} {named}:", {n: round(v, 2) for n, v in figures.items()}, flush=True)
+        print(
+            f"{number}/{len(wanted)} {named}:",
+            {n: round(v, 2) for n, v in figures.items()},
+            flush=True,
+        )
     table(options.out, wanted)
     if failed:
         parser.exit(3, f"{failed} cells failed\n")

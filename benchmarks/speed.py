@@ -55,7 +55,11 @@ class Plain(nn.Module):
         super().__init__()
         side = ((shape[1] - 4) // 2 - 4) // 2
         self.conv1, self.conv2 = nn.Conv2d(shape[0], 6, 5), nn.Conv2d(6, 16, 5)
-        self.fc1, self.fc2, self.fc3 = nn.Linear(16 * side * side, 120), nn.Linear(120, 84), nn.Linear(84, outputs)
+        self.fc1, self.fc2, self.fc3 = (
+            nn.Linear(16 * side * side, 120),
+            nn.Linear(120, 84),
+            nn.Linear(84, outputs),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.max_pool2d(F.relu(self.conv1(x)), 2)
@@ -146,7 +150,9 @@ Seconds = list[tuple[float, float]]
 """CPU and wall seconds, round by round."""
 
 
-def interleave(jobs: dict[str, Callable[[], tuple[float, float]]], rounds: int, warm: int = 1) -> dict[str, Seconds]:
+def interleave(
+    jobs: dict[str, Callable[[], tuple[float, float]]], rounds: int, warm: int = 1
+) -> dict[str, Seconds]:
     """CPU and wall seconds that each job tells in every round; the first `warm` rounds are not counted."""
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
     for number in range(warm + rounds):
@@ -193,7 +199,9 @@ class Remote:
     def __init__(self, name: str, shape: tuple[int, ...], count: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, there = context.Pipe()
-        self.process = context.Process(target=_variant, args=(name, shape, count, there), daemon=True)
+        self.process = context.Process(
+            target=_variant, args=(name, shape, count, there), daemon=True
+        )
         self.process.start()
 
     def train(self) -> tuple[float, float]:
@@ -210,9 +218,13 @@ class Remote:
         self.process.join()
 
 
-def bench_training(shape: tuple[int, ...], count: int, rounds: int, limit: float) -> list[dict[str, object]]:
+def bench_training(
+    shape: tuple[int, ...], count: int, rounds: int, limit: float
+) -> list[dict[str, object]]:
     if not native.available():
-        raise SystemExit(f"the native convolution is not active ({native.describe()}): there is nothing to compare")
+        raise SystemExit(
+            f"the native convolution is not active ({native.describe()}): there is nothing to compare"
+        )
     crew = {name: Remote(name, shape, count) for name in VARIANTS}
     seconds = interleave({name: remote.train for name, remote in crew.items()}, rounds)
     for remote in crew.values():
@@ -251,20 +263,29 @@ def bench_workers(count: int, repeats: int) -> dict[str, float]:
     for _ in range(3):
         for workers in found:
             start, out = context.Barrier(workers), context.Queue()
-            crew = [context.Process(target=_worker, args=(count, repeats, start, out)) for _ in range(workers)]
+            crew = [
+                context.Process(target=_worker, args=(count, repeats, start, out))
+                for _ in range(workers)
+            ]
             for process in crew:
                 process.start()
             found[workers] += [out.get(timeout=600) for _ in crew]
             for process in crew:
                 process.join()
     one, two = median(found[1]), median(found[2])
-    return {"one worker, µs/sample": 1e6 * one, "two workers, µs/sample": 1e6 * two, "ratio": two / one}
+    return {
+        "one worker, µs/sample": 1e6 * one,
+        "two workers, µs/sample": 1e6 * two,
+        "ratio": two / one,
+    }
 
 
 def bench_voting(members: int, count: int, rounds: int) -> dict[str, object]:
     """All members over the same images: a plain loop over eager modules, and our ensemble."""
     samples = images((3, 32, 32), count)
-    nets = [Recipe("simple-cnn").build(samples.shape, CLASSES, True, seed) for seed in range(members)]
+    nets = [
+        Recipe("simple-cnn").build(samples.shape, CLASSES, True, seed) for seed in range(members)
+    ]
     plain = [Plain(samples.shape, CLASSES + 1).eval() for _ in nets]
     for ours, theirs in zip(nets, plain, strict=True):
         theirs.load_state_dict(ours.state_dict())
@@ -282,7 +303,9 @@ def bench_voting(members: int, count: int, rounds: int) -> dict[str, object]:
         return total
 
     def voted() -> Tensor:
-        parts = [ensemble.scores(samples.inputs(slice(s, s + 1000))).known for s in range(0, count, 1000)]
+        parts = [
+            ensemble.scores(samples.inputs(slice(s, s + 1000))).known for s in range(0, count, 1000)
+        ]
         return torch.cat(parts)
 
     results: dict[str, Tensor] = {}
@@ -296,7 +319,10 @@ def bench_voting(members: int, count: int, rounds: int) -> dict[str, object]:
     return {
         "members": members,
         "images": count,
-        **{f"{name} CPU-s": round(median(f[0] for f in found), 2) for name, found in seconds.items()},
+        **{
+            f"{name} CPU-s": round(median(f[0] for f in found), 2)
+            for name, found in seconds.items()
+        },
         "ratio": compared([seconds["plain loop"]], seconds["ours"]),
     }
 
@@ -310,16 +336,28 @@ def show(rows: list[dict[str, object]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9, help="repetitions of every variant (default 9)")
-    parser.add_argument("--json", type=Path, default=Path("runs/bench/speed.json"), help="where the figures go")
-    parser.add_argument("--training", action="store_true", help="training alone, without workers and votes")
-    parser.add_argument("--quick", action="store_true", help="few samples and members, to see that it works")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=9, help="repetitions of every variant (default 9)"
+    )
+    parser.add_argument(
+        "--json", type=Path, default=Path("runs/bench/speed.json"), help="where the figures go"
+    )
+    parser.add_argument(
+        "--training", action="store_true", help="training alone, without workers and votes"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="few samples and members, to see that it works"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     count, rounds = (640, 2) if options.quick else (12_800, options.rounds)
     limit = median(matmul() for _ in range(9))
-    machine = f"{platform.machine()}, {native.describe()}, torch {torch.__version__}, {date.today()}"
+    machine = (
+        f"{platform.machine()}, {native.describe()}, torch {torch.__version__}, {date.today()}"
+    )
     print(f"{machine}; matmul {limit:.0f} GFLOP/s on one core\n")
     training = [row for shape in SHAPES for row in bench_training(shape, count, rounds, limit)]
     show(training)
@@ -333,7 +371,13 @@ def main() -> None:
         voting.append(bench_voting(members, pictures, 1 if members >= 100 else 3))
         show(voting[-1:])
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    figures = {"machine": machine, "matmul": limit, "training": training, "workers": workers, "voting": voting}
+    figures = {
+        "machine": machine,
+        "matmul": limit,
+        "training": training,
+        "workers": workers,
+        "voting": voting,
+    }
     options.json.write_text(json.dumps(figures, indent=1))
     print(f"figures: {options.json}")
 

@@ -40,7 +40,10 @@ BALLOTS: dict[str, Ballot] = {
     "calibrated": Calibrated(typicality="off"),
     "guarded": Guarded(typicality="off"),
 }
-STATISTICS: dict[str, Ballot] = {"calibrated+M": Calibrated(typicality="on"), "guarded+M": Guarded(typicality="on")}
+STATISTICS: dict[str, Ballot] = {
+    "calibrated+M": Calibrated(typicality="on"),
+    "guarded+M": Guarded(typicality="on"),
+}
 """Where every member tells statistics of its embedding."""
 SHOWN = ("accuracy", "known_refused", "unknown_refused", "balanced", "auroc", "oscr")
 PLACE = ("data", "partition", "known", "parties", "train_per_class")
@@ -53,7 +56,11 @@ Figures = dict[str, float | None]
 def folders(roots: Sequence[Path]) -> Iterator[Path]:
     """The finished runs at or below the given folders."""
     for root in roots:
-        yield from sorted(path.parent for path in root.rglob("summary.json") if (path.parent / "config.toml").exists())
+        yield from sorted(
+            path.parent
+            for path in root.rglob("summary.json")
+            if (path.parent / "config.toml").exists()
+        )
 
 
 def figures_of(plan: Plan, ensemble: Ensemble, rate: float) -> Figures:
@@ -63,12 +70,19 @@ def figures_of(plan: Plan, ensemble: Ensemble, rate: float) -> Figures:
     found = evaluate(kept, plan.test, plan.task.classes)
     opened = found.open.as_dict()
     opened["balanced"] = opened.pop("balanced_accuracy")
-    return {"accuracy": found.accuracy, **opened, "promised": None if promise.rate is None else 100 * promise.rate}
+    return {
+        "accuracy": found.accuracy,
+        **opened,
+        "promised": None if promise.rate is None else 100 * promise.rate,
+    }
 
 
 def best_top_k(plan: Plan, ensemble: Ensemble) -> Figures:
     parts = [ensemble.votes(x) for x in plan.test.inputs().split(1000)]
-    answers = [torch.cat([TopK(k).count(v).closed for v in parts]) for k in range(1, len(ensemble.cards) + 1)]
+    answers = [
+        torch.cat([TopK(k).count(v).closed for v in parts])
+        for k in range(1, len(ensemble.cards) + 1)
+    ]
     return {"accuracy": max(100 * (accuracy(found, plan.test.labels) or 0.0) for found in answers)}
 
 
@@ -91,7 +105,10 @@ def batches_of(plan: Plan, size: int) -> list[Tensor]:
 def skewed(plan: Plan) -> list[Tensor]:
     """Batches of two neighbouring classes each."""
     labels, classes = plan.test.labels, len(plan.task.classes)
-    pairs = [((labels == c) | (labels == (c + 1) % classes)).nonzero().squeeze(1) for c in range(0, classes, 2)]
+    pairs = [
+        ((labels == c) | (labels == (c + 1) % classes)).nonzero().squeeze(1)
+        for c in range(0, classes, 2)
+    ]
     rng = torch.Generator().manual_seed(0)
     return [rows[torch.randperm(len(rows), generator=rng)][:SKEWED] for rows in pairs]
 
@@ -106,14 +123,19 @@ def study(folder: Path, options: argparse.Namespace) -> dict[str, Figures]:
     base = replace(base, junk=base.known_junk(plan.task.shape))
     told = all("typicality" in card.calibration for card in base.cards)
     ballots = BALLOTS | (STATISTICS if told else {})
-    found = {name: figures_of(plan, replace(base, ballot=ballot), options.rate) for name, ballot in ballots.items()}
+    found = {
+        name: figures_of(plan, replace(base, ballot=ballot), options.rate)
+        for name, ballot in ballots.items()
+    }
     found["best top-k"] = best_top_k(plan, base)
     guarded = replace(base, ballot=BALLOTS["guarded"])
     for size in options.batches:
         found[f"guarded, batches of {size}"] = in_batches(plan, guarded, batches_of(plan, size))
     if options.skewed:
         for name in ("calibrated", "guarded"):
-            found[f"{name}, two classes"] = in_batches(plan, replace(base, ballot=BALLOTS[name]), skewed(plan))
+            found[f"{name}, two classes"] = in_batches(
+                plan, replace(base, ballot=BALLOTS[name]), skewed(plan)
+            )
     return found
 
 
@@ -147,15 +169,28 @@ def table(records: Sequence[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="+", type=Path, help="folders of finished runs of a voting method, or of grids")
-    parser.add_argument("--out", type=Path, required=True, help="results, one JSON line for each run; added to")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        type=Path,
+        help="folders of finished runs of a voting method, or of grids",
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, help="results, one JSON line for each run; added to"
+    )
     parser.add_argument("--rate", type=float, default=0.05)
     parser.add_argument("--batches", type=int, nargs="*", default=[])
     parser.add_argument("--skewed", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    records = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    records = (
+        [json.loads(line) for line in options.out.read_text().splitlines()]
+        if options.out.exists()
+        else []
+    )
     wanted = []
     for folder in folders(options.runs):
         place = place_of(folder)

@@ -13,7 +13,10 @@ import ostraka
 def main() -> None:
     labels = ostraka.load_data("digits").train.labels
     groups = {"low": (0, 1, 2, 3), "middle": (4, 5, 6), "high": (7, 8, 9)}
-    rows = [[i for i, label in enumerate(labels.tolist()) if label in group] for group in groups.values()]
+    rows = [
+        [i for i, label in enumerate(labels.tolist()) if label in group]
+        for group in groups.values()
+    ]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "mine.json"
         path.write_text(json.dumps({"names": list(groups), "parties": rows}))

@@ -90,7 +90,9 @@ def sources(root: Path) -> list[Source]:
     found = []
     for path in sorted(root.rglob("*.py")):
         parts = ["ostraka", *path.relative_to(root).with_suffix("").parts]
-        found.append(Source(".".join(parts[:-1] if parts[-1] == "__init__" else parts), path.read_text()))
+        found.append(
+            Source(".".join(parts[:-1] if parts[-1] == "__init__" else parts), path.read_text())
+        )
     return found
 
 
@@ -98,7 +100,12 @@ def violations(modules: Iterable[Source]) -> list[str]:
     """Every import that the table forbids, as a sentence."""
     modules = list(modules)
     concrete = {m.name for m in modules if m.layer == "methods" and m.registers_method()}
-    return [problem for module in modules for name in module.imports() for problem in _judge(module, name, concrete)]
+    return [
+        problem
+        for module in modules
+        for name in module.imports()
+        for problem in _judge(module, name, concrete)
+    ]
 
 
 def _judge(module: Source, name: str, concrete: set[str]) -> Iterator[str]:
@@ -112,16 +119,24 @@ def _judge(module: Source, name: str, concrete: set[str]) -> Iterator[str]:
             yield f"{module.name} imports {name}: this layer may use {sorted(allowed) or 'the standard library'} only"
         return
     layer = name.split(".")[1] if "." in name else "__init__"
-    if module.name == PRELOADS and name in ("ostraka.nets", "ostraka.objectives", "ostraka.methods"):
+    if module.name == PRELOADS and name in (
+        "ostraka.nets",
+        "ostraka.objectives",
+        "ostraka.methods",
+    ):
         return
     if layer not in EVERYONE | {module.layer}:
         if module.layer not in MAY_IMPORT | MAY_NOT_IMPORT:
             yield f"{module.name}: the layer {module.layer} is not in the table"
-        elif layer not in MAY_IMPORT.get(module.layer, {layer} - MAY_NOT_IMPORT.get(module.layer, set())):
+        elif layer not in MAY_IMPORT.get(
+            module.layer, {layer} - MAY_NOT_IMPORT.get(module.layer, set())
+        ):
             yield f"{module.name} imports {name}: {module.layer} may not import {layer}"
     if module.layer in ("methods", "runs") and module.name != "ostraka.methods":
         named = [c for c in concrete if name == c or name.startswith(c + ".")]
-        yield from (f"{module.name} imports the concrete method {c}" for c in named if c != module.name)
+        yield from (
+            f"{module.name} imports the concrete method {c}" for c in named if c != module.name
+        )
 
 
 def optional_uses(modules: Iterable[Source]) -> dict[str, set[str]]:
@@ -141,7 +156,11 @@ def test_the_package_keeps_the_table() -> None:
 
 
 def test_optional_libraries_are_imported_in_one_file_each() -> None:
-    assert {library: users for library, users in optional_uses(sources(PACKAGE)).items() if len(users) > 1} == {}
+    assert {
+        library: users
+        for library, users in optional_uses(sources(PACKAGE)).items()
+        if len(users) > 1
+    } == {}
 
 
 def test_concrete_methods_are_recognised() -> None:
@@ -158,22 +177,58 @@ METHOD = Source("ostraka.methods.mine", "@final\n@METHODS.add('mine')\nclass Min
     ("name", "text", "words"),
     [
         ("ostraka.core.fit", "from ostraka.nets import mlp", "core may not import nets"),
-        ("ostraka.core.fit", "def f():\n    import ostraka.store.codec", "core may not import store"),
+        (
+            "ostraka.core.fit",
+            "def f():\n    import ostraka.store.codec",
+            "core may not import store",
+        ),
         ("ostraka.core.fit", "import scipy.stats", "torch"),
         ("ostraka.registry", "import torch", "standard library"),
         ("ostraka.errors", "from ostraka.core import fit", "errors may not import core"),
         ("ostraka.nets.mlp", "from ostraka import objectives", "nets may not import objectives"),
         ("ostraka.store.desk", "import ostraka.nets", "store may not import nets"),
-        ("ostraka.voting.sum", "from ostraka.data.sources import load", "voting may not import data"),
-        ("ostraka.methods.other", "from ostraka.engines.base import Work", "methods may not import engines"),
-        ("ostraka.methods.other", "from ostraka.methods.mine import Mine", "concrete method ostraka.methods.mine"),
-        ("ostraka.methods.other", "from ostraka.methods import mine", "concrete method ostraka.methods.mine"),
-        ("ostraka.runs.loop", "from ostraka.methods.mine import Mine", "concrete method ostraka.methods.mine"),
+        (
+            "ostraka.voting.sum",
+            "from ostraka.data.sources import load",
+            "voting may not import data",
+        ),
+        (
+            "ostraka.methods.other",
+            "from ostraka.engines.base import Work",
+            "methods may not import engines",
+        ),
+        (
+            "ostraka.methods.other",
+            "from ostraka.methods.mine import Mine",
+            "concrete method ostraka.methods.mine",
+        ),
+        (
+            "ostraka.methods.other",
+            "from ostraka.methods import mine",
+            "concrete method ostraka.methods.mine",
+        ),
+        (
+            "ostraka.runs.loop",
+            "from ostraka.methods.mine import Mine",
+            "concrete method ostraka.methods.mine",
+        ),
         ("ostraka.engines.pool", "import ostraka.methods", "engines may not import methods"),
         ("ostraka.engines.warm", "import ostraka.methods.mine", "engines may not import methods"),
-        ("ostraka.members.train", "from ostraka.runs.loop import execute", "members may not import runs"),
-        ("ostraka.market.shelf", "from ostraka.methods import mine", "market may not import methods"),
-        ("ostraka.runs.loop", "from ostraka.report.tables import Table", "runs may not import report"),
+        (
+            "ostraka.members.train",
+            "from ostraka.runs.loop import execute",
+            "members may not import runs",
+        ),
+        (
+            "ostraka.market.shelf",
+            "from ostraka.methods import mine",
+            "market may not import methods",
+        ),
+        (
+            "ostraka.runs.loop",
+            "from ostraka.report.tables import Table",
+            "runs may not import report",
+        ),
         ("ostraka.report.tables", "from ostraka.cli.main import main", "report may not import cli"),
         ("ostraka.testing", "from ostraka.cli.main import main", "testing may not import cli"),
         ("ostraka", "from ostraka.cli.main import main", "__init__ may not import cli"),

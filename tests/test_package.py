@@ -46,7 +46,13 @@ def build(folder: Path, *words: str, compiler: str = "") -> None:
     given = {"CC": compiler, "CXX": compiler} if compiler else {}
     command = [sys.executable, "setup.py", "-q", *words]
     done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **given}, capture_output=True, text=True, timeout=120, check=False
+        command,
+        cwd=folder,
+        env={**os.environ, **given},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
@@ -56,21 +62,35 @@ def only(folder: Path) -> Path:
     return found
 
 
-@pytest.mark.skipif(shutil.which("c++") is None, reason="without a compiler there is no kernel to pack")
-def test_a_wheel_with_kernels_is_for_every_python_of_one_platform(small: Path, tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    shutil.which("c++") is None, reason="without a compiler there is no kernel to pack"
+)
+def test_a_wheel_with_kernels_is_for_every_python_of_one_platform(
+    small: Path, tmp_path: Path
+) -> None:
     build(small, "bdist_wheel", "-d", str(tmp_path), "-b", str(tmp_path.with_suffix(".b")))
     wheel = only(tmp_path)
     assert re.fullmatch(r"ostraka-7\.8\.9-py3-none-(linux|macosx)_\w+\.whl", wheel.name)
     names = zipfile.ZipFile(wheel).namelist()
     built = {Path(name).name for name in names if name.endswith(".so")}
     assert "_kernel_base.so" in built
-    assert built <= {"_kernel_base.so", "_kernel_v3.so", "_kernel_v4.so"}, "no name tells a version of Python"
+    assert built <= {"_kernel_base.so", "_kernel_v3.so", "_kernel_v4.so"}, (
+        "no name tells a version of Python"
+    )
     assert "ostraka/py.typed" in names
 
 
 def test_a_wheel_without_kernels_is_for_every_system(small: Path, tmp_path: Path) -> None:
     shutil.rmtree(small / "build", ignore_errors=True)
-    build(small, "bdist_wheel", "-d", str(tmp_path), "-b", str(tmp_path.with_suffix(".b")), compiler="false")
+    build(
+        small,
+        "bdist_wheel",
+        "-d",
+        str(tmp_path),
+        "-b",
+        str(tmp_path.with_suffix(".b")),
+        compiler="false",
+    )
     wheel = only(tmp_path)
     assert wheel.name == "ostraka-7.8.9-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as content:
@@ -78,7 +98,9 @@ def test_a_wheel_without_kernels_is_for_every_system(small: Path, tmp_path: Path
         assert "Root-Is-Purelib: true" in content.read("ostraka-7.8.9.dist-info/WHEEL").decode()
 
 
-@pytest.mark.skipif(shutil.which("c++") is None, reason="without a compiler there is no kernel to find")
+@pytest.mark.skipif(
+    shutil.which("c++") is None, reason="without a compiler there is no kernel to find"
+)
 def test_kernels_are_found_where_an_editable_install_puts_them(small: Path) -> None:
     """`library.py` looks for the very names that setup.py gives."""
     build(small, "build_ext", "--inplace", "-t", str(small / "build"))
@@ -105,9 +127,21 @@ def test_the_source_distribution_has_all_that_make_test_needs(tmp_path: Path) ->
     build(ROOT, "egg_info", "-e", str(tmp_path / "info"), "sdist", "-d", str(tmp_path / "dist"))
     with tarfile.open(only(tmp_path / "dist")) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
-    wanted = {"Makefile", "constraints.txt", "CHANGELOG.md", "LICENSE", "README.md", "setup.py", "pyproject.toml"}
+    wanted = {
+        "Makefile",
+        "constraints.txt",
+        "CHANGELOG.md",
+        "LICENSE",
+        "README.md",
+        "setup.py",
+        "pyproject.toml",
+    }
     for folder in ("benchmarks", "docs", "examples", "src/ostraka", "tests"):
-        files = (path for path in (ROOT / folder).rglob("*") if path.is_file() and path.suffix not in (".pyc", ".so"))
+        files = (
+            path
+            for path in (ROOT / folder).rglob("*")
+            if path.is_file() and path.suffix not in (".pyc", ".so")
+        )
         wanted |= {str(path.relative_to(ROOT)) for path in files}
     assert wanted - packed == set()
     assert [name for name in packed if name.endswith((".pyc", ".so"))] == []
@@ -131,19 +165,29 @@ def test_links_in_the_readme_of_the_index(text: str, shown: str) -> None:
 
 def test_the_readme_of_the_index_has_no_link_into_the_repository() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert re.search(r"\]\((?!\w+://)", readme), "README itself has such links, or this test would see nothing"
+    assert re.search(r"\]\((?!\w+://)", readme), (
+        "README itself has such links, or this test would see nothing"
+    )
     assert not re.search(r"\]\((?!\w+://)", index_readme(readme))
 
 
 def test_the_version_is_written_in_one_place() -> None:
     assert "version" in PROJECT["dynamic"]
     assert "version" not in PROJECT
-    written = [p for p in ROOT.glob("*.*") if p.suffix in (".py", ".toml") and ostraka.__version__ in p.read_text()]
+    written = [
+        p
+        for p in ROOT.glob("*.*")
+        if p.suffix in (".py", ".toml") and ostraka.__version__ in p.read_text()
+    ]
     assert written == []
 
 
 def test_the_classifiers_name_the_versions_of_python_that_are_tested() -> None:
-    named = {c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", c)}
+    named = {
+        c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", c)
+    }
     assert named == {"3.11", "3.12", "3.13"}
     assert PROJECT["requires-python"] == ">=3.11"
-    assert not any(c.startswith("License ::") for c in PROJECT["classifiers"]), "the licence is the SPDX expression"
+    assert not any(c.startswith("License ::") for c in PROJECT["classifiers"]), (
+        "the licence is the SPDX expression"
+    )

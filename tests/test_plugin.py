@@ -88,7 +88,9 @@ def site(tmp_path: Path) -> Path:
     info = site / "ostraka_median-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ostraka-median\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[ostraka.methods]\nfedmedian = ostraka_median.method:FedMedian\n")
+    (info / "entry_points.txt").write_text(
+        "[ostraka.methods]\nfedmedian = ostraka_median.method:FedMedian\n"
+    )
     return site
 
 

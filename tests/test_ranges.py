@@ -26,7 +26,10 @@ def owners() -> Iterator[tuple[str, type]]:
 
 
 def holds_numbers(hint: Any) -> bool:
-    if get_origin(hint) in (Union, types.UnionType, tuple) or getattr(get_origin(hint), "__name__", "") == "Sequence":
+    if (
+        get_origin(hint) in (Union, types.UnionType, tuple)
+        or getattr(get_origin(hint), "__name__", "") == "Sequence"
+    ):
         return any(holds_numbers(arg) for arg in get_args(hint))
     return hint in (int, float)
 
@@ -36,7 +39,9 @@ def numeric(cls: type) -> list["Field[Any]"]:
     return [spec for spec in fields(cls) if holds_numbers(hints[spec.name])]
 
 
-@pytest.mark.parametrize(("name", "cls"), list(owners()), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "cls"), list(owners()), ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_numeric_settings_declare_their_range(name: str, cls: type) -> None:
     assert [spec.name for spec in numeric(cls) if spec.metadata.get("span") is None] == []
 
@@ -66,12 +71,21 @@ def test_every_method_refuses_nan_and_names_the_setting(method: str) -> None:
     ("table", "words"),
     [
         ({"local": {"epochs": 0}}, r"'local\.epochs' is 0; it must be at least 1"),
-        ({"local": {"momentum": 2}}, r"'local\.momentum' is 2\.0; it must be at least 0 and below 1"),
+        (
+            {"local": {"momentum": 2}},
+            r"'local\.momentum' is 2\.0; it must be at least 0 and below 1",
+        ),
         ({"local": {"weight_decay": -1}}, r"'local\.weight_decay' is -1\.0; it must be at least 0"),
         ({"local": {"lr": 10**400}}, r"'local\.lr' is inf; it must be a finite number, above 0"),
-        ({"objective": {"smoothing": 2}}, r"'objective\.smoothing' is 2\.0; it must be at least 0 and at most 1"),
+        (
+            {"objective": {"smoothing": 2}},
+            r"'objective\.smoothing' is 2\.0; it must be at least 0 and at most 1",
+        ),
         ({"ballot": {"name": "top-k", "k": 0}}, r"'ballot\.k' is 0; it must be at least 1"),
-        ({"ballot": {"name": "calibrated", "veto": 0}}, r"'ballot\.veto' is 0\.0; it must be above 0"),
+        (
+            {"ballot": {"name": "calibrated", "veto": 0}},
+            r"'ballot\.veto' is 0\.0; it must be above 0",
+        ),
         ({"distil": {"epochs": -1}}, r"'distil\.epochs' is -1; it must be at least 0"),
     ],
 )
@@ -81,8 +95,14 @@ def test_ranges_are_checked_before_anything_trains(table: dict[str, Any], words:
 
 
 def test_what_has_a_meaning_of_its_own_is_taken() -> None:
-    table = {"distil": {"epochs": 0}, "ballot": {"name": "calibrated", "veto": float("inf")}, "local": {"steps": 0}}
+    table = {
+        "distil": {"epochs": 0},
+        "ballot": {"name": "calibrated", "veto": float("inf")},
+        "local": {"steps": 0},
+    }
     method = build_method(make({"method": "closed-voting", "set": table}))
     assert (method.distil.epochs, method.ballot.veto, method.local.steps) == (0, float("inf"), 0)
     assert not method.needs.public
-    assert build_method(make({"method": "closed-voting", "set": {"distil": {"steps": 5}}})).needs.public
+    assert build_method(
+        make({"method": "closed-voting", "set": {"distil": {"steps": 5}}})
+    ).needs.public

@@ -14,7 +14,17 @@ import pytest
 
 from ostraka import registry
 from ostraka.errors import ConfigError, PluginWarning, choices, did_you_mean
-from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PARTITIONS, PRESETS, SOURCES, Registry
+from ostraka.registry import (
+    BALLOTS,
+    ENGINES,
+    METHODS,
+    NETS,
+    OBJECTIVES,
+    PARTITIONS,
+    PRESETS,
+    SOURCES,
+    Registry,
+)
 
 EMPTY = "ostraka.errors"
 """A package that registers nothing."""
@@ -42,7 +52,10 @@ def test_names_and_aliases() -> None:
 
 
 def test_unknown_names_are_refused_with_the_nearest() -> None:
-    with pytest.raises(ConfigError, match=r"unknown thing 'spon'\. Did you mean 'spoon'\? Known things: fork, spoon"):
+    with pytest.raises(
+        ConfigError,
+        match=r"unknown thing 'spon'\. Did you mean 'spoon'\? Known things: fork, spoon",
+    ):
         things().get("spon")
     with pytest.raises(ConfigError, match=r"unknown thing 'ladel'\. Did you mean 'ladle'\?"):
         things().get("ladel")
@@ -72,7 +85,9 @@ def test_what_is_not_registered_has_no_name() -> None:
 
 def with_plugins(monkeypatch: pytest.MonkeyPatch, **plugins: str) -> Registry[Any]:
     points = [EntryPoint(name, value, "ostraka.things") for name, value in plugins.items()]
-    monkeypatch.setattr(registry, "entry_points", lambda group: [p for p in points if p.group == group])
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: [p for p in points if p.group == group]
+    )
     return things()
 
 
@@ -91,11 +106,19 @@ def test_a_broken_plug_in_is_named_and_harms_nobody_else(monkeypatch: pytest.Mon
     assert made.get("spoon") is Thing
     assert made.name_of(Thing) == "spoon"
     assert "aaa" in made.names()
-    with pytest.raises(ConfigError, match=r"plug-in thing 'aaa' \(no_such_module_at_all:X\) cannot be loaded.*mend or"):
+    with pytest.raises(
+        ConfigError,
+        match=r"plug-in thing 'aaa' \(no_such_module_at_all:X\) cannot be loaded.*mend or",
+    ):
         made.get("aaa")
-    with pytest.warns(PluginWarning, match="plug-in thing 'aaa' .no_such_module_at_all:X. cannot be loaded"):
+    with pytest.warns(
+        PluginWarning, match="plug-in thing 'aaa' .no_such_module_at_all:X. cannot be loaded"
+    ):
         assert made.working() == {"fork": int, "spoon": Thing}
-    with pytest.warns(PluginWarning), pytest.raises(ConfigError, match="is not registered as a thing"):
+    with (
+        pytest.warns(PluginWarning),
+        pytest.raises(ConfigError, match="is not registered as a thing"),
+    ):
         made.name_of(float)
     [reason] = made.broken()
     assert "no_such_module_at_all" in reason
@@ -115,49 +138,79 @@ def test_a_plug_in_of_another_kind_is_refused_by_its_entry_point(
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
     made: Registry[Any] = Registry("thing", EMPTY, base)
     assert made.get("good") is not None
-    with pytest.raises(ConfigError, match=rf"plug-in thing 'bad' .{bad}. cannot be loaded.*is no {base.split(':')[1]}"):
+    with pytest.raises(
+        ConfigError,
+        match=rf"plug-in thing 'bad' .{bad}. cannot be loaded.*is no {base.split(':')[1]}",
+    ):
         made.get("bad")
 
 
 def test_two_plug_ins_of_one_name_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [EntryPoint("knife", value, "ostraka.things") for value in ("decimal:Decimal", "fractions:Fraction")]
+    points = [
+        EntryPoint("knife", value, "ostraka.things")
+        for value in ("decimal:Decimal", "fractions:Fraction")
+    ]
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
     made = things()
-    with pytest.warns(PluginWarning, match="'knife' .fractions:Fraction. is not used: 'knife' is also decimal:Decimal"):
+    with pytest.warns(
+        PluginWarning,
+        match="'knife' .fractions:Fraction. is not used: 'knife' is also decimal:Decimal",
+    ):
         assert made.get("knife").__name__ == "Decimal"
 
 
 @pytest.mark.parametrize("name", ["tongs", "pincers", "spoon"])
-def test_a_plug_in_cannot_take_the_name_of_what_stands_beside_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plug_in_cannot_take_the_name_of_what_stands_beside_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A user chooses from both by one name: a thing called as a tool, or as a tool's alias, would never be found."""
-    made, tools = with_plugins(monkeypatch, **{name: "decimal:Decimal"}), Registry[Any]("tool", EMPTY)
+    made, tools = (
+        with_plugins(monkeypatch, **{name: "decimal:Decimal"}),
+        Registry[Any]("tool", EMPTY),
+    )
     tools.add("tongs", "pincers")(int)
     made.stands_beside(tools)
     taken = "built in" if name == "spoon" else "a built-in tool"
-    with pytest.warns(PluginWarning, match=f"plug-in thing '{name}' .* is not used: '{name}' is {taken}; give the"):
+    with pytest.warns(
+        PluginWarning, match=f"plug-in thing '{name}' .* is not used: '{name}' is {taken}; give the"
+    ):
         assert made.names() == ["fork", "spoon"]
-    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint("fork", "decimal:Decimal", group)])
-    with pytest.warns(PluginWarning, match="plug-in tool 'fork' .* is not used: 'fork' is a built-in thing"):
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: [EntryPoint("fork", "decimal:Decimal", group)]
+    )
+    with pytest.warns(
+        PluginWarning, match="plug-in tool 'fork' .* is not used: 'fork' is a built-in thing"
+    ):
         assert tools.names() == ["tongs"]
 
 
 def test_a_plug_in_beside_a_plug_in_is_not_called_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
     made, tools = things(), Registry[Any]("tool", EMPTY)
     made.stands_beside(tools)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint("knife", "decimal:Decimal", group)])
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: [EntryPoint("knife", "decimal:Decimal", group)]
+    )
     assert tools.get("knife") is made.get("knife")
 
 
-def test_the_package_of_a_plug_in_that_is_not_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_package_of_a_plug_in_that_is_not_used_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     point = EntryPoint("fork", "decimal:Decimal", "ostraka.things")
     vars(point).update(dist=SimpleNamespace(name="cutlery"))
     monkeypatch.setattr(registry, "entry_points", lambda group: [point])
-    with pytest.warns(PluginWarning, match=r"'fork' \(decimal:Decimal of the package cutlery\) is not used"):
+    with pytest.warns(
+        PluginWarning, match=r"'fork' \(decimal:Decimal of the package cutlery\) is not used"
+    ):
         things().names()
 
 
-@pytest.mark.parametrize(("kind", "name"), [("methods", "fedov-paper"), ("methods", "fedov"), ("presets", "fedavg")])
-def test_methods_and_presets_have_their_names_together(kind: str, name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name"), [("methods", "fedov-paper"), ("methods", "fedov"), ("presets", "fedavg")]
+)
+def test_methods_and_presets_have_their_names_together(
+    kind: str, name: str, tmp_path: Path
+) -> None:
     """In a process of its own, with an installed package that has such an entry point."""
     info = tmp_path / "cutlery-1.0.dist-info"
     info.mkdir()
@@ -166,7 +219,11 @@ def test_methods_and_presets_have_their_names_together(kind: str, name: str, tmp
     code = f"from ostraka.runs.config import build_method, make; print(build_method(make({{'method': {name!r}}})))"
     path = os.pathsep.join([str(tmp_path), *sys.path])
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path},
     )
     assert f"'{name}' (decimal:Decimal of the package cutlery) is not used" in done.stderr
     assert done.stdout.startswith(("FedOV(", "FedAvg("))
@@ -179,9 +236,13 @@ def test_what_is_built_in_is_of_the_kind_that_plug_ins_must_be(kind: Registry[An
 
 
 @pytest.mark.parametrize("name", ["spoon", "ladle"])
-def test_a_plug_in_cannot_take_a_built_ins_name_in_silence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plug_in_cannot_take_a_built_ins_name_in_silence(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = with_plugins(monkeypatch, **{name: "decimal:Decimal", "knife": "decimal:Decimal"})
-    with pytest.warns(UserWarning, match=f"plug-in thing '{name}' .decimal:Decimal. is not used.*another name"):
+    with pytest.warns(
+        UserWarning, match=f"plug-in thing '{name}' .decimal:Decimal. is not used.*another name"
+    ):
         assert made.get(name) is Thing
     assert made.names() == ["fork", "knife", "spoon"]
 
@@ -224,7 +285,9 @@ def test_words_of_errors() -> None:
     assert did_you_mean("q", ["abc"]) == ""
 
 
-def test_a_new_module_of_a_package_registers_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_module_of_a_package_registers_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A built-in method is its file: no list has to name it."""
     home = tmp_path / "rooms"
     home.mkdir()

@@ -62,5 +62,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """The public names and the modules that are loaded; not what this file itself imports."""
-    own = (name for name, value in globals().items() if name.startswith("__") or isinstance(value, ModuleType))
+    own = (
+        name
+        for name, value in globals().items()
+        if name.startswith("__") or isinstance(value, ModuleType)
+    )
     return sorted({*own, *_HOME})

@@ -86,8 +86,12 @@ def writing(path: str | Path) -> Iterator[None]:
         yield
     except OSError as error:
         remedy = _REMEDIES.get(error.errno or 0, "choose another place")
-        raise StoreError(f"{path} cannot be written: {error.strerror or error}; {remedy}") from error
+        raise StoreError(
+            f"{path} cannot be written: {error.strerror or error}; {remedy}"
+        ) from error
     except ValueError as error:
         if "null" not in str(error):  # what Python says of a name with a NUL byte in it
             raise
-        raise StoreError(f"{str(path)!r} cannot be written: {error}; give it another name") from error
+        raise StoreError(
+            f"{str(path)!r} cannot be written: {error}; give it another name"
+        ) from error

@@ -63,7 +63,9 @@ class Registry(Generic[T]):
         def register(item: T) -> T:
             taken = self._items.get(name)
             if taken is not None and taken is not item:
-                raise ConfigError(f"two {self.kind}s are called {name!r}: {taken!r} and {item!r}; rename one of them")
+                raise ConfigError(
+                    f"two {self.kind}s are called {name!r}: {taken!r} and {item!r}; rename one of them"
+                )
             self._items[name] = item
             self._aliases.update(dict.fromkeys(aliases, name))
             return item
@@ -81,7 +83,9 @@ class Registry(Generic[T]):
         if name in self._items or name in (self._plugins or {}):
             return name
         hint = did_you_mean(name, self.names()) or did_you_mean(name, self._aliases)
-        raise ConfigError(f"unknown {self.kind} {name!r}.{hint} Known {self.kind}s: {choices(self.names())}")
+        raise ConfigError(
+            f"unknown {self.kind} {name!r}.{hint} Known {self.kind}s: {choices(self.names())}"
+        )
 
     def get(self, name: str) -> T:
         """The item called `name`."""
@@ -118,13 +122,18 @@ class Registry(Generic[T]):
     def name_of(self, item: T) -> str:
         """The name under which `item` is registered."""
         self._load()
-        for name, own in self._items.items():  # what is loaded first: a broken plug-in must not hide it
+        for (
+            name,
+            own,
+        ) in self._items.items():  # what is loaded first: a broken plug-in must not hide it
             if own is item:
                 return name
         for name, own in self.working().items():
             if own is item:
                 return name
-        raise ConfigError(f"{item!r} is not registered as a {self.kind}; add it with registry.{self.kind.upper()}S.add")
+        raise ConfigError(
+            f"{item!r} is not registered as a {self.kind}; add it with registry.{self.kind.upper()}S.add"
+        )
 
     def names(self) -> list[str]:
         """All names, sorted; aliases are left out."""
@@ -146,7 +155,11 @@ class Registry(Generic[T]):
             found: dict[str, EntryPoint] = {}
             for plugin in sorted(entry_points(group=self.group), key=lambda e: (e.name, e.value)):
                 name = plugin.name
-                taken = "built in" if name in {*self._items, *self._aliases} else self._taken_beside(name)
+                taken = (
+                    "built in"
+                    if name in {*self._items, *self._aliases}
+                    else self._taken_beside(name)
+                )
                 if name in found and found[name].value != plugin.value:
                     taken = f"also {_origin(found[name])}"
                 if taken is None:
@@ -163,7 +176,11 @@ class Registry(Generic[T]):
     def _taken_beside(self, name: str) -> str | None:
         """What a name is among those that stand beside these; None: nothing that is built in."""
         other = self._beside
-        if other is None or name in (other._plugins or {}) or name not in {*other._items, *other._aliases}:
+        if (
+            other is None
+            or name in (other._plugins or {})
+            or name not in {*other._items, *other._aliases}
+        ):
             return None
         return f"a built-in {other.kind}"
 
@@ -179,17 +196,33 @@ class Registry(Generic[T]):
 
 def _origin(plugin: EntryPoint) -> str:
     """Where a plug-in comes from: its entry point, and the package if that is known."""
-    return f"{plugin.value} of the package {plugin.dist.name}" if plugin.dist is not None else plugin.value
+    return (
+        f"{plugin.value} of the package {plugin.dist.name}"
+        if plugin.dist is not None
+        else plugin.value
+    )
 
 
 def all_registries() -> tuple[Registry[Any], ...]:
     """Every registry there is."""
-    return (METHODS, PRESETS, OBJECTIVES, NETS, SOURCES, PARTITIONS, AUGMENTATIONS, BALLOTS, ENGINES)
+    return (
+        METHODS,
+        PRESETS,
+        OBJECTIVES,
+        NETS,
+        SOURCES,
+        PARTITIONS,
+        AUGMENTATIONS,
+        BALLOTS,
+        ENGINES,
+    )
 
 
 METHODS: Registry[Any] = Registry("method", "ostraka.methods", "ostraka.core.method:Method")
 PRESETS: Registry[Preset] = Registry("preset", "ostraka.methods", "ostraka.registry:Preset")
-OBJECTIVES: Registry[Any] = Registry("objective", "ostraka.objectives", "ostraka.core.objective:Objective")
+OBJECTIVES: Registry[Any] = Registry(
+    "objective", "ostraka.objectives", "ostraka.core.objective:Objective"
+)
 NETS: Registry[Any] = Registry("net", "ostraka.nets", "collections.abc:Callable")
 SOURCES: Registry[Any] = Registry("source", "ostraka.data", "ostraka.data.source:Source")
 PARTITIONS: Registry[Any] = Registry("partition", "ostraka.data", "ostraka.data.rule:Rule")

@@ -21,7 +21,10 @@ def recipes(draw: st.DrawFn) -> Recipe:
         "simple-cnn": {"padding": "same"},
         "lenet5": {"norm": draw(st.sampled_from(["none", "batch"]))},
         "digits": {"width": draw(st.sampled_from([0.02, 0.05]))},
-        "wideresnet": {"depth": draw(st.sampled_from([10, 16])), "width": draw(st.sampled_from([1, 2]))},
+        "wideresnet": {
+            "depth": draw(st.sampled_from([10, 16])),
+            "width": draw(st.sampled_from([1, 2])),
+        },
     }
     return Recipe(name, options[name])
 
@@ -32,7 +35,12 @@ def random_net(recipe: Recipe, seed: int) -> Net:
     rng = torch.Generator().manual_seed(seed)
     for module in net.modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
-            for tensor in (module.weight.data, module.bias.data, module.running_mean, module.running_var):
+            for tensor in (
+                module.weight.data,
+                module.bias.data,
+                module.running_mean,
+                module.running_var,
+            ):
                 assert tensor is not None
                 tensor.copy_(0.5 + torch.rand(tensor.shape, generator=rng))
     return net.eval()
@@ -48,7 +56,9 @@ def shuffled(net: Net, seed: int) -> tuple[Params, dict[str, Map]]:
 
 
 def inputs_of(net: Net, recipe: Recipe) -> torch.Tensor:
-    return torch.randn(4, *SHAPES.get(recipe.name, (3, 8, 8)), generator=torch.Generator().manual_seed(0))
+    return torch.randn(
+        4, *SHAPES.get(recipe.name, (3, 8, 8)), generator=torch.Generator().manual_seed(0)
+    )
 
 
 def outputs(net: Net, params: Params, x: torch.Tensor) -> torch.Tensor:

@@ -23,7 +23,9 @@ def test_a_shuffled_copy_comes_back_to_the_bit(recipe: Recipe, seed: int) -> Non
     net = random_net(recipe, seed)
     original, x = params_of(net), inputs_of(net, recipe)
     copy, _ = shuffled(net, seed + 1)
-    torch.testing.assert_close(outputs(net, copy, x), outputs(net, original, x), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        outputs(net, copy, x), outputs(net, original, x), rtol=1e-4, atol=1e-5
+    )
     back = move(net.anatomy(), copy, match(net.anatomy(), copy, original, Exact()))
     assert all(torch.equal(back[name], tensor) for name, tensor in original.items())
     mean = matched_average(net.anatomy(), [original, copy], 0, Exact())
@@ -34,13 +36,22 @@ def test_a_shuffled_copy_comes_back_to_the_bit(recipe: Recipe, seed: int) -> Non
 @given(recipes(), SEEDS)
 def test_alignment_to_a_stranger_never_changes_predictions(recipe: Recipe, seed: int) -> None:
     net, other = random_net(recipe, seed), random_net(recipe, seed + 1)
-    x, maps = inputs_of(net, recipe), match(net.anatomy(), params_of(net), params_of(other), Exact())
+    x, maps = (
+        inputs_of(net, recipe),
+        match(net.anatomy(), params_of(net), params_of(other), Exact()),
+    )
     aligned = move(net.anatomy(), params_of(net), maps)
-    torch.testing.assert_close(outputs(net, aligned, x), outputs(net, params_of(net), x), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        outputs(net, aligned, x), outputs(net, params_of(net), x), rtol=1e-4, atol=1e-5
+    )
 
 
-@pytest.mark.parametrize("recipe", [Recipe("digits", {"width": 0.1}), Recipe("wideresnet", {"depth": 10})])
-def test_alignment_brings_networks_nearer_and_the_average_is_that_of_aligned_ones(recipe: Recipe) -> None:
+@pytest.mark.parametrize(
+    "recipe", [Recipe("digits", {"width": 0.1}), Recipe("wideresnet", {"depth": 10})]
+)
+def test_alignment_brings_networks_nearer_and_the_average_is_that_of_aligned_ones(
+    recipe: Recipe,
+) -> None:
     net, other = random_net(recipe, 1), random_net(recipe, 2)
     a, b, layers = params_of(net), params_of(other), net.anatomy()
     aligned = move(layers, a, match(layers, a, b, Exact()))
@@ -48,14 +59,23 @@ def test_alignment_brings_networks_nearer_and_the_average_is_that_of_aligned_one
     near = sum(float((aligned[x.weight] - b[x.weight]).square().sum()) for x in layers)
     assert near < far
     mean = matched_average(layers, [a, b], 1, Exact())
-    assert all(torch.allclose(mean[x.weight], (aligned[x.weight] + b[x.weight]) / 2, atol=1e-6) for x in layers)
+    assert all(
+        torch.allclose(mean[x.weight], (aligned[x.weight] + b[x.weight]) / 2, atol=1e-6)
+        for x in layers
+    )
 
 
 def test_a_chain_by_hand() -> None:
     """Rows are exchanged; the next layer's columns follow, in runs of two places; classes never move."""
     layers = (Layer("a", INPUT, "one", ("bias",)), Layer("b", "one", OUTPUT))
-    target = {"a": torch.tensor([[1.0, 0], [0, 1]]), "b": torch.tensor([[1.0, 2, 3, 4], [5, 6, 7, 8]])}
-    moving = {"a": torch.tensor([[0.0, 1], [1, 0]]), "b": torch.tensor([[50.0, 60, 70, 80], [10, 20, 30, 40]])}
+    target = {
+        "a": torch.tensor([[1.0, 0], [0, 1]]),
+        "b": torch.tensor([[1.0, 2, 3, 4], [5, 6, 7, 8]]),
+    }
+    moving = {
+        "a": torch.tensor([[0.0, 1], [1, 0]]),
+        "b": torch.tensor([[50.0, 60, 70, 80], [10, 20, 30, 40]]),
+    }
     maps = match(layers, moving, target, Exact())
     assert {group: way.tolist() for group, way in maps.items()} == {"one": [1, 0]}
     found = move(layers, {**moving, "bias": torch.tensor([7.0, 8.0])}, maps)
@@ -67,15 +87,28 @@ def test_a_chain_by_hand() -> None:
 def test_skip_connections_sum_the_costs_of_all_writers() -> None:
     """The first writer alone would leave units as they are; the second, with stronger weights, exchanges them."""
     layers = (Layer("a", INPUT, "s"), Layer("b", INPUT, "s"), Layer("c", "s", OUTPUT))
-    target = {"a": torch.tensor([[1.0], [2.0]]), "b": torch.tensor([[9.0], [0.0]]), "c": torch.ones(1, 2)}
-    moving = {"a": torch.tensor([[1.0], [2.0]]), "b": torch.tensor([[0.0], [9.0]]), "c": torch.ones(1, 2)}
+    target = {
+        "a": torch.tensor([[1.0], [2.0]]),
+        "b": torch.tensor([[9.0], [0.0]]),
+        "c": torch.ones(1, 2),
+    }
+    moving = {
+        "a": torch.tensor([[1.0], [2.0]]),
+        "b": torch.tensor([[0.0], [9.0]]),
+        "c": torch.ones(1, 2),
+    }
     assert match(layers, moving, target, Exact())["s"].tolist() == [1, 0]
     assert match(layers[:1] + layers[2:], moving, target, Exact())["s"].tolist() == [0, 1]
 
 
 def test_a_writer_that_reads_its_own_group_counts_in_the_second_round() -> None:
     """s is written by a, weakly, and by c, strongly, which reads what b makes of s: c decides."""
-    layers = (Layer("a", INPUT, "s"), Layer("b", "s", "i"), Layer("c", "i", "s"), Layer("d", "s", OUTPUT))
+    layers = (
+        Layer("a", INPUT, "s"),
+        Layer("b", "s", "i"),
+        Layer("c", "i", "s"),
+        Layer("d", "s", OUTPUT),
+    )
     weak, eye = torch.tensor([[1.0], [1.1]]), torch.eye(2)
     target = {"a": weak, "b": eye, "c": 9 * eye, "d": torch.ones(1, 2)}
     moving = {"a": weak, "b": eye, "c": 9 * eye.flip(0), "d": torch.ones(1, 2)}

@@ -25,7 +25,10 @@ def random_masks(net: Net, seed: int) -> Masks:
     rng = torch.Generator().manual_seed(seed)
     state = net.state_dict()
     shapes = {layer.weight: state[layer.weight].shape for layer in net.anatomy()}
-    return {name: torch.randint(0, 4, shape, generator=rng, dtype=torch.uint8) for name, shape in shapes.items()}
+    return {
+        name: torch.randint(0, 4, shape, generator=rng, dtype=torch.uint8)
+        for name, shape in shapes.items()
+    }
 
 
 def same_masks(net: Net, code: int) -> Masks:
@@ -43,7 +46,12 @@ def test_identical_parties_give_that_party(recipe: Recipe, seed: int) -> None:
     """With any equal masks: every part's map is the identity, and nothing is lost or counted twice."""
     net = random_net(recipe, seed)
     params, masks = params_of(net), random_masks(net, seed)
-    for how in (PLAIN, replace(PLAIN, divide=False), replace(PLAIN, maps="one"), replace(PLAIN, remainder="shared")):
+    for how in (
+        PLAIN,
+        replace(PLAIN, divide=False),
+        replace(PLAIN, maps="one"),
+        replace(PLAIN, remainder="shared"),
+    ):
         assert_equal(how.merge(net.anatomy(), [params] * 3, [masks] * 3, 0), params)
 
 
@@ -51,10 +59,15 @@ def test_identical_parties_give_that_party(recipe: Recipe, seed: int) -> None:
 @given(recipes(), SEEDS)
 def test_without_conquering_it_is_the_plain_mean(recipe: Recipe, seed: int) -> None:
     nets = [random_net(recipe, seed + i) for i in range(3)]
-    models, masks = [params_of(n) for n in nets], [random_masks(nets[0], seed + i) for i in range(3)]
+    models, masks = (
+        [params_of(n) for n in nets],
+        [random_masks(nets[0], seed + i) for i in range(3)],
+    )
     for divide in (True, False):
         how = replace(PLAIN, conquer=False, divide=divide)
-        assert_equal(how.merge(nets[0].anatomy(), models, masks, 1), average((m, 1.0) for m in models))
+        assert_equal(
+            how.merge(nets[0].anatomy(), models, masks, 1), average((m, 1.0) for m in models)
+        )
 
 
 @CASES
@@ -94,9 +107,20 @@ def test_an_empty_part_reuses_the_shared_map() -> None:
 
 
 LAYERS = (Layer("a", INPUT, "h", ("bias",)), Layer("b", "h", OUTPUT))
-THEIRS: Params = {"a": torch.tensor([[8.0, 1], [1, 8]]), "b": torch.tensor([[1.0, 2]]), "bias": torch.tensor([1.0, 2])}
-MINE: Params = {"a": torch.tensor([[2.0, 8], [8, 2]]), "b": torch.tensor([[10.0, 20]]), "bias": torch.tensor([5.0, 7])}
-CODES: Masks = {"a": torch.tensor([[1, 2], [2, 1]], dtype=torch.uint8), "b": torch.tensor([[1, 2]], dtype=torch.uint8)}
+THEIRS: Params = {
+    "a": torch.tensor([[8.0, 1], [1, 8]]),
+    "b": torch.tensor([[1.0, 2]]),
+    "bias": torch.tensor([1.0, 2]),
+}
+MINE: Params = {
+    "a": torch.tensor([[2.0, 8], [8, 2]]),
+    "b": torch.tensor([[10.0, 20]]),
+    "bias": torch.tensor([5.0, 7]),
+}
+CODES: Masks = {
+    "a": torch.tensor([[1, 2], [2, 1]], dtype=torch.uint8),
+    "b": torch.tensor([[1, 2]], dtype=torch.uint8),
+}
 """Close-only on the diagonal, open-only beside it; nothing is shared, so that map is the identity."""
 
 
@@ -123,7 +147,9 @@ def test_parts_with_maps_of_their_own_by_hand() -> None:
     assert found["bias"].tolist() == [3.0, 4.5]
 
 
-@pytest.mark.parametrize(("remainder", "corner"), [("average", 4.5), ("shared", 4.5), ("drop", 4.0)])
+@pytest.mark.parametrize(
+    ("remainder", "corner"), [("average", 4.5), ("shared", 4.5), ("drop", 4.0)]
+)
 def test_weights_in_neither_mask(remainder: Any, corner: float) -> None:
     """The corner of the other party is in no mask: 1 and 8 make 4.5, or 4 if the 1 is dropped."""
     codes = {**CODES, "a": torch.tensor([[1, 0], [2, 1]], dtype=torch.uint8)}
@@ -134,9 +160,20 @@ def test_weights_in_neither_mask(remainder: Any, corner: float) -> None:
 
 def test_the_remainder_moves_with_the_shared_map_or_stays() -> None:
     """My first layer is crossed and all of it shared, but for the last weight of row 1, which is in no mask."""
-    target = {"a": torch.tensor([[8.0, 0, 1], [0, 8, 1]]), "b": torch.ones(1, 2), "bias": torch.zeros(2)}
-    mine = {"a": torch.tensor([[0.0, 8, 1], [8, 0, 5]]), "b": torch.ones(1, 2), "bias": torch.tensor([2.0, 4.0])}
-    shared = {"a": torch.full((2, 3), 3, dtype=torch.uint8), "b": torch.full((1, 2), 3, dtype=torch.uint8)}
+    target = {
+        "a": torch.tensor([[8.0, 0, 1], [0, 8, 1]]),
+        "b": torch.ones(1, 2),
+        "bias": torch.zeros(2),
+    }
+    mine = {
+        "a": torch.tensor([[0.0, 8, 1], [8, 0, 5]]),
+        "b": torch.ones(1, 2),
+        "bias": torch.tensor([2.0, 4.0]),
+    }
+    shared = {
+        "a": torch.full((2, 3), 3, dtype=torch.uint8),
+        "b": torch.full((1, 2), 3, dtype=torch.uint8),
+    }
     holed = {**shared, "a": torch.tensor([[3, 3, 3], [3, 3, 0]], dtype=torch.uint8)}
     stays = PLAIN.merge(LAYERS, [target, mine], [shared, holed], 0)
     assert stays["a"].tolist() == [[8.0, 0.0, 0.5], [0.0, 8.0, 3.5]]
@@ -162,7 +199,11 @@ def test_undivided_subnetworks_halve_what_lies_in_both() -> None:
     }
     how = replace(PLAIN, divide=False)
     maps = how._maps(LAYERS, MINE, codes, THEIRS, theirs, (1, 2))
-    assert {part: way["h"].tolist() for part, way in maps.items() if part} == {1: [1, 0], 2: [1, 0], 3: [1, 0]}
+    assert {part: way["h"].tolist() for part, way in maps.items() if part} == {
+        1: [1, 0],
+        2: [1, 0],
+        3: [1, 0],
+    }
     kept = {**maps, 2: {"h": torch.tensor([0, 1])}}
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch:
@@ -174,7 +215,10 @@ def test_undivided_subnetworks_halve_what_lies_in_both() -> None:
 
 
 def test_the_record_of_masks_by_hand() -> None:
-    other: Masks = {"a": torch.tensor([[1, 1], [0, 3]], dtype=torch.uint8), "b": torch.zeros(1, 2, dtype=torch.uint8)}
+    other: Masks = {
+        "a": torch.tensor([[1, 1], [0, 3]], dtype=torch.uint8),
+        "b": torch.zeros(1, 2, dtype=torch.uint8),
+    }
     kept = record(LAYERS, [4, 7], [CODES, other])
     assert kept.parties == (4, 7)
     assert kept.first.tolist() == [[[1, 2], [2, 1]], [[1, 1], [0, 3]]]

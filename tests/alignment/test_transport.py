@@ -24,7 +24,9 @@ def cost_of(way: torch.Tensor, moving: torch.Tensor, target: torch.Tensor) -> fl
 
 def test_distances_by_hand() -> None:
     """Rows are the target's: (0, 0) is 25 from (3, 4) and 4 from (2, 0); (3, 0) is 16 and 1 from them."""
-    found = distances(torch.tensor([[3.0, 4.0], [2.0, 0.0]]), torch.tensor([[0.0, 0.0], [3.0, 0.0]]))
+    found = distances(
+        torch.tensor([[3.0, 4.0], [2.0, 0.0]]), torch.tensor([[0.0, 0.0], [3.0, 0.0]])
+    )
     assert found.tolist() == [[25.0, 4.0], [16.0, 1.0]]
 
 
@@ -76,7 +78,10 @@ def test_empty_rows_follow_the_preferred_map_where_it_is_free_and_then_the_ident
 
 def test_units_that_are_alike_stay_where_they_are() -> None:
     """Two units of 2 for one place that wants a 2, and four zeros: a plain assignment moves four of the six."""
-    moving, target = torch.tensor([[0.0, 0, 2, 0, 2, 0]]).t(), torch.tensor([[0.0, 0, 0, 0, 2, 0]]).t()
+    moving, target = (
+        torch.tensor([[0.0, 0, 2, 0, 2, 0]]).t(),
+        torch.tensor([[0.0, 0, 0, 0, 2, 0]]).t(),
+    )
     assert Exact().solve(moving, target).tolist() == [0, 1, 2, 3, 4, 5]
 
 
@@ -110,7 +115,9 @@ def test_sinkhorn_gives_shares_and_with_little_blur_the_assignment() -> None:
     order = torch.tensor([3, 0, 4, 1, 2, 5])
     found = Entropic(0.005).solve(target[order], target)
     torch.testing.assert_close(found.sum(dim=1), torch.ones(6, dtype=torch.float64))
-    torch.testing.assert_close(found, matrix(Exact().solve(target[order], target)), atol=1e-3, rtol=0)
+    torch.testing.assert_close(
+        found, matrix(Exact().solve(target[order], target)), atol=1e-3, rtol=0
+    )
     blurred = Entropic(5.0).solve(target[order], target)
     assert float(blurred.max()) < 0.4 < 0.9 < float(found.max())
 
@@ -123,7 +130,10 @@ def test_sinkhorn_leaves_empty_rows_to_the_preferred_map() -> None:
     found = Entropic(0.05).solve(moving, target, torch.tensor([0, 2, 1]))
     assert found[1].tolist() == [0.0, 0.0, 1.0]
     assert found[:, 2].tolist() == [0.0, 1.0, 0.0]
-    assert Entropic(0.05).solve(torch.zeros(2, 2), torch.ones(2, 2)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert Entropic(0.05).solve(torch.zeros(2, 2), torch.ones(2, 2)).tolist() == [
+        [1.0, 0.0],
+        [0.0, 1.0],
+    ]
 
 
 def test_sinkhorn_says_when_it_has_not_converged() -> None:

@@ -14,7 +14,18 @@ from ostraka.methods.panel import PanelMethod
 from ostraka.voting.ballots import Sum
 from ostraka.voting.ensemble import Ensemble, Panel
 
-TINY = ("--data", "digits", "--parties", "3", "--partition", "iid", "--train-per-class", "6", "--engine", "serial")
+TINY = (
+    "--data",
+    "digits",
+    "--parties",
+    "3",
+    "--partition",
+    "iid",
+    "--train-per-class",
+    "6",
+    "--engine",
+    "serial",
+)
 ONE_EPOCH = ("--set", "local.epochs=1")
 
 

@@ -11,7 +11,17 @@ from calling import ONE_EPOCH, TINY, Ostraka, Result
 from ostraka.methods.panel import PanelMethod
 from ostraka.store import codec
 
-GRID = ("--data", "digits", "--parties", "3", "--train-per-class", "6", "--engine", "serial", *ONE_EPOCH)
+GRID = (
+    "--data",
+    "digits",
+    "--parties",
+    "3",
+    "--train-per-class",
+    "6",
+    "--engine",
+    "serial",
+    *ONE_EPOCH,
+)
 
 
 def seconds_of(result: Result) -> dict[tuple[str, int], float]:
@@ -19,7 +29,19 @@ def seconds_of(result: Result) -> dict[tuple[str, int], float]:
 
 
 def test_a_second_call_trains_nothing(ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("compare", "solo", "fedavg", *GRID, "--partition", "iid", "--seeds", "2", "--json", "--out", "grid")
+    words = (
+        "compare",
+        "solo",
+        "fedavg",
+        *GRID,
+        "--partition",
+        "iid",
+        "--seeds",
+        "2",
+        "--json",
+        "--out",
+        "grid",
+    )
     first = ostraka(*words)
     assert first.code == 0
     assert len(first.json()["cells"]) == 4
@@ -42,7 +64,9 @@ def test_settings_in_another_order_are_the_same_cell(ostraka: Ostraka) -> None:
     first, again = (ostraka(*words, *given).json()["cells"] for given in (SETTINGS, IN_OTHER_ORDER))
     assert again == first
     assert len(list(Path("grid/cells").iterdir())) == 1
-    done = ostraka("compare", "fedavg:lr=0.5,batch=7", "fedavg:batch=7,lr=0.5", *GRID, "--out", "grid")
+    done = ostraka(
+        "compare", "fedavg:lr=0.5,batch=7", "fedavg:batch=7,lr=0.5", *GRID, "--out", "grid"
+    )
     assert done.code == 2
     assert "are the same run; name one of them" in done.err
 
@@ -56,7 +80,9 @@ def test_a_cell_that_an_older_version_made_is_found(ostraka: Ostraka) -> None:
         "[('data', 'digits'), ('method', 'fedavg'), ('parties', 3), ('partition', 'iid'), ('set', {'local': "
         "{'epochs': 1, 'batch': 7, 'lr': 0.5}, 'fraction': 0.5}), ('train_per_class', 6)]"
     )
-    older = cell.with_name(f"fedavg--digits--iid--s0--{blake2b(chosen.encode(), digest_size=4).hexdigest()}")
+    older = cell.with_name(
+        f"fedavg--digits--iid--s0--{blake2b(chosen.encode(), digest_size=4).hexdigest()}"
+    )
     cell.rename(older)
     again = ostraka(*words, *SETTINGS, "--json").json()["cells"]
     assert [c["seconds"] for c in again] == [c["seconds"] for c in first]
@@ -64,7 +90,9 @@ def test_a_cell_that_an_older_version_made_is_found(ostraka: Ostraka) -> None:
     assert ostraka(*words, *SETTINGS, "--dry-run", "--json").json()["cells"][0]["finished"] is True
     other = ostraka(*words, *IN_OTHER_ORDER, "--json").json()["cells"]
     assert other[0]["cpu_seconds"] != first[0]["cpu_seconds"]
-    assert ostraka(*words, *SETTINGS, "--json").json()["cells"] == other  # from now on it has the new name
+    assert (
+        ostraka(*words, *SETTINGS, "--json").json()["cells"] == other
+    )  # from now on it has the new name
     assert {path.name for path in Path("grid/cells").iterdir()} == {older.name, cell.name}
 
 
@@ -88,14 +116,28 @@ def test_members_are_trained_once_for_all_methods_that_use_them(
         return update(self, rnd, party, memory)  # type: ignore[arg-type]
 
     monkeypatch.setattr(PanelMethod, "local_update", counted)
-    done = ostraka("compare", "solo", "closed-voting", *GRID, "--partition", "iid", "--json", "--out", "grid")
+    done = ostraka(
+        "compare", "solo", "closed-voting", *GRID, "--partition", "iid", "--json", "--out", "grid"
+    )
     assert done.code == 0
     assert sorted(trained) == [0, 1, 2]
     assert [cell["reused"] for cell in done.json()["cells"]] == [0, 3]
 
 
 def test_tables_as_rich_markdown_csv_and_json(ostraka: Ostraka) -> None:
-    words = ("compare", "solo", "fedavg", *GRID, "--partition", "iid", "labels:5", "--seeds", "2", "--out", "grid")
+    words = (
+        "compare",
+        "solo",
+        "fedavg",
+        *GRID,
+        "--partition",
+        "iid",
+        "labels:5",
+        "--seeds",
+        "2",
+        "--out",
+        "grid",
+    )
     rich = ostraka(*words)
     assert rich.code == 0
     assert "digits / labels:5" in rich.out
@@ -113,11 +155,18 @@ def test_tables_as_rich_markdown_csv_and_json(ostraka: Ostraka) -> None:
     assert found.keys() == {"cells", "tables", "notes", "out"}
     assert found["tables"][0][0]["digits / iid"]["n"] == 2
     assert {"balanced_accuracy", "f1", "confusion"} <= found["cells"][0].keys()
-    assert {path.name for path in Path("grid").iterdir()} >= {"results.md", "accuracy.csv", "results.json", "cells"}
+    assert {path.name for path in Path("grid").iterdir()} >= {
+        "results.md",
+        "accuracy.csv",
+        "results.json",
+        "cells",
+    }
 
 
 def test_open_set_grids_have_an_auroc_table(ostraka: Ostraka) -> None:
-    done = ostraka("compare", "solo", *GRID, "--partition", "iid", "--known", "7", "--format", "markdown")
+    done = ostraka(
+        "compare", "solo", *GRID, "--partition", "iid", "--known", "7", "--format", "markdown"
+    )
     assert "**AUROC (%)**" in done.out
     assert Path("runs/compare/auroc.csv").exists()
 
@@ -149,7 +198,10 @@ def test_a_grid_file_and_settings_of_one_method(ostraka: Ostraka) -> None:
     ]
     given = ("--seeds", "1", "--set", "fedavg:rounds=3", "--json", "--out", "b")
     over = ostraka("compare", "fedavg", "solo", "--config", "grid.toml", *given).json()["cells"]
-    assert [(c["method"], c["seed"], c["rounds"]) for c in over] == [("fedavg", 0, 3), ("solo", 0, 1)]
+    assert [(c["method"], c["seed"], c["rounds"]) for c in over] == [
+        ("fedavg", 0, 3),
+        ("solo", 0, 1),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +215,9 @@ def test_a_grid_file_and_settings_of_one_method(ostraka: Ostraka) -> None:
         (("fedavg", "sollo"), "Did you mean 'solo'?"),
     ],
 )
-def test_mistakes_are_refused_before_anything_trains(ostraka: Ostraka, words: tuple[str, ...], message: str) -> None:
+def test_mistakes_are_refused_before_anything_trains(
+    ostraka: Ostraka, words: tuple[str, ...], message: str
+) -> None:
     done = ostraka("compare", *words, *TINY[:2])
     assert done.code == 2
     assert message in done.err
@@ -172,21 +226,50 @@ def test_mistakes_are_refused_before_anything_trains(ostraka: Ostraka, words: tu
 
 def test_a_method_that_needs_public_samples_halves_the_test_set_for_all(ostraka: Ostraka) -> None:
     """FedDF cannot do without; the others are then scored on the same half."""
-    words = ("compare", "fedavg", "feddf", *GRID, "--set", "feddf:distil.epochs=1", "--partition", "iid", "--json")
+    words = (
+        "compare",
+        "fedavg",
+        "feddf",
+        *GRID,
+        "--set",
+        "feddf:distil.epochs=1",
+        "--partition",
+        "iid",
+        "--json",
+    )
     done = ostraka(*words, "--out", "grid").json()
-    alone = ostraka("compare", "fedavg", *GRID, "--partition", "iid", "--json", "--out", "alone").json()
+    alone = ostraka(
+        "compare", "fedavg", *GRID, "--partition", "iid", "--json", "--out", "alone"
+    ).json()
     configs = [path.read_text() for path in Path("grid/cells").glob("*/config.toml")]
     assert len(configs) == 2
     assert all('public = "half-test"' in text for text in configs)
-    assert any("(feddf); every method is scored on the other half" in note for note in done["notes"])
+    assert any(
+        "(feddf); every method is scored on the other half" in note for note in done["notes"]
+    )
     assert not any("half" in note for note in alone["notes"])
 
 
 def test_rounds_are_for_the_methods_that_can_have_several(ostraka: Ostraka) -> None:
     """A number of the method's own goes first; the table says who has one exchange."""
-    words = ("solo", "fedavg", "fedprox", *GRID, "--partition", "iid", "--rounds", "3", "--set", "fedprox:rounds=2")
+    words = (
+        "solo",
+        "fedavg",
+        "fedprox",
+        *GRID,
+        "--partition",
+        "iid",
+        "--rounds",
+        "3",
+        "--set",
+        "fedprox:rounds=2",
+    )
     done = ostraka("compare", *words, "--json", "--out", "grid").json()
-    assert {cell["method"]: cell["rounds"] for cell in done["cells"]} == {"solo": 1, "fedavg": 3, "fedprox": 2}
+    assert {cell["method"]: cell["rounds"] for cell in done["cells"]} == {
+        "solo": 1,
+        "fedavg": 3,
+        "fedprox": 2,
+    }
     assert "rounds: fedavg 3, fedprox 2; one exchange and no more: solo" in done["notes"]
     assert "one exchange and no more: solo" in Path("grid/results.md").read_text()
     refused = ostraka("compare", "solo", "closed-voting", *GRID, "--rounds", "3")
@@ -198,10 +281,20 @@ def test_grids_with_rounds_are_drawn(ostraka: Ostraka) -> None:
     words = ("compare", "solo", "closed-voting", "fedavg", *GRID, "--partition", "iid", "labels:5")
     assert "rounds.svg" not in ostraka(*words, "--out", "grid").out
     assert not Path("grid/rounds.svg").exists()
-    assert "results.json, rounds.svg, bytes.svg, cells/" in ostraka(*words, "--rounds", "2", "--out", "grid").out
+    assert (
+        "results.json, rounds.svg, bytes.svg, cells/"
+        in ostraka(*words, "--rounds", "2", "--out", "grid").out
+    )
     for name, axis in (("rounds", "round"), ("bytes", "sent up and down so far")):
         text = Path(f"grid/{name}.svg").read_text()
-        for expected in ("digits / iid", "digits / labels:5", "solo", "closed-voting", "fedavg", axis):
+        for expected in (
+            "digits / iid",
+            "digits / labels:5",
+            "solo",
+            "closed-voting",
+            "fedavg",
+            axis,
+        ):
             assert expected in text
 
 

@@ -18,7 +18,10 @@ SHELLS = ("bash", "zsh", "fish")
 def verbs() -> dict[str, dict[str, object]]:
     """What may stand behind every option of every verb."""
     found = words_of(parser(), names())
-    return {v.name: {"": v.free} | {option: w.values for w in v.words for option in w.options} for v in found}
+    return {
+        v.name: {"": v.free} | {option: w.values for w in v.words for option in w.options}
+        for v in found
+    }
 
 
 @pytest.fixture
@@ -34,7 +37,9 @@ def test_the_shell_reads_its_script(ostraka: Ostraka, shell: str) -> None:
     Path("script").write_text(ostraka("completion", shell).out)
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    done = subprocess.run([shell, "-n", "script"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [shell, "-n", "script"], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -42,9 +47,18 @@ def test_the_shell_reads_its_script(ostraka: Ostraka, shell: str) -> None:
 def test_every_verb_and_option_is_in_every_script(ostraka: Ostraka, shell: str) -> None:
     text = ostraka("completion", shell).out
     assert [verb.NAME for verb in VERBS if verb.NAME not in text] == []
-    long = {option for verb in words_of(parser(), {}) for option in verb.options if option.startswith("--")}
+    long = {
+        option
+        for verb in words_of(parser(), {})
+        for option in verb.options
+        if option.startswith("--")
+    }
     assert len(long) > 30
-    assert [option for option in long if (f"-l {option[2:]} " if shell == "fish" else option) not in text] == []
+    assert [
+        option
+        for option in long
+        if (f"-l {option[2:]} " if shell == "fish" else option) not in text
+    ] == []
 
 
 def test_options_offer_names_files_and_folders(verbs: dict[str, dict[str, object]]) -> None:
@@ -81,7 +95,9 @@ def test_options_offer_names_files_and_folders(verbs: dict[str, dict[str, object
         (("run", "--dr"), ["--dry-run"]),
     ],
 )
-def test_bash_completes(script: Path, tmp_path: Path, words: tuple[str, ...], offered: list[str]) -> None:
+def test_bash_completes(
+    script: Path, tmp_path: Path, words: tuple[str, ...], offered: list[str]
+) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file.toml").write_text("")
     program = 'source "$1"; shift; COMP_WORDS=(ostraka "$@"); COMP_CWORD=$#; _ostraka; printf "%s\\n" "${COMPREPLY[@]}"'
@@ -100,8 +116,12 @@ def test_bash_completes(script: Path, tmp_path: Path, words: tuple[str, ...], of
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 def test_fish_completes(ostraka: Ostraka) -> None:
     Path("script").write_text(ostraka("completion", "fish").out)
-    ask = (
-        'source script; complete -C "ostraka ru"; complete -C "ostraka run --data dig"; complete -C "ostraka run scaf"'
+    ask = 'source script; complete -C "ostraka ru"; complete -C "ostraka run --data dig"; complete -C "ostraka run scaf"'
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", ask], capture_output=True, text=True, timeout=60, check=False
     )
-    done = subprocess.run(["fish", "--no-config", "-c", ask], capture_output=True, text=True, timeout=60, check=False)
-    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["run", "digits", "scaffold"]
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == [
+        "run",
+        "digits",
+        "scaffold",
+    ]

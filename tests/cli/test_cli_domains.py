@@ -13,14 +13,29 @@ from ostraka.runs.plan import make_plan
 from ostraka.runs.record import load_run
 from ostraka.runs.summary import flat_open
 
-RUN = ("--data", "hdr-fl", "--data-dir", ".", "--partition", "domain", "--known", "6", "--engine", "serial", *ONE_EPOCH)
+RUN = (
+    "--data",
+    "hdr-fl",
+    "--data-dir",
+    ".",
+    "--partition",
+    "domain",
+    "--known",
+    "6",
+    "--engine",
+    "serial",
+    *ONE_EPOCH,
+)
 
 
 @pytest.fixture
 def data(ostraka: Ostraka) -> None:
     """Scikit-learn's digits as USPS, and turned to their negative, in colour, as the look-alike of SynthDigits."""
     digits = load("digits", [])
-    for name, turn in (("usps", lambda x: x), ("synthdigits-like", lambda x: np.repeat(255 - x, 3, axis=-1))):
+    for name, turn in (
+        ("usps", lambda x: x),
+        ("synthdigits-like", lambda x: np.repeat(255 - x, 3, axis=-1)),
+    ):
         arrays: dict[str, np.ndarray] = {}
         for part, samples in (("train", digits.train), ("test", digits.test)):
             images = (samples.x.numpy() * 15).transpose(0, 2, 3, 1)
@@ -32,15 +47,25 @@ def test_a_run_reports_every_domain_and_the_average(ostraka: Ostraka, data: None
     shown = ostraka("run", "fedavg", *RUN, "--rounds", "2", "--out", "run").out
     assert "accuracy, average of 2 domains" in shown
     assert "per domain (%)" in shown
-    assert "Note: hdr-fl here is 2 of its 5 domains (usps, synthdigits-like); not found: mnist, svhn" in shown
+    assert (
+        "Note: hdr-fl here is 2 of its 5 domains (usps, synthdigits-like); not found: mnist, svhn"
+        in shown
+    )
     assert "Note: synthdigits-like is a look-alike of SynthDigits, not the original data" in shown
     summary = json.loads(Path("run/summary.json").read_text())
     parts = summary["per_domain"]
     assert list(parts) == ["synthdigits-like", "usps"]
     assert {part["samples"] for part in parts.values()} == {150}
-    assert parts["usps"].keys() >= {"balanced_accuracy", "open_balanced_accuracy", "known_refused", "unknown_refused"}
+    assert parts["usps"].keys() >= {
+        "balanced_accuracy",
+        "open_balanced_accuracy",
+        "known_refused",
+        "unknown_refused",
+    }
     for figure, average in {"accuracy": summary["accuracy"], **flat_open(summary["open"])}.items():
-        assert average == pytest.approx((parts["usps"][figure] + parts["synthdigits-like"][figure]) / 2)
+        assert average == pytest.approx(
+            (parts["usps"][figure] + parts["synthdigits-like"][figure]) / 2
+        )
     assert summary["per_party"].keys() == parts.keys()
     # all parties hold the same classes: a party's own figure differs only through its domain
     assert summary["per_party"]["usps"] == pytest.approx(parts["usps"]["accuracy"], abs=3)
@@ -60,7 +85,9 @@ def test_validation_counts_every_domain_the_same(ostraka: Ostraka, data: None) -
     assert plan.validation is not None
     sizes = {name: len(index) for name, index in plan.validation_domains.items()}
     assert sizes["usps"] > 2 * sizes["synthdigits-like"] > 0
-    found = plan.method.predictor(plan.task, state).scores(plan.validation.inputs(slice(None))).closed
+    found = (
+        plan.method.predictor(plan.task, state).scores(plan.validation.inputs(slice(None))).closed
+    )
     hits = (found == plan.validation.labels).double()
     shares = [100 * hits[index].mean().item() for index in plan.validation_domains.values()]
     assert shares[0] != shares[1]
@@ -90,7 +117,9 @@ def test_closed_comparisons_write_no_table_under_a_wrong_name(ostraka: Ostraka, 
 
 
 def test_partition_and_list_name_the_domains(ostraka: Ostraka, data: None) -> None:
-    shown = ostraka("partition", "domain", "--data", "hdr-fl", "--data-dir", ".", "--train-per-class", "16").out
+    shown = ostraka(
+        "partition", "domain", "--data", "hdr-fl", "--data-dir", ".", "--train-per-class", "16"
+    ).out
     assert "synthdigits-like" in shown
     assert "Note: usps has fewer than 16 training samples of some classes" in shown
     listed = ostraka("list", "data", "--data-dir", ".").out
@@ -110,6 +139,8 @@ def test_the_vote_of_all_members_is_drawn_as_the_run_reports_it(
     np.savez("usps.npz", **few | {key: few[key][zeros] for key in ("x_test", "y_test")})
     summary = ostraka("run", "closed-voting", *RUN, "--json", "--out", "run").json()
     drawn: list[Curve] = []
-    monkeypatch.setattr("ostraka.report.curves.accuracy_curve", lambda curves, *_, **__: drawn.extend(curves))
+    monkeypatch.setattr(
+        "ostraka.report.curves.accuracy_curve", lambda curves, *_, **__: drawn.extend(curves)
+    )
     assert ostraka("figure", "top-k", "--run", "run", "--out", "x.svg").code == 0
     assert drawn[0].values[0][-1] == pytest.approx(summary["accuracy"])

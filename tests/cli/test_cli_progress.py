@@ -45,16 +45,23 @@ def test_a_party_that_fails_is_told_at_once_with_its_reason(ostraka: Ostraka, fr
     assert "party-1 failed: RuntimeError: the disk of this party is full" in done.err.splitlines()
 
 
-def test_cells_of_a_grid_end_with_their_number_and_the_time_left(ostraka: Ostraka, fragile: str) -> None:
+def test_cells_of_a_grid_end_with_their_number_and_the_time_left(
+    ostraka: Ostraka, fragile: str
+) -> None:
     words = ("compare", "solo", fragile, "fedavg", *TINY, *ONE_EPOCH, "--out", "grid")
     first = ostraka(*words).err.splitlines()
     assert "[1/3] solo on digits: iid, seed 0" in first
     ends = [line for line in first if re.search(r"accuracy .* after|: failed:", line)]
     assert [line[:5] for line in ends] == ["[1/3]", "[2/3]", "[3/3]"]
     assert re.search(r"accuracy \d+\.\d\d % after .*; about .* left for the grid", ends[0])
-    assert "fragile on digits: iid, seed 0: failed: 1 of 3 parties failed: party-1: RuntimeError" in ends[1]
+    assert (
+        "fragile on digits: iid, seed 0: failed: 1 of 3 parties failed: party-1: RuntimeError"
+        in ends[1]
+    )
     assert "left" not in ends[2], "nothing is left after the last"
-    again = ostraka("compare", "solo", "fedavg", *TINY, *ONE_EPOCH, "--out", "grid").err.splitlines()
+    again = ostraka(
+        "compare", "solo", "fedavg", *TINY, *ONE_EPOCH, "--out", "grid"
+    ).err.splitlines()
     assert [re.sub(r"\d+\.\d+ %", "N %", line) for line in again] == [
         "[1/2] solo on digits: iid, seed 0: accuracy N % (finished before)",
         "[2/2] fedavg on digits: iid, seed 0: accuracy N % (finished before)",
@@ -78,7 +85,10 @@ def test_lines_come_every_few_per_cent_or_after_a_minute(
     assert at(1.0, 0.9) == "", "a second after the last line is too soon, whatever was done"
     assert at(10.0, 0.16) == "", "4 % of the whole are too few"
     # 6 % in 20 s: the other 94 % take 313 s
-    assert at(20.0, 0.24) == "6 %: round 1 of 1, 0 of 4 parties, loss 0.500, 20.0 s, about 5 min 13 s left\n"
+    assert (
+        at(20.0, 0.24)
+        == "6 %: round 1 of 1, 0 of 4 parties, loss 0.500, 20.0 s, about 5 min 13 s left\n"
+    )
     assert at(79.0, 0.25) == ""
     assert at(80.0, 0.25).startswith("6 %: round 1 of 1"), "a minute without a line"
 

@@ -7,7 +7,18 @@ from calling import ONE_EPOCH, Ostraka
 
 from ostraka.report.published import Published
 
-GRID = ("--data", "digits", "--partition", "iid", "--parties", "3", "--train-per-class", "20", "--engine", "serial")
+GRID = (
+    "--data",
+    "digits",
+    "--partition",
+    "iid",
+    "--parties",
+    "3",
+    "--train-per-class",
+    "20",
+    "--engine",
+    "serial",
+)
 
 
 @pytest.fixture
@@ -15,7 +26,9 @@ def figure(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a paper had fedavg's accuracy on any data."""
 
     def found(data: str, partition: str, net: str, method: str, *rest: object) -> Published | None:
-        return Published(50.0, 1.5, "paper-1") if method == "fedavg" and "accuracy" in rest else None
+        return (
+            Published(50.0, 1.5, "paper-1") if method == "fedavg" and "accuracy" in rest else None
+        )
 
     monkeypatch.setattr("ostraka.report.published.published", found)
 

@@ -13,7 +13,17 @@ from calling import ONE_EPOCH, TINY, Ostraka
 
 from ostraka.store import codec
 
-KEYS = {"method", "accuracy", "seconds", "cpu_seconds", "bytes_up", "bytes_down", "rounds", "seed", "out"}
+KEYS = {
+    "method",
+    "accuracy",
+    "seconds",
+    "cpu_seconds",
+    "bytes_up",
+    "bytes_down",
+    "rounds",
+    "seed",
+    "out",
+}
 
 
 def test_json_is_one_object_with_the_promised_keys(ostraka: Ostraka) -> None:
@@ -22,7 +32,12 @@ def test_json_is_one_object_with_the_promised_keys(ostraka: Ostraka) -> None:
     found = done.json()
     assert found.keys() >= KEYS
     assert "auroc" not in found
-    assert (found["method"], found["seed"], found["rounds"], found["out"]) == ("fedavg", 3, 1, "first")
+    assert (found["method"], found["seed"], found["rounds"], found["out"]) == (
+        "fedavg",
+        3,
+        1,
+        "first",
+    )
     assert 0 <= found["accuracy"] <= 100
     assert found["bytes_up"] > 0
     assert found["bytes_down"] > 0
@@ -30,9 +45,13 @@ def test_json_is_one_object_with_the_promised_keys(ostraka: Ostraka) -> None:
 
 
 def test_open_set_runs_report_auroc(ostraka: Ostraka) -> None:
-    done = ostraka("run", "closed-voting", *TINY, *ONE_EPOCH, "--known", "6", "--json", "--out", "open")
+    done = ostraka(
+        "run", "closed-voting", *TINY, *ONE_EPOCH, "--known", "6", "--json", "--out", "open"
+    )
     assert 0 <= done.json()["auroc"] <= 100
-    listed = ostraka("run", "closed-voting", *TINY, *ONE_EPOCH, "--known-classes", "7,0,3", "--out", "listed")
+    listed = ostraka(
+        "run", "closed-voting", *TINY, *ONE_EPOCH, "--known-classes", "7,0,3", "--out", "listed"
+    )
     assert listed.code == 0
     assert "AUROC of unknown" in listed.out
     stored = codec.read_json(Path("listed/summary.json"))
@@ -61,7 +80,9 @@ def test_a_run_leaves_everything_in_its_folder(ostraka: Ostraka) -> None:
 
 
 def test_the_stored_configuration_repeats_the_run(ostraka: Ostraka) -> None:
-    first = ostraka("run", "fedavg", *TINY, *ONE_EPOCH, "--seed", "5", "--json", "--out", "a").json()
+    first = ostraka(
+        "run", "fedavg", *TINY, *ONE_EPOCH, "--seed", "5", "--json", "--out", "a"
+    ).json()
     again = ostraka("run", "--config", "a/config.toml", "--json", "--out", "b").json()
     assert again["accuracy"] == first["accuracy"]
     assert Path("a/model.safetensors").read_bytes() == Path("b/model.safetensors").read_bytes()
@@ -73,12 +94,28 @@ def test_options_override_the_configuration_file(ostraka: Ostraka) -> None:
         'engine = "serial"\nseed = 1\n[net]\nname = "mlp"\n[net.options]\nhidden = [8]\n'
         "[set]\nrounds = 2\n[set.local]\nepochs = 1\nlr = 0.5\n"
     )
-    given = ("--config", "exp.toml", "--seed", "2", "--parties", "2", "--rounds", "1", "--set", "local.lr=0.1")
-    assert ostraka("run", *given, "--set", "net.hidden=[4]", "--json", "--out", "mine").json()["seed"] == 2
+    given = (
+        "--config",
+        "exp.toml",
+        "--seed",
+        "2",
+        "--parties",
+        "2",
+        "--rounds",
+        "1",
+        "--set",
+        "local.lr=0.1",
+    )
+    assert (
+        ostraka("run", *given, "--set", "net.hidden=[4]", "--json", "--out", "mine").json()["seed"]
+        == 2
+    )
     stored = tomllib.loads(Path("mine/config.toml").read_text())
     assert (stored["parties"], stored["set"]["rounds"]) == (2, 1)
     assert (stored["set"]["local"]["epochs"], stored["set"]["local"]["lr"]) == (1, 0.1)
-    assert stored["set"]["local"]["momentum"] == 0.9, "settings that nobody gave are written out too"
+    assert stored["set"]["local"]["momentum"] == 0.9, (
+        "settings that nobody gave are written out too"
+    )
     assert stored["net"] == {"name": "mlp", "options": {"hidden": [4]}}
 
 
@@ -109,7 +146,9 @@ def test_resume_without_a_run(ostraka: Ostraka, words: tuple[str, ...], message:
 def test_a_failed_party_is_named_and_the_others_are_kept(ostraka: Ostraka, fragile: str) -> None:
     done = ostraka("run", fragile, *TINY, *ONE_EPOCH, "--out", "mine")
     assert done.code == 3
-    assert "1 of 3 parties failed: party-1: RuntimeError: the disk of this party is full" in done.err
+    assert (
+        "1 of 3 parties failed: party-1: RuntimeError: the disk of this party is full" in done.err
+    )
     assert "ostraka run --resume --out mine" in done.err
     assert "Traceback" not in done.err
     assert "Traceback" in Path("mine/failures.log").read_text()
@@ -127,7 +166,9 @@ def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bits(ostraka: Ostraka) -> 
     """SIGINT after the first round; the resumed model equals that of a run that was never stopped."""
     words = ["run", "fedavg", *TINY, *ONE_EPOCH, "--rounds", "40", "--eval-every", "10"]
     command = [sys.executable, "-m", "ostraka.cli.main", *words, "--out", "stopped"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "80"}) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "80"}
+    ) as process:
         limit = time.monotonic() + 60
         while not Path("stopped/checkpoint.safetensors").exists() and time.monotonic() < limit:
             assert process.poll() is None, "the run ended before it could be stopped"
@@ -140,4 +181,7 @@ def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bits(ostraka: Ostraka) -> 
     assert not Path("stopped/summary.json").exists()
     assert ostraka("run", "--resume", "--out", "stopped", "--json").code == 0
     assert ostraka(*words, "--out", "straight").code == 0
-    assert Path("stopped/model.safetensors").read_bytes() == Path("straight/model.safetensors").read_bytes()
+    assert (
+        Path("stopped/model.safetensors").read_bytes()
+        == Path("straight/model.safetensors").read_bytes()
+    )

@@ -29,22 +29,36 @@ QUICK = (*TINY, "--epochs", "1")
         ("--set local.momentum=2", "'local.momentum' is 2.0; it must be at least 0 and below 1"),
         ("--lr nan", "'local.lr' is nan; it must be a finite number, above 0"),
         ("--batch 0", "'local.batch' is 0; it must be at least 1"),
-        ("--net mlp --set net.hidden=big", "'net.hidden' takes a list, such as [1, 2]; 'big' was given"),
+        (
+            "--net mlp --set net.hidden=big",
+            "'net.hidden' takes a list, such as [1, 2]; 'big' was given",
+        ),
         ("--net mlp --set net.hidden=[0]", "'net.hidden' is 0; it must be at least 1"),
-        ("--net vgg9 --set net.dropout=2", "'net.dropout' is 2.0; it must be at least 0 and below 1"),
+        (
+            "--net vgg9 --set net.dropout=2",
+            "'net.dropout' is 2.0; it must be at least 0 and below 1",
+        ),
         ("--net digits --set net.width=-1", "'net.width' is -1.0; it must be above 0"),
         ("--set net=mlp", "the net is chosen with --net mlp"),
-        ("--set epochs=5", "unknown setting 'epochs'. Did you mean 'local.epochs'? Settings of the method fedavg:"),
+        (
+            "--set epochs=5",
+            "unknown setting 'epochs'. Did you mean 'local.epochs'? Settings of the method fedavg:",
+        ),
         ("--set local.epochs", "--set takes NAME=VALUE"),
         ("--set =3", "--set takes NAME=VALUE"),
         ("--set local..epochs=3", "--set takes NAME=VALUE"),
-        ("--epochs 3 --set local.epochs=3", "--epochs is 3 and --set local.epochs is 3; give one of them"),
+        (
+            "--epochs 3 --set local.epochs=3",
+            "--epochs is 3 and --set local.epochs is 3; give one of them",
+        ),
         ("--rounds 3 --set rounds=3", "--rounds is 3 and --set rounds is 3; give one of them"),
         ("--seeds 3", "ostraka compare fedavg --data digits --seeds 3"),
         ("--config .", "is a folder; give the file, such as config.toml"),
     ],
 )
-def test_mistakes_are_refused_with_what_is_allowed(ostraka: Ostraka, words: str, message: str) -> None:
+def test_mistakes_are_refused_with_what_is_allowed(
+    ostraka: Ostraka, words: str, message: str
+) -> None:
     done = ostraka("run", "fedavg", "--data", "digits", *words.split())
     assert (done.code, done.out) == (2, "")
     assert message in done.err
@@ -75,7 +89,10 @@ def test_a_method_without_local_training_is_named(ostraka: Ostraka) -> None:
         for words in (("run", "still"), ("compare", "solo", "still")):
             done = ostraka(*words, "--lr", "0.1", "--epochs", "2")
             assert done.code == 2
-            assert "the method 'still' has no settings local.*, so --epochs, --lr cannot be given" in done.err
+            assert (
+                "the method 'still' has no settings local.*, so --epochs, --lr cannot be given"
+                in done.err
+            )
     finally:
         METHODS.remove("still")
 
@@ -90,26 +107,52 @@ def test_a_method_without_local_training_is_named(ostraka: Ostraka) -> None:
         ),
         ("run", '[method.solo]\nstart = "own"', "describes a grid ([method.NAME])"),
         ("run", 'data = ["digits"]', "describes a grid (data)"),
-        ("compare", 'method = "solo"', "describes one run (method = 'solo'), not a grid; use: ostraka run --config"),
+        (
+            "compare",
+            'method = "solo"',
+            "describes one run (method = 'solo'), not a grid; use: ostraka run --config",
+        ),
         ("run", 'method = "fedavg"\nrounds = 3', "it belongs under [set] (rounds = ...)"),
         ("run", 'method = "fedavg"\n[local]\nepochs = 3', "it belongs under [set.local]"),
         ("run", 'method = "fedavg"\nepochs = 3', "it belongs under [set.local] (epochs = ...)"),
-        ("run", 'method = "fedov"\nballot = "sum"', "'ballot' is a setting of the method fedov, not of the run"),
+        (
+            "run",
+            'method = "fedov"\nballot = "sum"',
+            "'ballot' is a setting of the method fedov, not of the run",
+        ),
         ("run", 'method = "fedov"\nrecipe = "paper"', "'recipe' is a setting of the method fedov"),
-        ("run", 'method = "fedavg"\n[net]\nhidden = [3]', "'net.hidden' is an option of the net: in a file it belongs"),
+        (
+            "run",
+            'method = "fedavg"\n[net]\nhidden = [3]',
+            "'net.hidden' is an option of the net: in a file it belongs",
+        ),
         ("compare", "methods = 3", "'methods' takes a name or a list of names; 3 was given"),
-        ("compare", 'methods = "solo"\nmethod = 3', "'method' is a table of settings, such as [method.fedavg]; 3 was"),
+        (
+            "compare",
+            'methods = "solo"\nmethod = 3',
+            "'method' is a table of settings, such as [method.fedavg]; 3 was",
+        ),
         ("compare", 'methods = "solo"\nmethod = ["solo"]', "'method' is a table of settings"),
         ("compare", 'methods = "solo"\n[method]\nsolo = 3', "'method.solo' is a table of settings"),
-        ("compare", 'methods = "solo"\nset = 3', "'set' is a table of settings, such as [set]; 3 was given"),
+        (
+            "compare",
+            'methods = "solo"\nset = 3',
+            "'set' is a table of settings, such as [set]; 3 was given",
+        ),
         ("compare", 'methods = "solo"\ndata_dir = 3', "'data_dir' takes text; 3 was given"),
         ("run", 'method = "fedavg"\nset = 3', "'set' is a table of settings"),
         ("run", 'method = "fedavg"\ndata_dir = 3', "'data_dir' takes text; 3 was given"),
         ("compare", 'methods = "solo"\nseeds = [1.5]', "seeds is [1.5]; give a number"),
-        ("compare", 'methods = "solo"\nseeds = 2\nseed = 3', "give seeds (2) or seed (3), not both"),
+        (
+            "compare",
+            'methods = "solo"\nseeds = 2\nseed = 3',
+            "give seeds (2) or seed (3), not both",
+        ),
     ],
 )
-def test_files_that_say_it_in_the_wrong_place(ostraka: Ostraka, verb: str, text: str, message: str) -> None:
+def test_files_that_say_it_in_the_wrong_place(
+    ostraka: Ostraka, verb: str, text: str, message: str
+) -> None:
     Path("exp.toml").write_text(text + "\n")
     done = ostraka(verb, "--config", "exp.toml")
     assert (done.code, done.out) == (2, "")
@@ -127,18 +170,31 @@ def test_the_configuration_of_a_run_is_no_grid(ostraka: Ostraka) -> None:
 
 
 def test_a_byte_order_mark_and_a_net_by_its_name(ostraka: Ostraka) -> None:
-    text = f'method = "fedavg"\nnet = "mlp"\n{FILE}[set.local]\n\tepochs = 1\n'.replace("\n", "\r\n")
+    text = f'method = "fedavg"\nnet = "mlp"\n{FILE}[set.local]\n\tepochs = 1\n'.replace(
+        "\n", "\r\n"
+    )
     Path("exp.toml").write_bytes(b"\xef\xbb\xbf" + text.encode())
-    assert ostraka("run", "--config", "exp.toml", "--set", "net.hidden=[4]", "--out", "one").code == 0
+    assert (
+        ostraka("run", "--config", "exp.toml", "--set", "net.hidden=[4]", "--out", "one").code == 0
+    )
     assert read_toml(Path("one/config.toml"))["net"] == {"name": "mlp", "options": {"hidden": [4]}}
-    assert ostraka("run", "--config", "exp.toml", "--net", "simple-cn").err.count("Did you mean 'simple-cnn'?") == 1
+    assert (
+        ostraka("run", "--config", "exp.toml", "--net", "simple-cn").err.count(
+            "Did you mean 'simple-cnn'?"
+        )
+        == 1
+    )
 
 
 def test_a_grid_file_may_name_one_of_each(ostraka: Ostraka) -> None:
     Path("grid.toml").write_text(f'methods = "fedavg"\nseed = 4\n{FILE}[set.local]\nepochs = 1\n')
     found = ostraka("compare", "--config", "grid.toml", "--json", "--out", "one").json()["cells"]
-    assert [(cell["method"], cell["data"], cell["seed"]) for cell in found] == [("fedavg", "digits", 4)]
-    given = ostraka("compare", "--config", "grid.toml", "--seed", "7", "--json", "--out", "one").json()["cells"]
+    assert [(cell["method"], cell["data"], cell["seed"]) for cell in found] == [
+        ("fedavg", "digits", 4)
+    ]
+    given = ostraka(
+        "compare", "--config", "grid.toml", "--seed", "7", "--json", "--out", "one"
+    ).json()["cells"]
     assert [cell["seed"] for cell in given] == [7]
 
 
@@ -155,7 +211,18 @@ def test_what_may_change_on_resume_is_said(ostraka: Ostraka) -> None:
         assert f"the run in one was begun with {was}; it can only be resumed as it is" in done.err
         assert "What may change: --start-from" in done.err
     same = ostraka(
-        "run", "fedavg", "--resume", "--out", "one", "--seed", "3", "--epochs", "1", "--workers", "2", "--json"
+        "run",
+        "fedavg",
+        "--resume",
+        "--out",
+        "one",
+        "--seed",
+        "3",
+        "--epochs",
+        "1",
+        "--workers",
+        "2",
+        "--json",
     )
     assert (same.code, same.json()["seed"]) == (0, 3)
 
@@ -171,17 +238,34 @@ def test_another_recipe_is_not_resumed_in_silence(ostraka: Ostraka) -> None:
 def test_one_method_with_several_settings(ostraka: Ostraka) -> None:
     """Two rates, one of them with another net, and the method as it is: three rows, three folders."""
     named = ["fedavg:lr=0.01,epochs=2", "fedavg:local.lr=0.5,net.hidden=[4, 4]", "fedavg"]
-    words = ("compare", *named, *QUICK, "--rounds", "2", "--set", "fedavg:local.momentum=0", "--out", "grid", "--json")
+    words = (
+        "compare",
+        *named,
+        *QUICK,
+        "--rounds",
+        "2",
+        "--set",
+        "fedavg:local.momentum=0",
+        "--out",
+        "grid",
+        "--json",
+    )
     done = ostraka(*words).json()
     assert [cell["method"] for cell in done["cells"]] == named
     assert [row["method"] for row in done["tables"][0]] == named
     assert [cell["method"] for cell in codec.read_json(Path("grid/results.json"))] == named
-    assert [row["method"] for row in csv.DictReader(Path("grid/accuracy.csv").read_text().splitlines())] == named
+    assert [
+        row["method"] for row in csv.DictReader(Path("grid/accuracy.csv").read_text().splitlines())
+    ] == named
     stored = [read_toml(Path(cell["out"]) / "config.toml") for cell in done["cells"]]
     assert [one["set"]["local"]["lr"] for one in stored] == [0.01, 0.5, 0.01]
-    assert [one["set"]["local"]["epochs"] for one in stored] == [2, 1, 1], "--epochs lies below a method's own"
+    assert [one["set"]["local"]["epochs"] for one in stored] == [2, 1, 1], (
+        "--epochs lies below a method's own"
+    )
     assert [one["set"]["rounds"] for one in stored] == [2, 2, 2]
-    assert [one["set"]["local"]["momentum"] for one in stored] == [0, 0, 0], "--set METHOD: is for all of its settings"
+    assert [one["set"]["local"]["momentum"] for one in stored] == [0, 0, 0], (
+        "--set METHOD: is for all of its settings"
+    )
     assert [one["net"]["options"] for one in stored] == [{}, {"hidden": [4, 4]}, {}]
     assert len({cell["out"] for cell in done["cells"]}) == 3
     drawn = Path("grid/rounds.svg").read_text()
@@ -192,9 +276,13 @@ def test_variants_in_a_grid_file(ostraka: Ostraka) -> None:
     Path("grid.toml").write_text(
         f'methods = ["fedavg:lr=0.1", "pooled:lr=0.1"]\n{FILE}[method.fedavg.local]\nepochs = 1\n'
     )
-    found = ostraka("compare", "--config", "grid.toml", "--epochs", "2", "--json", "--out", "one").json()["cells"]
+    found = ostraka(
+        "compare", "--config", "grid.toml", "--epochs", "2", "--json", "--out", "one"
+    ).json()["cells"]
     assert [cell["method"] for cell in found] == ["fedavg:lr=0.1", "centralised:lr=0.1"]
-    stored = [read_toml(Path(cell["out"]) / "config.toml")["set"]["local"]["epochs"] for cell in found]
+    stored = [
+        read_toml(Path(cell["out"]) / "config.toml")["set"]["local"]["epochs"] for cell in found
+    ]
     assert stored == [1, 2]
 
 
@@ -202,7 +290,10 @@ def test_variants_in_a_grid_file(ostraka: Ostraka) -> None:
     ("words", "message"),
     [
         (("fedavg:lr=0.1", "fedavg:lr=0.1"), "the grid names methods twice"),
-        (("fedavg:lr=0.1", "fedavg:local.lr=0.1"), "fedavg:lr=0.1 and fedavg:local.lr=0.1 are the same run"),
+        (
+            ("fedavg:lr=0.1", "fedavg:local.lr=0.1"),
+            "fedavg:lr=0.1 and fedavg:local.lr=0.1 are the same run",
+        ),
         (("centralised", "pooled"), "the grid names methods twice"),
         (("fedavg:",), "write it as METHOD:NAME=VALUE"),
         (("fedavg:lr",), "'lr' in 'fedavg:lr' is no setting"),
@@ -219,7 +310,9 @@ def test_variants_that_are_none(ostraka: Ostraka, words: tuple[str, ...], messag
 
 
 def test_commas_in_brackets_and_quotes_belong_to_a_value() -> None:
-    method, values = read_variant("fedov:net.hidden=[8, 4],objective={name='proser', w_mix=1},x='a,b',lr=.5")
+    method, values = read_variant(
+        "fedov:net.hidden=[8, 4],objective={name='proser', w_mix=1},x='a,b',lr=.5"
+    )
     assert method == "fedov"
     assert values == {
         "set": {"objective": {"name": "proser", "w_mix": 1}, "x": "a,b", "local": {"lr": 0.5}},
@@ -295,7 +388,10 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_broken_plug_in_stops_nothing_but_itself(ostraka: Ostraka, broken: str) -> None:
     shown = ostraka("list", "methods")
     assert (shown.code, "fedavg" in shown.out, broken in shown.out) == (0, True, False)
-    assert "ostraka: warning: the plug-in method 'aaa' (no_such_module_at_all:X) cannot be loaded" in shown.err
+    assert (
+        "ostraka: warning: the plug-in method 'aaa' (no_such_module_at_all:X) cannot be loaded"
+        in shown.err
+    )
     assert "registry.py" not in shown.err
     assert ostraka("compare", "fedavg", *QUICK, "--out", "one").code == 0
     asked = ostraka("run", broken, *QUICK)
@@ -307,7 +403,9 @@ def test_a_broken_plug_in_stops_nothing_but_itself(ostraka: Ostraka, broken: str
     assert len([reason for reason in told["broken_plug_ins"] if "'aaa'" in reason]) == 3
 
 
-def test_a_plug_in_of_the_wrong_kind_is_told_when_it_is_used(ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plug_in_of_the_wrong_kind_is_told_when_it_is_used(
+    ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch
+) -> None:
     METHODS.names()
     monkeypatch.setitem(METHODS._plugins, "path", EntryPoint("path", "pathlib:Path", METHODS.group))  # type: ignore[arg-type]
     done = ostraka("run", "path")

@@ -24,7 +24,17 @@ def test_the_data_is_not_needed_and_a_folder_may_move(ostraka: Ostraka) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 255, (40, 8, 8, 1), dtype=np.uint8), np.arange(40) % 4
     np.savez("own.npz", x_train=x, y_train=y, x_test=x, y_test=y)
-    words = ("--data", "own.npz", "--partition", "iid", "--parties", "2", "--engine", "serial", *ONE_EPOCH)
+    words = (
+        "--data",
+        "own.npz",
+        "--partition",
+        "iid",
+        "--parties",
+        "2",
+        "--engine",
+        "serial",
+        *ONE_EPOCH,
+    )
     assert ostraka("run", "fedavg", *words, "--out", "here").code == 0
     Path("own.npz").unlink()
     Path("here").rename("there")
@@ -42,10 +52,19 @@ def test_an_unfinished_run_says_how_far_it_is(ostraka: Ostraka, fragile: str) ->
     assert "0 of 1" in done.out
     assert "Go on with: ostraka run --resume --out mine" in done.out
     facts = ostraka("show", "mine", "--json").json()
-    assert (facts["status"], facts["evaluated"], facts["rounds"], facts["reports"]) == ("unfinished", 0, 1, 2)
+    assert (facts["status"], facts["evaluated"], facts["rounds"], facts["reports"]) == (
+        "unfinished",
+        0,
+        1,
+        2,
+    )
 
 
-LATER_ROWS = ("accuracy, known and unknown alike", "known samples called unknown", "unknown samples called unknown")
+LATER_ROWS = (
+    "accuracy, known and unknown alike",
+    "known samples called unknown",
+    "unknown samples called unknown",
+)
 NEW_FIGURES = ("known_refused", "unknown_refused", "balanced_accuracy")
 
 
@@ -59,20 +78,30 @@ def aged(home: RunDir, finished: bool) -> None:
     home.write_metrics([{**row, "test": older(row["test"])} for row in home.read_metrics()])
     if finished:
         left_out = {"known_refused", "unknown_refused", "open_balanced_accuracy", codec.DIGEST}
-        summary = {key: value for key, value in codec.read_json(home.summary).items() if key not in left_out}
+        summary = {
+            key: value
+            for key, value in codec.read_json(home.summary).items()
+            if key not in left_out
+        }
         codec.write_signed(home.summary, older(summary))
 
 
 @pytest.mark.parametrize("known", [(), ("--known", "6")], ids=["closed", "open"])
-def test_a_run_of_an_older_version_is_shown_and_drawn(ostraka: Ostraka, known: tuple[str, ...]) -> None:
-    first = ostraka("run", "fedavg", *TINY, *ONE_EPOCH, *known, "--rounds", "2", "--out", "mine").out
+def test_a_run_of_an_older_version_is_shown_and_drawn(
+    ostraka: Ostraka, known: tuple[str, ...]
+) -> None:
+    first = ostraka(
+        "run", "fedavg", *TINY, *ONE_EPOCH, *known, "--rounds", "2", "--out", "mine"
+    ).out
     aged(RunDir(Path("mine")), finished=True)
     done = ostraka("show", "mine")
     assert done.code == 0
     shown = [line.split() for line in done.out.splitlines() if "──" not in line]
     lost = [line for line in first.splitlines() if "──" not in line and line.split() not in shown]
     assert [line.split("  ")[1] for line in lost] == (list(LATER_ROWS) if known else [])
-    assert not ostraka("show", "mine", "--json").json().keys() & {*NEW_FIGURES} - {"balanced_accuracy"}
+    assert not ostraka("show", "mine", "--json").json().keys() & {*NEW_FIGURES} - {
+        "balanced_accuracy"
+    }
     assert ostraka("figure", "rounds", "--runs", "mine", "--out", "x.svg").code == 0
     assert ostraka("figure", "confusion", "--run", "mine", "--out", "x.svg").code == 0
 
@@ -117,20 +146,32 @@ def test_published_figures_are_shown_again(ostraka: Ostraka) -> None:
     """They are stored with the records: a configuration with all settings written out does not tell what was chosen."""
     ostraka(*GRID)
     records = codec.read_json(Path("grid/results.json"))
-    told = {"value": 80.0, "std": None, "table": "Table 1", "ours": records[0]["accuracy"], "difference": 1.0}
+    told = {
+        "value": 80.0,
+        "std": None,
+        "table": "Table 1",
+        "ours": records[0]["accuracy"],
+        "difference": 1.0,
+    }
     records[0]["published"] = {"accuracy": told}
     codec.write_json(Path("grid/results.json"), records)
     assert "Beside the published figures" in ostraka("show", "grid", "--format", "markdown").out
 
 
-def test_compare_stores_published_figures(ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compare_stores_published_figures(
+    ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = {"value": 80.0, "std": None, "table": "Table 1", "ours": 10.0, "difference": -70.0}
     monkeypatch.setattr(
         "ostraka.report.published.with_published",
-        lambda configs, records: [{**record, "published": {"accuracy": told}} for record in records],
+        lambda configs, records: [
+            {**record, "published": {"accuracy": told}} for record in records
+        ],
     )
     ostraka(*GRID)
-    assert [r["published"]["accuracy"]["value"] for r in codec.read_json(Path("grid/results.json"))] == [80.0] * 4
+    assert [
+        r["published"]["accuracy"]["value"] for r in codec.read_json(Path("grid/results.json"))
+    ] == [80.0] * 4
 
 
 def test_cells_of_other_calls(ostraka: Ostraka, fragile: str) -> None:
@@ -141,7 +182,9 @@ def test_cells_of_other_calls(ostraka: Ostraka, fragile: str) -> None:
     shown = ostraka("show", "grid", "--json").json()
     assert [cell["status"] for cell in shown["cells"]] == ["ok", "failed"]
     assert "1 finished cells of earlier calls with other settings are not shown" in shown["notes"]
-    assert any(note.startswith("not finished: fragile--digits--iid--s0--") for note in shown["notes"])
+    assert any(
+        note.startswith("not finished: fragile--digits--iid--s0--") for note in shown["notes"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,14 @@ sys.exit(main())
         ("", "name a verb, for example: ostraka demo"),
         ("help rum", "Did you mean 'run'?"),
         ("--data digits run fedavg", "options stand behind the verb: ostraka VERB --data"),
-        ("run fedavg --partitions iid", "ostraka run has no option '--partitions'. Did you mean '--partition'?"),
-        ("run fedavg --partitions=iid", "has no option '--partitions'. Did you mean '--partition'?"),
+        (
+            "run fedavg --partitions iid",
+            "ostraka run has no option '--partitions'. Did you mean '--partition'?",
+        ),
+        (
+            "run fedavg --partitions=iid",
+            "has no option '--partitions'. Did you mean '--partition'?",
+        ),
         ("run fedavg fedprox", "ostraka run does not take 'fedprox'"),
         ("run fedavg --parties x", "argument --parties: takes a whole number; given: 'x'"),
         ("run fedavg --validation x", "argument --validation: takes a number; given: 'x'"),
@@ -101,11 +107,15 @@ sys.exit(main())
         ("figure nothing --out x.svg", "invalid choice: 'nothing'"),
     ],
 )
-def test_a_first_mistake_is_answered_in_one_line(ostraka: Ostraka, words: str, message: str) -> None:
+def test_a_first_mistake_is_answered_in_one_line(
+    ostraka: Ostraka, words: str, message: str
+) -> None:
     done = ostraka(*words.split())
     assert done.code == 2
     assert message in done.err.splitlines()[-1]
-    assert len(done.err.splitlines()) == 1 or words == "", "only a call without any word shows the help above"
+    assert len(done.err.splitlines()) == 1 or words == "", (
+        "only a call without any word shows the help above"
+    )
     assert done.out == ""
 
 
@@ -115,7 +125,9 @@ def test_help_is_a_verb_too(ostraka: Ostraka, verb: str) -> None:
     assert ostraka("help").out == ostraka("--help").out
 
 
-@pytest.mark.parametrize("words", [("run", "fedavg"), ("compare", "fedavg"), ("demo",)], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "words", [("run", "fedavg"), ("compare", "fedavg"), ("demo",)], ids=lambda words: words[0]
+)
 def test_an_empty_out_is_refused(ostraka: Ostraka, words: tuple[str, ...]) -> None:
     done = ostraka(*words, "--out", "")
     assert done.code == 2
@@ -152,7 +164,9 @@ sys.exit(main.main(["doctor"] if doctor.act else ["--help"]))
 """
     command = [sys.executable, "-c", script]
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()

@@ -17,7 +17,9 @@ from ostraka.runs.grid import Grid, run_grid
 
 
 @pytest.mark.parametrize("verb", [module.NAME for module in VERBS])
-def test_help_of_every_verb_shows_an_example_and_fits_80_columns(ostraka: Ostraka, verb: str) -> None:
+def test_help_of_every_verb_shows_an_example_and_fits_80_columns(
+    ostraka: Ostraka, verb: str
+) -> None:
     done = ostraka(verb, "--help")
     assert done.code == 0
     assert re.search(rf"examples?:\n  ostraka {verb} ", done.out)
@@ -37,7 +39,10 @@ def test_top_help_lists_verbs_and_exit_codes(ostraka: Ostraka) -> None:
         ("run", "name a method"),
         ("run fedavgg", "unknown method 'fedavgg'. Did you mean 'fedavg'?"),
         ("run fedavg --set local.epoch=2", "unknown setting 'local.epoch'. Did you mean 'epochs'?"),
-        ("run fedavg --set local.epochs=many", "'local.epochs' takes a whole number; 'many' was given"),
+        (
+            "run fedavg --set local.epochs=many",
+            "'local.epochs' takes a whole number; 'many' was given",
+        ),
         ("run fedavg --set local.batch=0", "'local.batch' is 0; it must be at least 1"),
         ("run fedavg --set epochs", "--set takes NAME=VALUE"),
         ("run fedavg --set objective=cross-entropi", "Did you mean 'cross-entropy'?"),
@@ -68,7 +73,9 @@ def test_top_help_lists_verbs_and_exit_codes(ostraka: Ostraka) -> None:
         ("run fedavg --known-classes a", "is not a list of class numbers"),
     ],
 )
-def test_a_users_mistake_is_one_message_and_exit_code_2(ostraka: Ostraka, words: str, message: str) -> None:
+def test_a_users_mistake_is_one_message_and_exit_code_2(
+    ostraka: Ostraka, words: str, message: str
+) -> None:
     done = ostraka(*words.split())
     assert done.code == 2
     assert message in done.err
@@ -103,9 +110,22 @@ def test_partition_saves_what_file_reads(ostraka: Ostraka) -> None:
     assert (again["parties"], again["counts"]) == (made["parties"], made["counts"])
     assert sum(map(sum, made["counts"])) == 1442
     tiny = ("--data", "digits", "--engine", "serial")
-    done = ostraka("run", "fedavg", *tiny, *ONE_EPOCH, "--partition", "file:mine.json", "--json", "--out", "run")
+    done = ostraka(
+        "run",
+        "fedavg",
+        *tiny,
+        *ONE_EPOCH,
+        "--partition",
+        "file:mine.json",
+        "--json",
+        "--out",
+        "run",
+    )
     assert (done.code, done.json()["parties"]) == (0, 4)
-    kept = [json.loads(Path(name).read_text())["parties"] for name in ("run/partition.json", "mine.json")]
+    kept = [
+        json.loads(Path(name).read_text())["parties"]
+        for name in ("run/partition.json", "mine.json")
+    ]
     assert kept[0] == kept[1]
 
 
@@ -129,7 +149,8 @@ def test_partition_has_the_division_of_a_run_with_the_same_options(
     assert ostraka(*run, "--partition", "dirichlet:0.5", "--out", "a").code == 0
     assert ostraka(*run, "--partition", "file:mine.json", "--out", "b").code == 0
     rows = [
-        json.loads(Path(name).read_text())["parties"] for name in ("mine.json", "a/partition.json", "b/partition.json")
+        json.loads(Path(name).read_text())["parties"]
+        for name in ("mine.json", "a/partition.json", "b/partition.json")
     ]
     assert rows[0] == rows[1] == rows[2]
 
@@ -138,7 +159,9 @@ def test_partition_says_what_nobody_holds(ostraka: Ostraka) -> None:
     words = ("partition", "iid", "--data", "digits")
     shown = ostraka(*words, "--public", "half-test", "--shared", "0.25").out
     assert "Public (half-test): 177 samples without labels; 178 to test on" in shown
-    assert "Held back before the division: 360 samples that all parties may use, with labels" in shown
+    assert (
+        "Held back before the division: 360 samples that all parties may use, with labels" in shown
+    )
     assert "validation" not in shown
     assert not {"Public", "Held"} & set(ostraka(*words).out.split())
     done = ostraka(*words, "--public", "fashion-4k")
@@ -194,7 +217,9 @@ def test_doctor(ostraka: Ostraka) -> None:
     assert "OSTRAKA_DATA" in shown
 
 
-def test_doctor_goes_on_where_a_probe_fails(ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_goes_on_where_a_probe_fails(
+    ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("no such file\nand more")
 
@@ -208,9 +233,17 @@ def test_doctor_goes_on_where_a_probe_fails(ostraka: Ostraka, monkeypatch: pytes
 
 
 def test_doctor_names_plug_ins(ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [EntryPoint("sound", "json:dumps", "ostraka.nets"), EntryPoint("gone", "no_such_module:X", "ostraka.nets")]
-    monkeypatch.setattr("ostraka.cli.doctor.entry_points", lambda group: points if group == "ostraka.nets" else [])
-    assert ostraka("doctor", "--json").json()["plugins"] == ["sound (json:dumps)", "gone (no_such_module:X)"]
+    points = [
+        EntryPoint("sound", "json:dumps", "ostraka.nets"),
+        EntryPoint("gone", "no_such_module:X", "ostraka.nets"),
+    ]
+    monkeypatch.setattr(
+        "ostraka.cli.doctor.entry_points", lambda group: points if group == "ostraka.nets" else []
+    )
+    assert ostraka("doctor", "--json").json()["plugins"] == [
+        "sound (json:dumps)",
+        "gone (no_such_module:X)",
+    ]
 
 
 def test_demo_says_where_its_results_are_and_what_to_try_next(
@@ -232,7 +265,9 @@ def test_demo_says_where_its_results_are_and_what_to_try_next(
     assert {path.name for path in Path("mine").iterdir()} >= {"results.md", "division.svg", "cells"}
 
 
-def test_ctrl_c_is_exit_code_130_anywhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_is_exit_code_130_anywhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 

@@ -36,7 +36,9 @@ def division(parties: int, classes: int, names: tuple[str, ...] = ()) -> Any:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
-@pytest.mark.parametrize(("parties", "classes"), [(5, 10), (10, 26), (10, 200), (1000, 26), (1000, 200), (1, 1)])
+@pytest.mark.parametrize(
+    ("parties", "classes"), [(5, 10), (10, 26), (10, 200), (1000, 26), (1000, 200), (1, 1)]
+)
 def test_a_division_fits_any_terminal(width: int, parties: int, classes: int) -> None:
     console = terminal(width)
     show_division(console, division(parties, classes))
@@ -82,8 +84,16 @@ MANY = Table(
         "down",
     ),
     [
-        (name, *(Mean(91.25, 11.5, 3) for _ in range(3)), *(Number(1, "1 min 05 s") for _ in range(4)))
-        for name in ("fedavg:local.lr=0.01", "fedavg:local.lr=0.1,local.epochs=20,local.batch=64", "fedov")
+        (
+            name,
+            *(Mean(91.25, 11.5, 3) for _ in range(3)),
+            *(Number(1, "1 min 05 s") for _ in range(4)),
+        )
+        for name in (
+            "fedavg:local.lr=0.01",
+            "fedavg:local.lr=0.1,local.epochs=20,local.batch=64",
+            "fedov",
+        )
     ],
     title="Accuracy (%)",
     notes=("a note",),
@@ -116,9 +126,16 @@ def test_a_table_that_fits_stays_whole() -> None:
 
 def test_a_summary_shows_balanced_accuracy_f1_and_the_confusion_matrix(ostraka: Ostraka) -> None:
     done = ostraka("run", "closed-voting", *TINY, *ONE_EPOCH, "--known", "6", "--out", "mine")
-    for expected in ("balanced accuracy", "F1 (macro)", "% of each true class by answer", "6 unknown"):
+    for expected in (
+        "balanced accuracy",
+        "F1 (macro)",
+        "% of each true class by answer",
+        "6 unknown",
+    ):
         assert expected in done.out
-    assert {"balanced_accuracy", "f1"} <= ostraka("run", "--resume", "--out", "mine", "--json").json().keys()
+    assert {"balanced_accuracy", "f1"} <= ostraka(
+        "run", "--resume", "--out", "mine", "--json"
+    ).json().keys()
     assert ostraka("figure", "confusion", "--run", "mine", "--out", "c.pdf").code == 0
     assert Path("c.pdf").read_bytes().startswith(b"%PDF")
 
@@ -140,7 +157,11 @@ def test_a_summary_fits_any_terminal(width: int, classes: int) -> None:
     found = text_of(console)
     assert all(len(line.rstrip()) <= width for line in found.splitlines())
     assert ("most frequent mistakes" in found) == (classes == 200)
-    old = {key: value for key, value in summary.items() if key not in ("balanced_accuracy", "f1", "confusion")}
+    old = {
+        key: value
+        for key, value in summary.items()
+        if key not in ("balanced_accuracy", "f1", "confusion")
+    }
     show_summary(terminal(width), old)  # of a run that was made before there were these
 
 
@@ -158,11 +179,20 @@ def printed(summary: dict[str, Any], width: int = 80) -> dict[str, str]:
     """What is printed in two columns: the words of the first, and the second."""
     console = terminal(width)
     show_summary(console, summary)
-    pairs = (line.strip().split("  ", 1) for line in text_of(console).splitlines() if "  " in line.strip())
+    pairs = (
+        line.strip().split("  ", 1)
+        for line in text_of(console).splitlines()
+        if "  " in line.strip()
+    )
     return {words: value.strip() for words, value in pairs}
 
 
-OLD_FIGURES: dict[str, float | None] = {"auroc": 90.0, "fpr95": 10.0, "oscr": 80.0, "open_accuracy": 70.0}
+OLD_FIGURES: dict[str, float | None] = {
+    "auroc": 90.0,
+    "fpr95": 10.0,
+    "oscr": 80.0,
+    "open_accuracy": 70.0,
+}
 REFUSED = {"known_refused": 4.8, "unknown_refused": 61.2, "balanced_accuracy": 75.5}
 ALL_KNOWN: dict[str, float | None] = {
     **dict.fromkeys([*OLD_FIGURES, *REFUSED]), "open_accuracy": 70.0, "known_refused": 4.8
@@ -179,7 +209,10 @@ def test_how_the_open_answer_does_is_printed() -> None:
 
 def test_where_all_classes_are_known_only_what_is_defined_is_printed() -> None:
     found = printed(finished(ALL_KNOWN))
-    assert (found["known samples called unknown"], found["accuracy, unknown as a class"]) == ("4.80 %", "70.00 %")
+    assert (found["known samples called unknown"], found["accuracy, unknown as a class"]) == (
+        "4.80 %",
+        "70.00 %",
+    )
     assert not any("—" in value for value in found.values())
     assert "unknown samples called unknown" not in found
 
@@ -200,22 +233,37 @@ def test_closed_set_runs_and_older_ones_are_printed_without_what_they_do_not_hav
 def test_domains_have_columns_of_the_open_answer(width: int) -> None:
     """Photos have no unknown samples; sketches come from a run of an older version, which did not count them."""
     photo = {"accuracy": 50.0, **OLD_FIGURES, "known_refused": 3.25, "unknown_refused": None}
-    domains = {"photo": photo | {"open_balanced_accuracy": 71.5}, "sketch": {"accuracy": 50.0, **OLD_FIGURES}}
+    domains = {
+        "photo": photo | {"open_balanced_accuracy": 71.5},
+        "sketch": {"accuracy": 50.0, **OLD_FIGURES},
+    }
     console = terminal(width)
     show_summary(console, finished({**OLD_FIGURES, **REFUSED}, per_domain=domains))
     found = text_of(console)
     assert all(len(line.rstrip()) <= width for line in found.splitlines())
-    assert all(text in found for text in ("3.25", "71.50", "75.50", "61.20", "known refused", "unknown refused"))
+    assert all(
+        text in found
+        for text in ("3.25", "71.50", "75.50", "61.20", "known refused", "unknown refused")
+    )
     closed = terminal(width)
-    show_summary(closed, finished({**ALL_KNOWN, "known_refused": 0.0}, per_domain={"photo": photo, "sketch": photo}))
+    show_summary(
+        closed,
+        finished({**ALL_KNOWN, "known_refused": 0.0}, per_domain={"photo": photo, "sketch": photo}),
+    )
     assert "refused" not in text_of(closed)
 
 
 @pytest.mark.parametrize(
     ("environment", "name"),
-    [({"LC_ALL": "C", "LANG": "de_CH.UTF-8"}, "C"), ({"LC_ALL": "", "LANG": "POSIX"}, "POSIX"), ({}, "")],
+    [
+        ({"LC_ALL": "C", "LANG": "de_CH.UTF-8"}, "C"),
+        ({"LC_ALL": "", "LANG": "POSIX"}, "POSIX"),
+        ({}, ""),
+    ],
 )
-def test_the_locale_that_counts(environment: dict[str, str], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_locale_that_counts(
+    environment: dict[str, str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for variable in ("LC_ALL", "LC_CTYPE", "LANG"):
         monkeypatch.delenv(variable, raising=False)
     for variable, value in environment.items():
@@ -238,7 +286,14 @@ def test_the_locale_c_gets_plain_ascii(ostraka: Ostraka, monkeypatch: pytest.Mon
 
 def test_numbers_stay_whole_where_names_are_broken() -> None:
     console = terminal(40)
-    rows = [("fedavg", "a place with a long name of many words", Mean(91.25, 11.5, 3), Number(1, "1 min 05 s"))]
+    rows = [
+        (
+            "fedavg",
+            "a place with a long name of many words",
+            Mean(91.25, 11.5, 3),
+            Number(1, "1 min 05 s"),
+        )
+    ]
     show_wide(console, Table(("method", "data / partition", "ours", "time"), rows, keys=2))
     assert "91.25 ± 11.50" in text_of(console)
     assert "1 min 05 s" in text_of(console)
@@ -249,12 +304,15 @@ def test_a_promise_stands_behind_what_came_out() -> None:
     kept = {"rate": 0.05, "basis": "told", "threshold": 1.0, "why": ""}
     broken = {"rate": None, "basis": "told", "threshold": 1.0, "why": "members have hardly learnt"}
     figures = {**OLD_FIGURES, **REFUSED}
-    assert printed({**finished(figures), "answer": kept})["known samples called unknown"].endswith("(promised: 5 %)")
+    assert printed({**finished(figures), "answer": kept})["known samples called unknown"].endswith(
+        "(promised: 5 %)"
+    )
     console = terminal(80)
     show_summary(console, {**finished(figures), "answer": broken})
     assert "promised:" not in text_of(console)
-    assert "Note: nothing is promised of how often a known sample is called unknown: members have hardly learnt" in (
-        text_of(console)
+    assert (
+        "Note: nothing is promised of how often a known sample is called unknown: members have hardly learnt"
+        in (text_of(console))
     )
     closed = terminal(80)
     never = {**broken, "why": "it never answers unknown"}

@@ -6,14 +6,26 @@ import pytest
 from calling import Ostraka
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-LITTLE = ("--data", "digits", "--train-per-class", "30", "--seeds", "1", "--engine", "serial", "--json")
+LITTLE = (
+    "--data",
+    "digits",
+    "--train-per-class",
+    "30",
+    "--seeds",
+    "1",
+    "--engine",
+    "serial",
+    "--json",
+)
 ROUNDS = {"fedov_fedprox": [0, 1, 2], "fedkt_fedprox": [0, 1, 2], "fedprox": [1, 2]}
 SHORT = {"fedov": ("--set", "distil.epochs=1"), "fedkt": ("--set", "student.epochs=1")}
 
 
 def out_of(path: Path) -> str:
     """The folder that the file's own command names."""
-    [command] = [line for line in path.read_text().splitlines() if line.startswith("#   ostraka compare")]
+    [command] = [
+        line for line in path.read_text().splitlines() if line.startswith("#   ostraka compare")
+    ]
     words = command.split()
     assert words[words.index("--config") + 1] == str(path.relative_to(EXAMPLES.parent))
     return words[words.index("--out") + 1]
@@ -30,10 +42,20 @@ def test_figure_4(ostraka: Ostraka) -> None:
         [cells[name]] = done.json()["cells"]
     for name in ("fedov", "fedkt"):
         assert cells[f"{name}_fedprox"]["start"]["accuracy"] == cells[name]["accuracy"]
-    drawn = ostraka("figure", "rounds", "--runs", *(f"runs/figure4/{name}" for name in ROUNDS), "--out", "figure4.svg")
+    drawn = ostraka(
+        "figure",
+        "rounds",
+        "--runs",
+        *(f"runs/figure4/{name}" for name in ROUNDS),
+        "--out",
+        "figure4.svg",
+    )
     assert drawn.code == 0
     text = Path("figure4.svg").read_text()
-    assert all(f">{label}<" in text for label in ("fedprox from fedov-distilled", "fedprox from fedkt", "fedprox"))
+    assert all(
+        f">{label}<" in text
+        for label in ("fedprox from fedov-distilled", "fedprox from fedkt", "fedprox")
+    )
 
 
 @pytest.mark.parametrize(("name", "fedov"), [("full", "fedov-paper"), ("short", "fedov")])
@@ -63,10 +85,15 @@ def test_figure_7(ostraka: Ostraka, name: str, fedov: str) -> None:
     [
         (("rounds",), "the figure 'rounds' needs --runs: the folders of finished runs or grids"),
         (("features",), "the figure 'features' needs --run: the folder of a finished run"),
-        (("rounds", "--runs", "nowhere"), "there is no folder nowhere; give the folders of finished runs"),
+        (
+            ("rounds", "--runs", "nowhere"),
+            "there is no folder nowhere; give the folders of finished runs",
+        ),
     ],
 )
-def test_figures_that_lack_something(ostraka: Ostraka, words: tuple[str, ...], message: str) -> None:
+def test_figures_that_lack_something(
+    ostraka: Ostraka, words: tuple[str, ...], message: str
+) -> None:
     done = ostraka("figure", *words, "--out", "x.svg")
     assert done.code == 2
     assert message in done.err

@@ -50,7 +50,11 @@ class LooksAgain(Sound):
 
     def count(self, votes: Votes) -> Scores:
         scores = super().count(votes)
-        return scores if votes.assessment is None else replace(scores, known=scores.known / scores.known.mean(dim=0))
+        return (
+            scores
+            if votes.assessment is None
+            else replace(scores, known=scores.known / scores.known.mean(dim=0))
+        )
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,10 @@ from ostraka.data.source import Source
 from ostraka.errors import DataError, PartitionError
 
 END = ".points.json"
-POINTS: dict[str, Any] = {"x": [[float(i), float(i % 3)] for i in range(12)], "y": [i % 3 for i in range(12)]}
+POINTS: dict[str, Any] = {
+    "x": [[float(i), float(i % 3)] for i in range(12)],
+    "y": [i % 3 for i in range(12)],
+}
 
 
 def write_points(folder: Path) -> Path:
@@ -46,7 +49,9 @@ def _changed(change: Callable[[Dataset], Dataset]) -> Callable[[Path, str], Data
 
 
 def _reads_to_find(path: Path) -> list[str]:
-    return [path.name.removesuffix(END)] if find(path) and "x" in json.loads(path.read_text()) else []
+    return (
+        [path.name.removesuffix(END)] if find(path) and "x" in json.loads(path.read_text()) else []
+    )
 
 
 def _leaves_a_mark(path: Path) -> list[str]:

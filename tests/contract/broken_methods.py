@@ -42,12 +42,17 @@ class Sound(Method[Params, Params, Params]):
 
     def train(self, rnd: Round[Params], party: Party) -> Params:
         net = build(rnd.task, self.objective)
-        return fit(net, rnd.message, party.samples, self.objective, self.local, rnd.seed, party.progress).params
+        return fit(
+            net, rnd.message, party.samples, self.objective, self.local, rnd.seed, party.progress
+        ).params
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         params = self.train(rnd, party)
         before = memory.get("rounds", torch.zeros(1))
-        payload = {name: tensor + 0.01 * before if "bias" in name else tensor for name, tensor in params.items()}
+        payload = {
+            name: tensor + 0.01 * before if "bias" in name else tensor
+            for name, tensor in params.items()
+        }
         return Report(payload, 1.0, Card(party.id, len(party.samples)), {"rounds": before + 1})
 
     def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Params]]) -> Params:
@@ -180,7 +185,9 @@ class KnowsItsProcess(Sound):
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         report = super().local_update(rnd, party, memory)
         inside = float(multiprocessing.parent_process() is not None)
-        return replace(report, payload={name: tensor + inside for name, tensor in report.payload.items()})
+        return replace(
+            report, payload={name: tensor + inside for name, tensor in report.payload.items()}
+        )
 
 
 @dataclass(frozen=True)
@@ -190,7 +197,9 @@ class CountsOnSelf(Sound):
     def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Params]]) -> Params:
         count = self.__dict__.get("_count", 0) + 1
         object.__setattr__(self, "_count", count)
-        return {name: tensor * count for name, tensor in super().aggregate(task, state, reports).items()}
+        return {
+            name: tensor * count for name, tensor in super().aggregate(task, state, reports).items()
+        }
 
 
 @dataclass(frozen=True)
@@ -208,8 +217,12 @@ class TwoFitsOneName(Sound):
 
     def train(self, rnd: Round[Params], party: Party) -> Params:
         net, seed = build(rnd.task, self.objective), derive(rnd.seed, "second")
-        first = fit(net, rnd.message, party.samples, self.objective, self.local, rnd.seed, party.progress)
-        return fit(net, first.params, party.samples, self.objective, self.local, seed, party.progress).params
+        first = fit(
+            net, rnd.message, party.samples, self.objective, self.local, rnd.seed, party.progress
+        )
+        return fit(
+            net, first.params, party.samples, self.objective, self.local, seed, party.progress
+        ).params
 
 
 @dataclass(frozen=True)
@@ -218,8 +231,26 @@ class TwoFitsTwoNames(Sound):
 
     def train(self, rnd: Round[Params], party: Party) -> Params:
         net, seed = build(rnd.task, self.objective), derive(rnd.seed, "second")
-        first = fit(net, rnd.message, party.samples, self.objective, self.local, rnd.seed, party.progress, "first")
-        return fit(net, first.params, party.samples, self.objective, self.local, seed, party.progress, "second").params
+        first = fit(
+            net,
+            rnd.message,
+            party.samples,
+            self.objective,
+            self.local,
+            rnd.seed,
+            party.progress,
+            "first",
+        )
+        return fit(
+            net,
+            first.params,
+            party.samples,
+            self.objective,
+            self.local,
+            seed,
+            party.progress,
+            "second",
+        ).params
 
 
 @dataclass(frozen=True)
@@ -277,7 +308,8 @@ class InfiniteScores(Sound):
 
     def predictor(self, task: Task, state: Params) -> Predictor:
         return Bent(
-            super().predictor(task, state), lambda known: known.masked_fill(known < known.amax(1, True), -torch.inf)
+            super().predictor(task, state),
+            lambda known: known.masked_fill(known < known.amax(1, True), -torch.inf),
         )
 
 
@@ -286,7 +318,10 @@ class ScoresByPlace(Sound):
     """A sample's scores depend on its place in the batch."""
 
     def predictor(self, task: Task, state: Params) -> Predictor:
-        return Bent(super().predictor(task, state), lambda known: known + torch.arange(len(known)).unsqueeze(1))
+        return Bent(
+            super().predictor(task, state),
+            lambda known: known + torch.arange(len(known)).unsqueeze(1),
+        )
 
 
 @dataclass(frozen=True)
@@ -306,7 +341,9 @@ class OwnLoop(Sound):
         net.load_state_dict(rnd.message)
         optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
         for _ in range(2):
-            loss = torch.nn.functional.cross_entropy(net(party.samples.inputs()), party.samples.labels)
+            loss = torch.nn.functional.cross_entropy(
+                net(party.samples.inputs()), party.samples.labels
+            )
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -319,4 +356,6 @@ class SeededNoise(Sound):
 
     def train(self, rnd: Round[Params], party: Party) -> Params:
         rng = torch_rng(rnd.seed, "noise")
-        return {k: v + torch.randn(v.shape, generator=rng) for k, v in super().train(rnd, party).items()}
+        return {
+            k: v + torch.randn(v.shape, generator=rng) for k, v in super().train(rnd, party).items()
+        }

@@ -48,7 +48,9 @@ class AttachesElsewhere(Sound):
 @dataclass(frozen=True)
 class AttachesByNumpysChance(Sound):
     def attach(self, net: Net) -> None:
-        net.objective = nn.ParameterDict({"scale": nn.Parameter(torch.tensor(1 + 0.1 * np.random.rand()))})
+        net.objective = nn.ParameterDict(
+            {"scale": nn.Parameter(torch.tensor(1 + 0.1 * np.random.rand()))}
+        )
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,11 @@ AnyMethod = Method[Any, Any, Any]
 
 def brief(method: AnyMethod) -> AnyMethod:
     """The method with two epochs of local training: enough to be interrupted in, and quick."""
-    budgets = {f.name: getattr(method, f.name) for f in fields(method) if isinstance(getattr(method, f.name), Budget)}
+    budgets = {
+        f.name: getattr(method, f.name)
+        for f in fields(method)
+        if isinstance(getattr(method, f.name), Budget)
+    }
     return replace(method, **{name: replace(budget, epochs=2) for name, budget in budgets.items()})
 
 
@@ -41,7 +45,9 @@ def one_class_each(*args: Any, **options: Any) -> Any:
     """The usual federation with every party's samples under one label: its own number."""
     stage = usual_stage(*args, **options)
     samples = stage.parties.samples
-    owner = torch.bucketize(torch.arange(len(samples.x)), torch.tensor(stage.parties.ends), right=True)
+    owner = torch.bucketize(
+        torch.arange(len(samples.x)), torch.tensor(stage.parties.ends), right=True
+    )
     labels = torch.where(owner < len(stage.parties), owner % len(stage.task.classes), samples.y)
     return replace(stage, parties=replace(stage.parties, samples=replace(samples, y=labels)))
 
@@ -59,9 +65,13 @@ def test_a_sound_toy_passes() -> None:
     methods.check_method(toys.Sound())
 
 
-@pytest.mark.parametrize("method", [toys.OneRound(), toys.TwoFitsTwoNames(), toys.SeededNoise(), toys.KeyOfSettings()])
+@pytest.mark.parametrize(
+    "method", [toys.OneRound(), toys.TwoFitsTwoNames(), toys.SeededNoise(), toys.KeyOfSettings()]
+)
 def test_what_looks_odd_but_is_sound_passes(method: AnyMethod) -> None:
-    for check in methods.CHECKS[:-1]:  # the pool is slow to start, and nothing here depends on the process
+    for check in methods.CHECKS[
+        :-1
+    ]:  # the pool is slow to start, and nothing here depends on the process
         check(method, None)
 
 
@@ -105,7 +115,11 @@ def test_a_broken_toy_fails_its_check_and_no_other(method: AnyMethod) -> None:
     assert "What to do" in str(caught.value)
     for other in methods.CHECKS:
         slow_and_sure = other is methods.check_pool and check is not methods.check_pool
-        if other is not check and other.__name__ not in ALSO.get(type(method), set()) and not slow_and_sure:
+        if (
+            other is not check
+            and other.__name__ not in ALSO.get(type(method), set())
+            and not slow_and_sure
+        ):
             other(method, None)
 
 
@@ -115,7 +129,9 @@ def test_each_check_has_a_toy_that_fails_it() -> None:
 
 def test_check_method_runs_all_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, Any, Any]] = []
-    recorders = [lambda method, task, i=i: seen.append((i, method, task)) for i in range(len(methods.CHECKS))]
+    recorders = [
+        lambda method, task, i=i: seen.append((i, method, task)) for i in range(len(methods.CHECKS))
+    ]
     monkeypatch.setattr(methods, "CHECKS", recorders)
     task = Task(("ant",), (2,), Recipe("mlp"))
     methods.check_method(toys.Sound(), task)
@@ -126,7 +142,11 @@ def test_another_task_can_be_given() -> None:
     """A network with batch norm: the one-sample batch is then a real obstacle, which `fit` takes away."""
     task = Task(("ant", "bee"), (1, 28, 28), Recipe("lenet5", {"norm": "batch"}))
     method = toys.Sound(local=Budget(epochs=1, batch=16))
-    for check in (methods.check_one_sample_batch, methods.check_interrupted_fit, methods.check_codec):
+    for check in (
+        methods.check_one_sample_batch,
+        methods.check_interrupted_fit,
+        methods.check_codec,
+    ):
         check(method, task)
 
 
@@ -140,7 +160,9 @@ def test_needs_are_met_or_named() -> None:
     assert float(task.commons.prior.sum()) == pytest.approx(1.0)
     with pytest.raises(NeedError, match="generator"):
         methods.check_codec(_NeedsGenerator(), None)
-    given = replace(methods.make_stage(toys.Sound(), None).task, commons=Commons(nets={"generator": {}}))
+    given = replace(
+        methods.make_stage(toys.Sound(), None).task, commons=Commons(nets={"generator": {}})
+    )
     methods.check_codec(_NeedsGenerator(), given)
 
 

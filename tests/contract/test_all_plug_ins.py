@@ -48,7 +48,9 @@ NET_CASES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "shape", "options"), NET_CASES)
-def test_every_net_keeps_the_contract(name: str, shape: tuple[int, ...], options: dict[str, Any]) -> None:
+def test_every_net_keeps_the_contract(
+    name: str, shape: tuple[int, ...], options: dict[str, Any]
+) -> None:
     check_net(NETS.get(name), shape, **options)
 
 
@@ -71,10 +73,14 @@ SPECS: dict[str, str] = {
 
 
 @pytest.mark.parametrize("name", PARTITIONS.names())
-def test_every_partition_keeps_the_contract(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_partition_keeps_the_contract(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     rows = np.arange(390)
-    Path("mine.json").write_text(json.dumps({"parties": [rows[:200].tolist(), rows[200:].tolist()], "partial": True}))
+    Path("mine.json").write_text(
+        json.dumps({"parties": [rows[:200].tolist(), rows[200:].tolist()], "partial": True})
+    )
     wards = rows % 4
     rule = parse(SPECS.get(name, name))
     parties = {"by": 4, "domain": 4, "file": 2}.get(name, 6)
@@ -82,7 +88,11 @@ def test_every_partition_keeps_the_contract(name: str, tmp_path: Path, monkeypat
 
 
 def write_npz(folder: Path, end: str = ".npz") -> Path:
-    arrays = {f"{axis}_{part}": values for part in ("train", "test") for axis, values in sample_arrays().items()}
+    arrays = {
+        f"{axis}_{part}": values
+        for part in ("train", "test")
+        for axis, values in sample_arrays().items()
+    }
     np.savez_compressed(folder / f"set{end}", **arrays)
     (folder / "set.json").write_text(json.dumps({"class_names": ["a", "b", "c"]}))
     return folder / f"set{end}"
@@ -101,10 +111,17 @@ def write_idx(folder: Path) -> Path:
     path = folder / "sketches"
     path.mkdir()
     for part, end in (("train", ".gz"), ("t10k", "")):
-        for what, values in (("images-idx3", sample_arrays()["x"]), ("labels-idx1", sample_arrays()["y"])):
-            head = bytes([0, 0, 8, values.ndim]) + b"".join(n.to_bytes(4, "big") for n in values.shape)
+        for what, values in (
+            ("images-idx3", sample_arrays()["x"]),
+            ("labels-idx1", sample_arrays()["y"]),
+        ):
+            head = bytes([0, 0, 8, values.ndim]) + b"".join(
+                n.to_bytes(4, "big") for n in values.shape
+            )
             raw = head + values.astype(np.uint8).tobytes()
-            (path / f"{part}-{what}-ubyte{end}").write_bytes(gzip.compress(raw, mtime=0) if end else raw)
+            (path / f"{part}-{what}-ubyte{end}").write_bytes(
+                gzip.compress(raw, mtime=0) if end else raw
+            )
     return path
 
 

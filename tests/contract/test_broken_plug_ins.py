@@ -42,7 +42,10 @@ OBJECTIVES: dict[Any, tuple[Check, str]] = {
     losses.CannotBeWritten(): (objectives.check_settings, "registry"),
     losses.AttachesElsewhere(): (objectives.check_attached, "points"),
     losses.AttachesByNumpysChance(): (objectives.check_attached, "the same seed attaches the same"),
-    losses.RefusesInSilence(): (objectives.check_scores, "it says True, and the threshold of its answers is inf"),
+    losses.RefusesInSilence(): (
+        objectives.check_scores,
+        "it says True, and the threshold of its answers is inf",
+    ),
     losses.AddsRows(): (objectives.check_prepare, "keeps 12 rows"),
     losses.NeedsTwoSamples(): (objectives.check_loss, "loss of a single sample"),
     losses.LossOfEverySample(): (objectives.check_loss, r"it has the shape \[12\]"),
@@ -53,7 +56,10 @@ OBJECTIVES: dict[Any, tuple[Check, str]] = {
     losses.MeasuresNowhere(): (objectives.check_statistics, "does not exist"),
     losses.HidesTensors(): (objectives.check_stored, "nothing on self"),
     losses.LowerIsLikelier(): (objectives.check_learns, "order of the scores"),
-    losses.ForgetfulHelper(): (objectives.check_in_methods, "ForgetfulHelper in FedAvg: .* taken up again"),
+    losses.ForgetfulHelper(): (
+        objectives.check_in_methods,
+        "ForgetfulHelper in FedAvg: .* taken up again",
+    ),
 }
 
 
@@ -125,7 +131,9 @@ SOURCES: dict[str, tuple[Check, str]] = {
 @pytest.mark.parametrize("toy", data.BROKEN_SOURCES)
 def test_a_broken_source_is_caught(toy: str, tmp_path: Path) -> None:
     check, words = SOURCES[toy]
-    expect_first(sources.CHECKS, check, words, data.BROKEN_SOURCES[toy], data.write_points(tmp_path))
+    expect_first(
+        sources.CHECKS, check, words, data.BROKEN_SOURCES[toy], data.write_points(tmp_path)
+    )
 
 
 RULES: dict[type[Rule], tuple[Check, str]] = {
@@ -158,7 +166,9 @@ def registered() -> Any:
 def test_a_broken_partition_is_caught(toy: type[Rule], registered: Callable[..., Any]) -> None:
     check, words = RULES[toy]
     settings = {"shares": [3]} if toy is data.ManySettings else {}
-    expect_first(partitions.CHECKS, check, words, registered(toy)(**settings), partitions.ground_of())
+    expect_first(
+        partitions.CHECKS, check, words, registered(toy)(**settings), partitions.ground_of()
+    )
 
 
 def test_sound_toys_pass(tmp_path: Path, registered: Callable[..., Any]) -> None:
@@ -185,8 +195,16 @@ def test_a_source_of_files_needs_an_example() -> None:
 
 @pytest.mark.parametrize(
     ("module", "caught"),
-    [(objectives, OBJECTIVES), (nets, NETS), (ballots, BALLOTS), (sources, SOURCES), (partitions, RULES)],
+    [
+        (objectives, OBJECTIVES),
+        (nets, NETS),
+        (ballots, BALLOTS),
+        (sources, SOURCES),
+        (partitions, RULES),
+    ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_each_check_has_a_toy_that_fails_it(module: Any, caught: dict[Any, tuple[Check, str]]) -> None:
+def test_each_check_has_a_toy_that_fails_it(
+    module: Any, caught: dict[Any, tuple[Check, str]]
+) -> None:
     assert {check for check, _ in caught.values()} == set(module.CHECKS)

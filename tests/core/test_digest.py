@@ -50,5 +50,11 @@ def test_what_is_not_plain_is_refused(value: Any) -> None:
 
 def test_it_is_the_same_in_every_process() -> None:
     """Python's own hash of a text is not."""
-    told = [sys.executable, "-c", "from ostraka.core.digest import digest_of; print(digest_of({'a': 'b'}))"]
-    assert subprocess.run(told, capture_output=True, text=True, check=True).stdout.strip() == digest_of({"a": "b"})
+    told = [
+        sys.executable,
+        "-c",
+        "from ostraka.core.digest import digest_of; print(digest_of({'a': 'b'}))",
+    ]
+    assert subprocess.run(
+        told, capture_output=True, text=True, check=True
+    ).stdout.strip() == digest_of({"a": "b"})

@@ -114,7 +114,9 @@ def test_epochs_keep_the_last_smaller_batch() -> None:
 )
 def test_most_steps_is_an_upper_bound(budget: dict[str, int], steps: int) -> None:
     """Ten samples in batches of four: three steps an epoch."""
-    fitted = fit(Line(), None, random_samples(10, 1), Squares(), replace(PLAIN, batch=4, **budget), seed=0)
+    fitted = fit(
+        Line(), None, random_samples(10, 1), Squares(), replace(PLAIN, batch=4, **budget), seed=0
+    )
     assert fitted.steps == steps
 
 
@@ -128,7 +130,9 @@ def test_most_steps_is_an_upper_bound(budget: dict[str, int], steps: int) -> Non
         ({"steps": 9, "class_steps": 3}, 9),
     ],
 )
-def test_class_steps_grow_with_the_classes_that_a_party_holds(budget: dict[str, int], steps: int) -> None:
+def test_class_steps_grow_with_the_classes_that_a_party_holds(
+    budget: dict[str, int], steps: int
+) -> None:
     """Ten samples of two classes (0 and 7) in batches of four: three steps an epoch, six for both classes."""
     samples = replace(random_samples(10, 1), y=torch.tensor([0, 7] * 5))
     fitted = fit(Line(), None, samples, Squares(), replace(PLAIN, batch=4, **budget), seed=0)
@@ -142,14 +146,18 @@ def test_steps_replace_epochs() -> None:
     Epoch 2: 1.7, 1.6 on 4 and 4 samples: 1.65.
     """
     objective = Slope()
-    fitted = fit(Line(), None, random_samples(10, 1), objective, replace(PLAIN, batch=4, steps=5), seed=0)
+    fitted = fit(
+        Line(), None, random_samples(10, 1), objective, replace(PLAIN, batch=4, steps=5), seed=0
+    )
     assert objective.sizes == [4, 4, 2, 4, 4]
     assert fitted.steps == 5
     assert fitted.losses == pytest.approx((1.92, 1.65))
 
 
 def test_no_step_gives_the_start_and_no_loss() -> None:
-    fitted = fit(Line(), {"weight": torch.full((1, 1), 3.0)}, TWO, Squares(), replace(PLAIN, steps=0), seed=0)
+    fitted = fit(
+        Line(), {"weight": torch.full((1, 1), 3.0)}, TWO, Squares(), replace(PLAIN, steps=0), seed=0
+    )
     assert float(fitted.params["weight"]) == 3.0
     assert (fitted.steps, fitted.losses, fitted.figures()) == (0, (), {})
     assert replace(fitted, losses=(2.0, 1.0)).figures() == {"loss": 1.0}
@@ -173,7 +181,14 @@ def test_bounds(count: int, batch: int, joins: bool, bounds: list[tuple[int, int
 def test_a_last_sample_joins_the_batch_before_it_with_batch_norm_only() -> None:
     for between, sizes in ((nn.BatchNorm1d(8), [4, 5]), (nn.LayerNorm(8), [4, 4, 1])):
         objective = Slope()
-        fit(Layered(between), None, random_samples(9), objective, replace(PLAIN, epochs=1, batch=4), seed=0)
+        fit(
+            Layered(between),
+            None,
+            random_samples(9),
+            objective,
+            replace(PLAIN, epochs=1, batch=4),
+            seed=0,
+        )
         assert objective.sizes == sizes
 
 
@@ -337,12 +352,16 @@ def test_interrupted_training_goes_on_to_the_same_bits(
     def train(progress: Progress | None) -> bytes:
         net = Layered(type(BETWEEN[between])(*([8] if between == "batch norm" else [])))
         fitted = fit(net, None, samples, Noisy(), budget, seed=3, progress=progress)
-        return codec.encode({"params": fitted.params, "losses": fitted.losses, "steps": fitted.steps})
+        return codec.encode(
+            {"params": fitted.params, "losses": fitted.losses, "steps": fitted.steps}
+        )
 
     straight = train(None)
     watched = Killer({}, kill_at=0)
     assert train(watched) == straight
-    assert any(step % (5 if between == "batch norm" else 6) for step in watched.steps), "no save inside an epoch"
+    assert any(step % (5 if between == "batch norm" else 6) for step in watched.steps), (
+        "no save inside an epoch"
+    )
     for kill_at in range(1, len(watched.steps) + 1):
         kept: dict[str, bytes] = {}
         with pytest.raises(Killed):
@@ -373,5 +392,8 @@ def test_progress_is_told_after_every_epoch() -> None:
 def test_batch_norm_with_one_sample_is_said_in_words() -> None:
     net = Recipe("lenet5", {"norm": "batch"}).build((1, 28, 28), 2, unknown=False, seed=0)
     one = Samples(torch.rand(1, 1, 28, 28), torch.tensor([1]))
-    with pytest.raises(DataError, match="batch norm cannot train on a party of size 1: it needs at least two values"):
+    with pytest.raises(
+        DataError,
+        match="batch norm cannot train on a party of size 1: it needs at least two values",
+    ):
         fit(net, None, one, CrossEntropy(), Budget(epochs=1), seed=0)

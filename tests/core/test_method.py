@@ -28,7 +28,9 @@ class Nothing(Method[Any, Any, Any]):
 TEN = tuple(PartyRef(i, 1) for i in range(10))
 
 
-@pytest.mark.parametrize(("fraction", "count"), [(1.0, 10), (0.3, 3), (0.25, 3), (0.24, 2), (0.01, 1), (0.96, 10)])
+@pytest.mark.parametrize(
+    ("fraction", "count"), [(1.0, 10), (0.3, 3), (0.25, 3), (0.24, 2), (0.01, 1), (0.96, 10)]
+)
 def test_draw_takes_a_fraction_without_repeats(fraction: float, count: int) -> None:
     """Half a party rounds up, and there is always one: 2.5 gives 3, 0.1 gives 1."""
     drawn = Nothing(fraction=fraction).draw(TEN, 1, seed=0)
@@ -39,7 +41,11 @@ def test_draw_takes_a_fraction_without_repeats(fraction: float, count: int) -> N
 
 def test_draw_depends_on_seed_and_round_only() -> None:
     method = Nothing(fraction=0.5)
-    draws = {(seed, i): tuple(r.id for r in method.draw(TEN, i, seed)) for seed in (0, 1) for i in range(1, 9)}
+    draws = {
+        (seed, i): tuple(r.id for r in method.draw(TEN, i, seed))
+        for seed in (0, 1)
+        for i in range(1, 9)
+    }
     assert draws == {(seed, i): tuple(r.id for r in method.draw(TEN, i, seed)) for seed, i in draws}
     assert len({draws[0, i] for i in range(1, 9)}) > 4
     assert draws[0, 1] != draws[1, 1]
@@ -47,13 +53,19 @@ def test_draw_depends_on_seed_and_round_only() -> None:
 
 def test_draw_is_uniform() -> None:
     """3 of 10 in 1,000 rounds: each about 300 times; five standard deviations (14.5) are 73."""
-    counts = Counter(ref.id for i in range(1000) for ref in Nothing(fraction=0.3).draw(TEN, i, seed=5))
+    counts = Counter(
+        ref.id for i in range(1000) for ref in Nothing(fraction=0.3).draw(TEN, i, seed=5)
+    )
     assert all(abs(counts[i] - 300) < 73 for i in range(10))
 
 
 @pytest.mark.parametrize(
     ("values", "words"),
-    [({"rounds": 0}, "'rounds' is 0"), ({"fraction": 0.0}, "'fraction' is 0"), ({"fraction": 1.1}, "at most 1")],
+    [
+        ({"rounds": 0}, "'rounds' is 0"),
+        ({"fraction": 0.0}, "'fraction' is 0"),
+        ({"fraction": 1.1}, "at most 1"),
+    ],
 )
 def test_senseless_settings(values: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
@@ -70,14 +82,22 @@ def test_needs_name_everything_that_is_missing() -> None:
         every.check("mine", TASK, has_validation=False)
     text = str(caught.value)
     assert "the method 'mine' needs public, shared, generator, prior, validation" in text
-    for advice in ("unlabelled samples", "labelled samples", "trained generator", "label shares", "validation share"):
+    for advice in (
+        "unlabelled samples",
+        "labelled samples",
+        "trained generator",
+        "label shares",
+        "validation share",
+    ):
         assert advice in text
 
 
 def test_needs_that_are_met() -> None:
     commons = Commons(SAMPLES.unlabelled(), SAMPLES, {"generator": {}}, torch.ones(2))
     task = Task(("a", "b"), (2,), Recipe("mlp"), commons)
-    Needs(public=True, shared=True, generator=True, prior=True, validation=True).check("mine", task, True)
+    Needs(public=True, shared=True, generator=True, prior=True, validation=True).check(
+        "mine", task, True
+    )
     Needs().check("mine", TASK, False)
     with pytest.raises(NeedError, match="needs validation, which"):
         Needs(public=True, validation=True).check("mine", task, False)
@@ -106,7 +126,9 @@ def test_equal_seeds_build_equal_nets() -> None:
 
 
 def test_wrong_net_options_are_the_users_error() -> None:
-    with pytest.raises(ConfigError, match=r"unknown setting 'net.depth'. Settings of the net mlp: hidden"):
+    with pytest.raises(
+        ConfigError, match=r"unknown setting 'net.depth'. Settings of the net mlp: hidden"
+    ):
         Task(("a",), (2,), Recipe("mlp", {"depth": 3})).build(unknown=False)
 
 
@@ -114,13 +136,20 @@ def test_only_frozen_dataclasses_travel_and_names_are_unique() -> None:
     with pytest.raises(TypeError, match="frozen dataclass"):
         wire("tests.loose/1")(type("Loose", (), {}))
     for names in (("card/1",), ("tests.card/1", "card/1"), ("tests.card/1", "Card")):
-        with pytest.raises(TypeError, match=f"'{names[-1]}' is already the wire name of ostraka.core.method.Card"):
+        with pytest.raises(
+            TypeError, match=f"'{names[-1]}' is already the wire name of ostraka.core.method.Card"
+        ):
             wire(*names)(dataclass(frozen=True)(type("Card", (), {"__module__": "elsewhere"})))
     assert "tests.card/1" not in WIRE_TYPES
 
 
-@pytest.mark.parametrize("name", ["Card", "card", "card/0", "card/x", "/1", "Card/1", "card/1/2", "", Needs])
+@pytest.mark.parametrize(
+    "name", ["Card", "card", "card/0", "card/x", "/1", "Card/1", "card/1/2", "", Needs]
+)
 def test_a_name_to_travel_under_has_a_version(name: Any) -> None:
     """A bare `@wire` is given the class itself."""
-    with pytest.raises(TypeError, match=r"is no name to travel under; give one that can stay, with a version: @wire"):
+    with pytest.raises(
+        TypeError,
+        match=r"is no name to travel under; give one that can stay, with a version: @wire",
+    ):
         wire(name)

@@ -15,7 +15,11 @@ PARTIES = Parties.of(SAMPLES, [torch.tensor([5, 0]), torch.tensor([2]), torch.te
 
 
 def test_each_party_holds_its_rows() -> None:
-    assert [p.samples.inputs().flatten().tolist() for p in PARTIES] == [[5.0, 0.0], [2.0], [1.0, 3.0, 4.0]]
+    assert [p.samples.inputs().flatten().tolist() for p in PARTIES] == [
+        [5.0, 0.0],
+        [2.0],
+        [1.0, 3.0, 4.0],
+    ]
     assert [p.samples.labels.tolist() for p in PARTIES] == [[1, 0], [0], [1, 1, 0]]
     assert [p.id for p in PARTIES] == [0, 1, 2]
 
@@ -63,7 +67,9 @@ def test_a_thousand_parties_share_one_storage() -> None:
     """Made on demand over the same tensor: far below a second for all of them."""
     x = torch.zeros(10_000, 16)
     began = time.perf_counter()
-    parties = Parties.of(Samples(x, torch.zeros(10_000, dtype=torch.long)), list(torch.arange(10_000).split(10)))
+    parties = Parties.of(
+        Samples(x, torch.zeros(10_000, dtype=torch.long)), list(torch.arange(10_000).split(10))
+    )
     assert len(parties) == len(parties.roster()) == 1000
     assert all(len(p.samples) == 10 and p.samples.x.data_ptr() == x.data_ptr() for p in parties)
     assert time.perf_counter() - began < 5

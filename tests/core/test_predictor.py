@@ -44,7 +44,9 @@ def test_closed_logits_come_back_with_an_impossible_unknown() -> None:
 def test_closed_scores_never_answer_unknown_but_rank() -> None:
     """Minus the largest probability: (0, 0) is less sure than (5, 0), so more unknown."""
     scores = closed_scores(torch.tensor([[0.0, 0.0], [5.0, 0.0]]))
-    assert scores.unknown.tolist() == pytest.approx([-0.5, -1 / (1 + torch.tensor(-5.0).exp().item())])
+    assert scores.unknown.tolist() == pytest.approx(
+        [-0.5, -1 / (1 + torch.tensor(-5.0).exp().item())]
+    )
     assert scores.unknown[0] > scores.unknown[1]
     assert scores.open.tolist() == scores.closed.tolist()
 
@@ -97,7 +99,9 @@ def test_solo_gives_the_mean_probability() -> None:
     assert scores.unknown.tolist() == pytest.approx([-0.6])
 
 
-@pytest.mark.parametrize(("rate", "expected"), [(0.05, 95.0), (0.10, 90.0), (0.001, 100.0), (0.5, 50.0)])
+@pytest.mark.parametrize(
+    ("rate", "expected"), [(0.05, 95.0), (0.10, 90.0), (0.001, 100.0), (0.5, 50.0)]
+)
 def test_threshold_for_a_rate_by_hand(rate: float, expected: float) -> None:
     """Scores 1 to 100: above 95 lie exactly five, which is 5 %. One in a thousand of a hundred is none."""
     scores = torch.arange(1.0, 101.0)[torch.randperm(100)]

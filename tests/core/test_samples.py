@@ -52,7 +52,9 @@ def test_split_is_stratified(share: float) -> None:
     """Of 6 and 4 samples: round(6 s) and round(4 s); at 0.25 that is 2 (1.5 rounds to even) and 1."""
     rest, held = TEN.split(share, seed=1)
     assert held.counts(2).tolist() == [round(6 * share), round(4 * share)]
-    assert sorted([*rest.inputs().flatten().tolist(), *held.inputs().flatten().tolist()]) == list(range(10))
+    assert sorted([*rest.inputs().flatten().tolist(), *held.inputs().flatten().tolist()]) == list(
+        range(10)
+    )
 
 
 def test_split_depends_on_the_seed_alone() -> None:
@@ -64,13 +66,21 @@ def test_split_depends_on_the_seed_alone() -> None:
 def test_split_without_labels() -> None:
     rest, held = TEN.unlabelled().split(0.3, seed=0)
     assert (len(rest), len(held)) == (7, 3)
-    assert sorted([*rest.inputs().flatten().tolist(), *held.inputs().flatten().tolist()]) == list(range(10))
+    assert sorted([*rest.inputs().flatten().tolist(), *held.inputs().flatten().tolist()]) == list(
+        range(10)
+    )
 
 
 def test_split_of_a_view_stays_within_it() -> None:
     part = TEN.take(torch.tensor([0, 2, 4, 6, 8]))
     rest, held = part.split(0.5, seed=0)
-    assert sorted([*rest.inputs().flatten().tolist(), *held.inputs().flatten().tolist()]) == [0, 2, 4, 6, 8]
+    assert sorted([*rest.inputs().flatten().tolist(), *held.inputs().flatten().tolist()]) == [
+        0,
+        2,
+        4,
+        6,
+        8,
+    ]
 
 
 def test_errors() -> None:

@@ -105,7 +105,10 @@ def test_registry_tables(given: Any, shape: Any) -> None:
         ({"inner": {"count": "many"}}, r"'inner\.count' takes a whole number; 'many' was given"),
         ({"inner": {"count": 1.5}}, "takes a whole number; 1.5"),
         ({"inner": {"count": True}}, "takes a whole number; True"),
-        ({"inner": {"kind": "wram"}}, r"'inner\.kind' is 'wram'; allowed: warm, cold\. Did you mean 'warm'\?"),
+        (
+            {"inner": {"kind": "wram"}},
+            r"'inner\.kind' is 'wram'; allowed: warm, cold\. Did you mean 'warm'\?",
+        ),
         ({"rate": "fast"}, "'rate' takes a number; 'fast'"),
         ({"rate": True}, "'rate' takes a number; True"),
         ({"flag": 1}, "'flag' takes true or false; 1"),
@@ -113,7 +116,10 @@ def test_registry_tables(given: Any, shape: Any) -> None:
         ({"widths": 3}, r"'widths' takes a list, such as \[1, 2\]; 3"),
         ({"widths": [1, "a"]}, "'widths' takes a whole number; 'a'"),
         ({"limit": "a"}, "'limit' takes a whole number; 'a'"),
-        ({"options": 3}, r"'options' is a table of settings; 3 was given\. Use options\.<name> = value"),
+        (
+            {"options": 3},
+            r"'options' is a table of settings; 3 was given\. Use options\.<name> = value",
+        ),
     ],
 )
 def test_errors_say_what_is_allowed(values: dict[str, Any], words: str) -> None:
@@ -138,7 +144,13 @@ def test_what_python_users_give_is_taken_as_plain_values() -> None:
         "options": {"hidden": (np.int64(8), 4)},
     }
     made = build(Outer, given)
-    assert (made.inner.count, made.rate, made.widths, made.flag, made.name) == (4, 0.5, (0, 1, 2), True, "a/b")
+    assert (made.inner.count, made.rate, made.widths, made.flag, made.name) == (
+        4,
+        0.5,
+        (0, 1, 2),
+        True,
+        "a/b",
+    )
     assert made.options == {"hidden": [8, 4]}
     assert [type(value) for value in (made.inner.count, made.rate, made.flag)] == [int, float, bool]
 
@@ -147,7 +159,10 @@ def test_what_python_users_give_is_taken_as_plain_values() -> None:
     ("values", "words"),
     [
         ({"widths": {1, 2}}, r"'widths' takes a list, such as \[1, 2\]; \{1, 2\} was given"),
-        ({"options": {"a": {1, 2}}}, r"'options\.a' takes numbers, text, true or false, lists and tables"),
+        (
+            {"options": {"a": {1, 2}}},
+            r"'options\.a' takes numbers, text, true or false, lists and tables",
+        ),
         ({"shape": {"name": 3}}, "'shape' takes the name of one shape"),
         ({3: 4}, "unknown setting '3'"),
         ({"count": 4}, r"unknown setting 'count'\. Did you mean 'inner\.count'\? Settings here: "),
@@ -171,7 +186,12 @@ def test_several_groups_may_have_the_setting_that_was_meant() -> None:
 
 
 def test_parameters_of_a_function_are_options() -> None:
-    def make(shape: tuple[int, ...], width: Annotated[int, Option("channels", "[1, inf)")] = 8, extra=None, **rest):
+    def make(
+        shape: tuple[int, ...],
+        width: Annotated[int, Option("channels", "[1, inf)")] = 8,
+        extra=None,
+        **rest,
+    ):
         return shape, width, extra, rest
 
     options = options_of(make, given=("shape",))
@@ -179,7 +199,9 @@ def test_parameters_of_a_function_are_options() -> None:
     assert build(options, {"width": 4.0, "extra": [1]}).width == 4
     with pytest.raises(ConfigError, match=r"'net\.width' is 0; it must be at least 1"):
         build(options, {"width": 0}, path="net.")
-    with pytest.raises(ConfigError, match=r"unknown setting 'net\.zzz'\. Settings of the net x: extra, width"):
+    with pytest.raises(
+        ConfigError, match=r"unknown setting 'net\.zzz'\. Settings of the net x: extra, width"
+    ):
         build(options, {"zzz": 0}, path="net.", owner="the net x")
 
 
@@ -225,8 +247,12 @@ def test_merge_goes_table_by_table() -> None:
 
 def test_merge_of_a_name_and_its_settings() -> None:
     """`shape = "square"` and then `shape.side = 3` belong together; a new name replaces the old one."""
-    assert merge({"shape": "square"}, {"shape": {"side": 3}}) == {"shape": {"name": "square", "side": 3}}
-    assert merge({"shape": {"name": "square", "side": 3}}, {"shape": "circle"}) == {"shape": "circle"}
+    assert merge({"shape": "square"}, {"shape": {"side": 3}}) == {
+        "shape": {"name": "square", "side": 3}
+    }
+    assert merge({"shape": {"name": "square", "side": 3}}, {"shape": "circle"}) == {
+        "shape": "circle"
+    }
 
 
 def test_nested() -> None:

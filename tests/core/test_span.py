@@ -18,7 +18,9 @@ from ostraka.errors import ConfigError
         ("(-inf, inf)", (-1e300, 7), (-inf, inf, nan), ""),
     ],
 )
-def test_what_lies_inside(text: str, inside: tuple[float, ...], outside: tuple[float, ...], words: str) -> None:
+def test_what_lies_inside(
+    text: str, inside: tuple[float, ...], outside: tuple[float, ...], words: str
+) -> None:
     span = Span.read(text)
     assert [value in span for value in inside] == [True] * len(inside)
     assert [value in span for value in outside] == [False] * len(outside)

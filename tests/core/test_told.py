@@ -25,7 +25,9 @@ def test_reading_between_the_levels_by_hand() -> None:
     """Between .1 (value 4) and .2 (value 6), at .15: 5. At the levels, their values; at the ends, the ends."""
     curve = torch.tensor([0.0, 1.0, 2.0, 4.0, 6.0, 9.0, 10.0, 11.0, 13.0])
     shares = torch.tensor([0.0, 0.02, 0.15, 0.2, 0.35, 0.65, 0.95, 0.975, 1.0])
-    assert read(curve, shares).tolist() == pytest.approx([0.0, 1.0, 5.0, 6.0, 7.5, 9.5, 11.0, 12.0, 13.0])
+    assert read(curve, shares).tolist() == pytest.approx(
+        [0.0, 1.0, 5.0, 6.0, 7.5, 9.5, 11.0, 12.0, 13.0]
+    )
 
 
 def test_every_member_has_its_own_curve() -> None:

@@ -17,7 +17,10 @@ CASES: dict[str, tuple[Any, dict[str, float]]] = {
 
 def parameters() -> list[nn.Parameter]:
     rng = torch.Generator().manual_seed(0)
-    return [nn.Parameter(torch.randn(5, 3, generator=rng)), nn.Parameter(torch.randn(7, generator=rng))]
+    return [
+        nn.Parameter(torch.randn(5, 3, generator=rng)),
+        nn.Parameter(torch.randn(7, generator=rng)),
+    ]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -25,7 +28,12 @@ def test_equals_torch_over_many_steps_with_a_changing_rate(case: str) -> None:
     """The second parameter has no gradient at every third step: neither it nor its state may then move."""
     kind, options = CASES[case]
     ours, theirs = parameters(), parameters()
-    update = Update(ours, "adam" if case == "adam" else "sgd", options.get("momentum", 0.0), options["weight_decay"])
+    update = Update(
+        ours,
+        "adam" if case == "adam" else "sgd",
+        options.get("momentum", 0.0),
+        options["weight_decay"],
+    )
     optimiser = kind(theirs, lr=0.1, **options)
     rng = torch.Generator().manual_seed(1)
     for step in range(12):

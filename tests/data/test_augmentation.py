@@ -66,4 +66,7 @@ def test_same_seed_same_images(name):
 @pytest.mark.parametrize("name", ["pad-crop-flip", "pad-crop-flip-rotate"])
 def test_works_on_another_device(name):
     """The meta device has no data: an index or grid left on the CPU fails here."""
-    assert AUGMENTATIONS.get(name)(torch.empty(4, 3, 32, 32, device="meta"), rng()).device.type == "meta"
+    assert (
+        AUGMENTATIONS.get(name)(torch.empty(4, 3, 32, 32, device="meta"), rng()).device.type
+        == "meta"
+    )

@@ -34,7 +34,9 @@ def declared(path, shape, body, kind=zipfile.ZIP_STORED):
         for key, values in arrays().items():
             raw = io.BytesIO()
             if key == "x_train":
-                np.lib.format.write_array_header_1_0(raw, {"descr": "|u1", "fortran_order": False, "shape": shape})
+                np.lib.format.write_array_header_1_0(
+                    raw, {"descr": "|u1", "fortran_order": False, "shape": shape}
+                )
                 raw.write(body)
             else:
                 np.lib.format.write_array(raw, values)
@@ -46,7 +48,10 @@ def declared(path, shape, body, kind=zipfile.ZIP_STORED):
     [
         (b"", "is empty (0 bytes)"),
         (b"\x93NUMPY\x01\x00", "holds a single array (a .npy file under another name)"),
-        (b"\x80\x04\x95", "is a Python pickle under another name, which can run code when opened, and is refused"),
+        (
+            b"\x80\x04\x95",
+            "is a Python pickle under another name, which can run code when opened, and is refused",
+        ),
         (b"a,b\n1,2\n", "is not an .npz file: it begins with b'a,b\\n1,'"),
         (b"PK\x03\x04 and no more", "is truncated or damaged"),
     ],
@@ -64,8 +69,9 @@ def test_a_folder_under_the_name(tmp_path):
 def test_a_header_that_declares_more_than_there_is(tmp_path):
     """10^15 bytes; nothing of that size may be asked of the system."""
     declared(tmp_path / "own.npz", (10**9, 10**3, 10**3), b"\0" * 64)
-    assert "x_train declares uint8 [1000000000, 1000, 1000], 1 PB, but the file holds 64 bytes" in refused(
-        tmp_path / "own.npz"
+    assert (
+        "x_train declares uint8 [1000000000, 1000, 1000], 1 PB, but the file holds 64 bytes"
+        in refused(tmp_path / "own.npz")
     )
     declared(tmp_path / "odd.npz", (-12, 3, 3), b"\0" * 64)
     assert "x_train declares the shape [-12, 3, 3]" in refused(tmp_path / "odd.npz")
@@ -112,10 +118,19 @@ def test_free_memory_and_units():
         ),
         ({"y_train": Y + 0.5}, "y_train has label 0.5 at position 0; labels are whole numbers"),
         ({"y_train": np.where(Y == 2, np.nan, Y)}, "y_train has label nan at position 2"),
-        ({"y_train": Y > 1}, "y_train is bool; labels are stored as whole numbers: store y.astype(numpy.int64)"),
+        (
+            {"y_train": Y > 1},
+            "y_train is bool; labels are stored as whole numbers: store y.astype(numpy.int64)",
+        ),
         ({"y_train": np.array(list("abcd"))[Y]}, "y_train holds text ('a', 'b', 'c', ...)"),
-        ({"y_train": np.array(list("abcd"))[Y]}, "names, y = numpy.unique(labels, return_inverse=True)"),
-        ({"y_train": np.array(list("abcd"))[Y]}, 'into a JSON file beside the data: {"class_names": [...]}'),
+        (
+            {"y_train": np.array(list("abcd"))[Y]},
+            "names, y = numpy.unique(labels, return_inverse=True)",
+        ),
+        (
+            {"y_train": np.array(list("abcd"))[Y]},
+            'into a JSON file beside the data: {"class_names": [...]}',
+        ),
         (
             {"y_train": np.eye(4)[Y]},
             "y_train has shape [12, 4]; give one label for each sample, [N]; this looks one-hot",
@@ -137,13 +152,22 @@ def test_free_memory_and_units():
             {"y_train": Y + 1, "y_test": Y + 1},
             "labels go from 1 to 4; they must start at 0: store y_train - 1 and y_test - 1",
         ),
-        ({"y_test": np.where(Y == 1, 7, Y)}, "y_test has label 7 at position 1, but no training sample has it"),
+        (
+            {"y_test": np.where(Y == 1, 7, Y)},
+            "y_test has label 7 at position 1, but no training sample has it",
+        ),
         (
             {"x_train": np.zeros((12, 8, 8, 2)), "x_test": np.zeros((12, 8, 8, 2))},
             "is it [N, C, H, W] or [N, H, W, C]?",
         ),
-        ({"site_train": np.zeros((12, 1))}, "site_train has shape [12, 1]; store a column as [N]: reshape(-1)"),
-        ({"site_train": np.zeros(12) * 1j}, "site_train is complex128; a column holds numbers or text"),
+        (
+            {"site_train": np.zeros((12, 1))},
+            "site_train has shape [12, 1]; store a column as [N]: reshape(-1)",
+        ),
+        (
+            {"site_train": np.zeros(12) * 1j},
+            "site_train is complex128; a column holds numbers or text",
+        ),
         ({"site_train": np.array([b"\xe9"] * 12)}, "site_train holds bytes that are not UTF-8"),
     ],
 )
@@ -159,14 +183,20 @@ def test_columns_of_bytes_are_text(tmp_path):
 
 def test_channels_that_cannot_be_mistaken(tmp_path):
     """Two channels come first where they are fewer than rows and columns."""
-    np.savez(tmp_path / "own.npz", **arrays(x_train=np.zeros((12, 2, 5, 6)), x_test=np.zeros((12, 2, 5, 6))))
+    np.savez(
+        tmp_path / "own.npz",
+        **arrays(x_train=np.zeros((12, 2, 5, 6)), x_test=np.zeros((12, 2, 5, 6))),
+    )
     assert load(str(tmp_path / "own.npz")).train.shape == (2, 5, 6)
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a", "b"], "y_train has label 2 at position 2, but {} lists 2 class names, for labels 0 to 1 (y_train has 4"),
+        (
+            ["a", "b"],
+            "y_train has label 2 at position 2, but {} lists 2 class names, for labels 0 to 1 (y_train has 4",
+        ),
         (list("abcde"), "no training sample of class 4 (e), but {} lists 5 class names"),
         (["a", "b", "a", "c"], "{}: class 0 and class 2 are both called 'a'"),
         (["a", "b", " ", "c"], "{}: class 2 has an empty name"),
@@ -182,13 +212,17 @@ def test_class_names_that_do_not_fit(tmp_path, names, message):
 
 def test_a_sidecar_may_begin_with_a_byte_order_mark(tmp_path):
     np.savez(tmp_path / "own.npz", **arrays())
-    (tmp_path / "own.json").write_text('{"class_names": ["é", "b", "c", "北"]}', encoding="utf-8-sig")
+    (tmp_path / "own.json").write_text(
+        '{"class_names": ["é", "b", "c", "北"]}', encoding="utf-8-sig"
+    )
     assert load(str(tmp_path / "own.npz")).classes == ("é", "b", "c", "北")
     (tmp_path / "own.json").write_text("[" * 100_000)
     assert "own.json is not readable as JSON" in refused(tmp_path / "own.npz")
 
 
-@pytest.mark.parametrize("name", ["https://example.org/mnist.npz", "s3://bucket/mnist", "file:///data/x.npz"])
+@pytest.mark.parametrize(
+    "name", ["https://example.org/mnist.npz", "s3://bucket/mnist", "file:///data/x.npz"]
+)
 def test_nothing_is_downloaded(name):
     text = refused(name)
     assert f"{name} is an address; ostraka downloads nothing. Fetch the data yourself" in text
@@ -213,7 +247,9 @@ def test_a_table_is_not_read_but_can_become_a_dataset(tmp_path, monkeypatch):
         assert "files are not read" in refused(name)
 
 
-@pytest.mark.parametrize("name", ["", " ", "~nobody-of-that-name/x.npz", "x" * 300 + ".npz", "./a\0b.npz", "loop.npz"])
+@pytest.mark.parametrize(
+    "name", ["", " ", "~nobody-of-that-name/x.npz", "x" * 300 + ".npz", "./a\0b.npz", "loop.npz"]
+)
 def test_names_that_no_file_has(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     os.symlink("loop.npz", "loop.npz")

@@ -21,7 +21,15 @@ def store(path, x, classes=3, key="x_{}", count=None):
     """As many samples as `count` says (default: the first axis), half of them also for the test."""
     count = count or len(x)
     y, half = np.arange(count) % classes, x[: count // 2] if len(x) == count else x[:, : count // 2]
-    np.savez(path, **{key.format("train"): x, "y_train": y, key.format("test"): half, "y_test": y[: count // 2]})
+    np.savez(
+        path,
+        **{
+            key.format("train"): x,
+            "y_train": y,
+            key.format("test"): half,
+            "y_test": y[: count // 2],
+        },
+    )
 
 
 def write_idx(path, array):
@@ -33,7 +41,9 @@ def write_idx(path, array):
 def folder(tmp_path, monkeypatch):
     """One set of every kind; images may not be read."""
     real = archive.array
-    monkeypatch.setattr(archive, "array", lambda path, key: real(path, key) if key[0] == "y" else pytest.fail(key))
+    monkeypatch.setattr(
+        archive, "array", lambda path, key: real(path, key) if key[0] == "y" else pytest.fail(key)
+    )
     store(tmp_path / "grey.npz", np.zeros((6, 4, 5), np.uint8))
     store(tmp_path / "colour.npz", np.zeros((6, 4, 5, 3), np.uint8))
     store(tmp_path / "rows.npz", np.zeros((6, 7)))
@@ -48,7 +58,11 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "SVHN").mkdir()
     for part, n in (("train", 5), ("test", 2)):
         x = np.zeros((32, 32, 3, n), np.uint8)
-        savemat(tmp_path / "SVHN" / f"{part}_32x32.mat", {"X": x, "y": np.ones((n, 1))}, do_compression=True)
+        savemat(
+            tmp_path / "SVHN" / f"{part}_32x32.mat",
+            {"X": x, "y": np.ones((n, 1))},
+            do_compression=True,
+        )
     return tmp_path
 
 
@@ -64,14 +78,18 @@ def test_every_kind_is_summarised_unread(folder):
         "mnist": Summary((1, 4, 5), 3, 9, 4),
         "cifar10": Summary((3, 32, 32), 10, 10, 2),
         "svhn": Summary((3, 32, 32), 10, 5, 2),
-        "hdr-fl": Summary((3, 28, 28), 3, 14, 6),  # mnist and svhn, of which mnist has three classes here
+        "hdr-fl": Summary(
+            (3, 28, 28), 3, 14, 6
+        ),  # mnist and svhn, of which mnist has three classes here
     }
 
 
 def test_built_in_summaries_are_true():
     for place, summary in summaries([]):
         data = load(place.name, [])
-        assert summary == Summary(data.train.shape, len(data.classes), len(data.train), len(data.test))
+        assert summary == Summary(
+            data.train.shape, len(data.classes), len(data.train), len(data.test)
+        )
 
 
 def test_what_cannot_be_peeked_has_a_reason(folder):
@@ -102,7 +120,9 @@ def test_a_source_that_fails_harms_no_other(tmp_path):
     try:
         for source in (broken, silent, loud):
             SOURCES.add(source.kind)(source)
-        with pytest.warns(UserWarning, match="the source 'broken' failed on .*no such thing.*mend or remove"):
+        with pytest.warns(
+            UserWarning, match="the source 'broken' failed on .*no such thing.*mend or remove"
+        ):
             assert len(load("own", [tmp_path]).train) == 6
         with pytest.warns(UserWarning, match="the source 'broken' failed"):
             found = {place.name: summary for place, summary in summaries([tmp_path])}
@@ -124,7 +144,9 @@ def broken_plugins(monkeypatch):
     ]
     for kind in (SOURCES, PARTITIONS):
         kind.names()  # with the plug-ins that there really are, to which all goes back
-    monkeypatch.setattr(registry, "entry_points", lambda group: [p for p in points if p.group == group])
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: [p for p in points if p.group == group]
+    )
     for kind in (SOURCES, PARTITIONS):
         monkeypatch.setattr(kind, "_plugins", None)
         monkeypatch.setattr(kind, "_items", dict(kind._items))
@@ -133,14 +155,22 @@ def broken_plugins(monkeypatch):
 @pytest.mark.usefixtures("broken_plugins")
 @pytest.mark.filterwarnings("ignore:the plug-in source")
 def test_a_broken_source_is_passed_over_with_a_warning():
-    with pytest.warns(UserWarning, match=r"plug-in source 'aaa' \(no_such_module_at_all:X\) cannot be loaded"):
+    with pytest.warns(
+        UserWarning, match=r"plug-in source 'aaa' \(no_such_module_at_all:X\) cannot be loaded"
+    ):
         names = [found.name for found in available([])]
     assert names == ["fashion-4k", "digits"]
     with pytest.warns(UserWarning, match=r"plug-in source 'bbb' .*Decimal.* is no Source"):
         assert load("digits", []).name == "digits"
-    with pytest.warns(UserWarning, match="aaa"), pytest.raises(ConfigError, match=r"source 'aaa' .* cannot be loaded"):
+    with (
+        pytest.warns(UserWarning, match="aaa"),
+        pytest.raises(ConfigError, match=r"source 'aaa' .* cannot be loaded"),
+    ):
         load("aaa", [])
-    with pytest.warns(UserWarning, match="aaa"), pytest.raises(DataError, match="no dataset 'other' was found"):
+    with (
+        pytest.warns(UserWarning, match="aaa"),
+        pytest.raises(DataError, match="no dataset 'other' was found"),
+    ):
         load("other", [])
 
 
@@ -148,12 +178,21 @@ def test_a_broken_source_is_passed_over_with_a_warning():
 def test_a_broken_partition_is_passed_over_with_a_warning():
     with pytest.warns(UserWarning, match=r"plug-in partition 'aaa' .* cannot be loaded"):
         assert "iid" in dict(describe())
-    with pytest.warns(UserWarning, match="aaa"), pytest.raises(PartitionError, match="Did you mean 'labels'"):
+    with (
+        pytest.warns(UserWarning, match="aaa"),
+        pytest.raises(PartitionError, match="Did you mean 'labels'"),
+    ):
         parse("label:2")
     assert parse("labels:2").k == 2
-    with pytest.warns(UserWarning, match="aaa"), pytest.raises(PartitionError, match=r"partition 'aaa' .* cannot"):
+    with (
+        pytest.warns(UserWarning, match="aaa"),
+        pytest.raises(PartitionError, match=r"partition 'aaa' .* cannot"),
+    ):
         parse("aaa")
 
 
 def test_folders_that_are_not_there_are_no_hindrance(tmp_path):
-    assert [found.name for found in available([tmp_path / "absent", Path("also-absent")])] == ["fashion-4k", "digits"]
+    assert [found.name for found in available([tmp_path / "absent", Path("also-absent")])] == [
+        "fashion-4k",
+        "digits",
+    ]

@@ -30,7 +30,9 @@ def test_known_classes_are_renumbered_in_the_order_given():
 def test_storage_keeps_the_full_sets_rows_so_partitions_fit():
     found = known_split(toy(), [0, 1])
     assert len(found.train.x) == 6
-    made = partition("labels:1", found.train.y.numpy(), 2, 0, rows=found.train.rows.numpy(), classes=2)
+    made = partition(
+        "labels:1", found.train.y.numpy(), 2, 0, rows=found.train.rows.numpy(), classes=2
+    )
     assert [p.tolist() for p in made.parties] == [[0, 3], [1, 4]]
 
 
@@ -49,7 +51,12 @@ def test_a_second_split_counts_in_the_first_ones_classes():
 
 @pytest.mark.parametrize(
     ("known", "message"),
-    [([], "at least one"), ([0, 0], "class 0 is listed twice"), ([3], "classes 0 to 2"), ([-1], "classes 0 to 2")],
+    [
+        ([], "at least one"),
+        ([0, 0], "class 0 is listed twice"),
+        ([3], "classes 0 to 2"),
+        ([-1], "classes 0 to 2"),
+    ],
 )
 def test_wrong_known_classes(known, message):
     with pytest.raises(DataError, match=message):
@@ -65,7 +72,9 @@ def test_first_per_class_are_rows_of_the_full_set():
 
 
 def test_first_per_class_refuses_more_than_there_are():
-    with pytest.raises(DataError, match="3 training samples per class were asked for, class 0 has 2"):
+    with pytest.raises(
+        DataError, match="3 training samples per class were asked for, class 0 has 2"
+    ):
         first_per_class(toy().train, 3, 3)
     with pytest.raises(DataError, match="give 1 or more"):
         first_per_class(toy().train, 0, 3)

@@ -75,7 +75,13 @@ def test_shrinking_is_antialiased(tmp_path):
     write(tmp_path, "one", [0, 1, 2])
     stripes = np.zeros((3, 16, 16), np.uint8)
     stripes[:, :, 1::4] = stripes[:, :, 2::4] = 255
-    np.savez(tmp_path / "two.npz", x_train=stripes, y_train=np.arange(3), x_test=stripes, y_test=np.arange(3))
+    np.savez(
+        tmp_path / "two.npz",
+        x_train=stripes,
+        y_train=np.arange(3),
+        x_test=stripes,
+        y_test=np.arange(3),
+    )
     (tmp_path / "two.json").write_text(json.dumps({"class_names": ["a", "b", "c"]}))
     shrunk = load("domains:one+two,size=4", [tmp_path]).train.x
     assert shrunk.shape == (6, 1, 4, 4)
@@ -87,7 +93,9 @@ def test_inputs_run_from_minus_one_to_one_whatever_the_levels(tmp_path):
     write(tmp_path, "other", list(range(10)), list(range(10)), names=[str(c) for c in range(10)])
     found = load("domains:digits+other,size=8", [tmp_path])
     digits = load("digits", [])
-    assert torch.equal(found.train.x[: len(digits.train)], (digits.train.x.float() * 255 / 16).round().byte())
+    assert torch.equal(
+        found.train.x[: len(digits.train)], (digits.train.x.float() * 255 / 16).round().byte()
+    )
     inputs = found.train.inputs(slice(0, 100))
     assert (inputs.min(), inputs.max()) == (-1.0, 1.0)
 
@@ -102,15 +110,23 @@ def test_inputs_run_from_minus_one_to_one_whatever_the_levels(tmp_path):
         ("domains:grey+colour,width=3", "'width=3' is not size=N"),
         ("domains:grey+absent", "no dataset 'absent' was found"),
         ("domains:grey+digits", "grey has 3 classes and digits 10"),
-        ("domains:grey+named", "class 1 is 'b' in grey and 'bee' in named, class 2 is 'c' in grey and 'd' in named"),
-        ("domains:grey+rows", r"the samples of rows are torch.float32 \[4\]; a domain must be images in bytes"),
+        (
+            "domains:grey+named",
+            "class 1 is 'b' in grey and 'bee' in named, class 2 is 'c' in grey and 'd' in named",
+        ),
+        (
+            "domains:grey+rows",
+            r"the samples of rows are torch.float32 \[4\]; a domain must be images in bytes",
+        ),
     ],
 )
 def test_what_does_not_fit_together_is_refused(two, spec, message):
     folder = two[0]
     write(folder, "named", [0, 1, 2], names=("a", "bee", "d"))
     rows = np.zeros((3, 4), np.float32)
-    np.savez(folder / "rows.npz", x_train=rows, y_train=np.arange(3), x_test=rows, y_test=np.arange(3))
+    np.savez(
+        folder / "rows.npz", x_train=rows, y_train=np.arange(3), x_test=rows, y_test=np.arange(3)
+    )
     with pytest.raises(DataError, match=message):
         load(spec, [folder])
 
@@ -125,7 +141,13 @@ def test_hdr_fl_uses_what_is_there_and_says_so(tmp_path):
     names = [str(c) for c in range(10)]
     with pytest.raises(DataError) as caught:
         load("hdr-fl", [tmp_path])
-    for text in ("at least two", "train_32x32.mat", "usps.npz", f"Looked in: {tmp_path}", "--data-dir or OSTRAKA_DATA"):
+    for text in (
+        "at least two",
+        "train_32x32.mat",
+        "usps.npz",
+        f"Looked in: {tmp_path}",
+        "--data-dir or OSTRAKA_DATA",
+    ):
         assert text in str(caught.value)
     write(tmp_path, "usps", list(range(10)), names=names, shape=(16, 16))
     with pytest.raises(DataError, match=r"found: usps\. "):
@@ -167,12 +189,17 @@ def test_so_many_of_each_class_and_domain(two):
     known = known_split(data, [2, 0])
     assert first_of_each(known, 1)[0].tolist() == [0, 2, 6, 8]
     for n in (0, 4):
-        with pytest.raises(DataError, match=f"{n} training samples per class and domain were asked for; give 1 to 3"):
+        with pytest.raises(
+            DataError,
+            match=f"{n} training samples per class and domain were asked for; give 1 to 3",
+        ):
             first_of_each(data, n)
 
 
 def config(folder, **more):
-    return make({"data": "domains:grey+colour", "data_dir": str(folder), "partition": "domain", **more})
+    return make(
+        {"data": "domains:grey+colour", "data_dir": str(folder), "partition": "domain", **more}
+    )
 
 
 def test_a_party_for_each_domain(two):
@@ -189,11 +216,17 @@ def test_a_party_for_each_domain(two):
 def test_a_plan_knows_the_domains_of_its_test_and_of_its_parties(two):
     """The test is grey a b c c, then colour a c b; half of each domain is public, so 2 grey and 2 colour ones stay."""
     plan = make_plan(config(two[0], known=2, net={"name": "mlp"}))
-    assert {name: index.tolist() for name, index in plan.domains.items()} == {"colour": [4, 5, 6], "grey": [0, 1, 2, 3]}
+    assert {name: index.tolist() for name, index in plan.domains.items()} == {
+        "colour": [4, 5, 6],
+        "grey": [0, 1, 2, 3],
+    }
     assert plan.mix[plan.partition.names.index("grey")].tolist() == [[0, 0], [3, 2]]
     assert plan.mix[plan.partition.names.index("colour")].tolist() == [[2, 1], [0, 0]]
     halved = make_plan(config(two[0], known=2, public="half-test", net={"name": "mlp"}))
-    assert {name: index.tolist() for name, index in halved.domains.items()} == {"colour": [0, 1], "grey": [2, 3]}
+    assert {name: index.tolist() for name, index in halved.domains.items()} == {
+        "colour": [0, 1],
+        "grey": [2, 3],
+    }
     assert halved.test.rows is not None
     assert halved.test.rows.tolist() == [5, 6, 2, 3]
     assert halved.task.commons.public is not None
@@ -203,14 +236,27 @@ def test_a_plan_knows_the_domains_of_its_test_and_of_its_parties(two):
 def test_columns_of_a_file_make_domains_too(tmp_path):
     x = np.zeros((4, 5, 5), np.uint8)
     y = np.array([0, 1, 0, 1])
-    where = {"domain_train": np.array(["n", "s", "n", "s"]), "domain_test": np.array(["s", "s", "n", "n"])}
+    where = {
+        "domain_train": np.array(["n", "s", "n", "s"]),
+        "domain_test": np.array(["s", "s", "n", "n"]),
+    }
     np.savez(tmp_path / "own.npz", x_train=x, y_train=y, x_test=x, y_test=y, **where)
     plan = make_plan(make({"data": str(tmp_path / "own.npz"), "partition": "domain"}))
-    assert {name: index.tolist() for name, index in plan.domains.items()} == {"n": [2, 3], "s": [0, 1]}
+    assert {name: index.tolist() for name, index in plan.domains.items()} == {
+        "n": [2, 3],
+        "s": [0, 1],
+    }
     where = {"domain_train": np.array([7, 7, 9, 9]), "domain_test": np.array([9, 7, 9, 9])}
     np.savez(tmp_path / "numbered.npz", x_train=x, y_train=y, x_test=x, y_test=y, **where)
     plan = make_plan(make({"data": str(tmp_path / "numbered.npz"), "partition": "domain"}))
     assert plan.mix[plan.partition.names.index("9")].tolist() == [[0, 0], [1, 1]]
-    np.savez(tmp_path / "short.npz", x_train=x, y_train=y, x_test=x, y_test=y, domain_test=np.array(["n"]))
+    np.savez(
+        tmp_path / "short.npz",
+        x_train=x,
+        y_train=y,
+        x_test=x,
+        y_test=y,
+        domain_test=np.array(["n"]),
+    )
     with pytest.raises(DataError, match="column 'domain' has 1 values for 4 test samples"):
         load(str(tmp_path / "short.npz"))

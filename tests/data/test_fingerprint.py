@@ -16,13 +16,20 @@ def data() -> Dataset:
     train = Samples(torch.arange(12.0).view(6, 2), torch.tensor([0, 1, 0, 1, 0, 1]))
     test = Samples(torch.arange(4.0).view(2, 2), torch.tensor([0, 1]))
     return Dataset(
-        "mine", ("ant", "bee"), train, test, {"ward": np.array(list("aabbcc"))}, {"ward": np.array(["a", "b"])}
+        "mine",
+        ("ant", "bee"),
+        train,
+        test,
+        {"ward": np.array(list("aabbcc"))},
+        {"ward": np.array(["a", "b"])},
     )
 
 
 CHANGES: dict[str, Callable[[Dataset], Dataset]] = {
     "training samples": lambda d: replace(d, train=replace(d.train, x=d.train.x + 1)),
-    "training labels": lambda d: replace(d, train=replace(d.train, y=torch.tensor([1, 0, 0, 1, 0, 1]))),
+    "training labels": lambda d: replace(
+        d, train=replace(d.train, y=torch.tensor([1, 0, 0, 1, 0, 1]))
+    ),
     "test samples": lambda d: replace(d, test=replace(d.test, x=d.test.x.double())),
     "test labels": lambda d: replace(d, test=replace(d.test, y=torch.tensor([1, 1]))),
     "class names": lambda d: replace(d, classes=("ant", "wasp")),

@@ -45,7 +45,9 @@ def test_labels_with_all_classes_is_an_equal_split():
 
 
 def test_labels_first_random_ignores_the_cycle():
-    draws = [table("labels:1,first=random", 12, np.repeat(np.arange(4), 100), seed=s) for s in range(3)]
+    draws = [
+        table("labels:1,first=random", 12, np.repeat(np.arange(4), 100), seed=s) for s in range(3)
+    ]
     cycle = np.arange(12) % 4
     assert any((t.argmax(axis=1) != cycle).any() for t in draws)
 
@@ -54,9 +56,19 @@ def test_labels_first_random_ignores_the_cycle():
     ("spec", "parties", "labels", "message"),
     [
         # 2 x 1 owners for 4 classes: 4 x 1 or 2 x 2 are the first that suffice
-        ("labels:1", 2, LABELS, "2 parties with 1 classes each own at most 2 of 4.*works: 4 parties or 2 classes per"),
+        (
+            "labels:1",
+            2,
+            LABELS,
+            "2 parties with 1 classes each own at most 2 of 4.*works: 4 parties or 2 classes per",
+        ),
         # parties 1 and 3 both start with class 1, which has one sample; with 3 parties only one does
-        ("labels:1", 4, [0] * 10 + [1], "class 1 has 1 samples for 2 owners; what works: 3 parties"),
+        (
+            "labels:1",
+            4,
+            [0] * 10 + [1],
+            "class 1 has 1 samples for 2 owners; what works: 3 parties",
+        ),
         # 3 parties x 2 classes = 6 shares; class 1 can give one, class 0 three (one for each party)
         (
             "labels:2,first=random",
@@ -69,7 +81,9 @@ def test_labels_first_random_ignores_the_cycle():
 )
 def test_labels_that_cannot_be_say_what_can(spec, parties, labels, message):
     classes = max(*labels, 1) + 1
-    with pytest.raises(PartitionError, match=f"{spec[:8]} with {parties} parties is not possible: .*{message}"):
+    with pytest.raises(
+        PartitionError, match=f"{spec[:8]} with {parties} parties is not possible: .*{message}"
+    ):
         table(spec, parties, np.array(labels), classes)
 
 
@@ -134,10 +148,13 @@ def test_dirichlet_cuts_by_cumulative_shares():
 def test_dirichlet_gives_up_after_bounded_draws():
     labels = np.repeat(np.arange(2), 50)
     with pytest.raises(
-        PartitionError, match=r"not possible in 1000 draws: min_size is 10, the best draw left party \d+"
+        PartitionError,
+        match=r"not possible in 1000 draws: min_size is 10, the best draw left party \d+",
     ):
         table("dirichlet:0.001,balance=false", 10, labels, 2)
-    with pytest.raises(PartitionError, match=r"11 parties of at least 10 samples need 110, there are 100"):
+    with pytest.raises(
+        PartitionError, match=r"11 parties of at least 10 samples need 110, there are 100"
+    ):
         table("dirichlet:0.5", 11, labels, 2)
 
 
@@ -151,7 +168,9 @@ def test_party_dirichlet_zero_is_one_class_per_party():
 def test_party_dirichlet_with_a_large_number_is_nearly_iid():
     labels = np.repeat(np.arange(4), 1000)
     found = table("party-dirichlet:100000", 4, labels)
-    assert np.abs(found - 250).max() < 80  # five standard deviations of a binomial(1000, 1/4) are 68
+    assert (
+        np.abs(found - 250).max() < 80
+    )  # five standard deviations of a binomial(1000, 1/4) are 68
 
 
 def test_party_dirichlet_differs_from_dirichlet_in_sizes():
@@ -193,7 +212,9 @@ def test_by_refuses_another_number_of_parties():
 
 
 def test_by_names_the_columns_there_are():
-    with pytest.raises(PartitionError, match=r"no column 'speakr'. Did you mean 'speaker'\? Its columns: speaker"):
+    with pytest.raises(
+        PartitionError, match=r"no column 'speakr'. Did you mean 'speaker'\? Its columns: speaker"
+    ):
         partition("by:speakr", LABELS, 0, 0, classes=4, columns={"speaker": LABELS})
 
 
@@ -233,7 +254,10 @@ def test_names_and_aliases(alias, spec):
     ("spec", "message"),
     [
         ("lables:2", r"unknown partition 'lables'. Did you mean 'labels'\?.*labels:K"),
-        ("labels:2,frst=random", r"unknown option 'frst'. Did you mean 'first'\? Options of this rule: first, k"),
+        (
+            "labels:2,frst=random",
+            r"unknown option 'frst'. Did you mean 'first'\? Options of this rule: first, k",
+        ),
         ("labels:2,first=rando", r"first is 'rando'. Did you mean 'random'\?"),
         ("labels", r"write it as labels:K"),
         ("labels:two", r"k is 'two'; it must be a whole number"),
@@ -255,7 +279,9 @@ def test_wrong_specs(spec, message):
         partition(spec, LABELS, 5, 0, classes=4)
 
 
-@pytest.mark.parametrize(("parties", "message"), [(0, "1 or more"), (-1, "1 or more"), (41, "only 40 samples")])
+@pytest.mark.parametrize(
+    ("parties", "message"), [(0, "1 or more"), (-1, "1 or more"), (41, "only 40 samples")]
+)
 def test_wrong_numbers_of_parties(parties, message):
     with pytest.raises(PartitionError, match=message):
         partition("iid", LABELS, parties, 0, classes=4)
@@ -298,7 +324,10 @@ def from_file(folder, content, parties=0, rows=None):
         ({"parties": [[0, 1], [2, -1]]}, "out of range"),
         ({"parties": [[0, 1], [2, 3.0]]}, "lists 3.0; training rows are whole numbers"),
         ({"parties": [[0, 1], [2, True]]}, "lists True; training rows are whole numbers"),
-        ({"parties": [[0, 1], [2]]}, r'1 training rows belong to no party \(first: 3\).*"partial": true'),
+        (
+            {"parties": [[0, 1], [2]]},
+            r'1 training rows belong to no party \(first: 3\).*"partial": true',
+        ),
         ({"parties": [[0, 1], [2, 3]], "names": ["a"]}, '"names" must be a list of 2 names'),
     ],
 )
@@ -325,7 +354,10 @@ def test_files_that_are_right(tmp_path):
         (["a", "a"], "party 0 and party 1 are both called 'a'; give every party a name of its own"),
         ([1, "1"], "party 0 and party 1 are both called '1'"),
         (["a", ""], "party 1 has an empty name"),
-        (["a", "b\nc"], r"the name 'b\\nc' of party 1 has a line break or another control character"),
+        (
+            ["a", "b\nc"],
+            r"the name 'b\\nc' of party 1 has a line break or another control character",
+        ),
         (["a", "\ud800"], "control character"),
         (["a", None], '"names" must be a list of 2 names'),
         (["a", True], '"names" must be a list of 2 names'),
@@ -352,7 +384,9 @@ def test_names_of_any_language_and_a_byte_order_mark(tmp_path):
 def test_columns_give_names_too():
     for value, message in (("", "party 0 has an empty name"), ("a\tb", "control character")):
         with pytest.raises(PartitionError, match=f"by:site: .*{message}"):
-            partition("by:site", LABELS, 0, 0, classes=4, columns={"site": np.array([value, "x"] * 20)})
+            partition(
+                "by:site", LABELS, 0, 0, classes=4, columns={"site": np.array([value, "x"] * 20)}
+            )
     days = np.array(["NaT", "2020-01-01"] * 20, "datetime64[D]")
     with pytest.raises(PartitionError, match="column 'day' has no value for row 0"):
         partition("by:day", LABELS, 0, 0, classes=4, columns={"day": days})
@@ -361,7 +395,10 @@ def test_columns_give_names_too():
 @pytest.mark.parametrize(
     ("shares", "message"),
     [
-        (Shares([np.arange(20), np.arange(20, 40)], ("a", "a")), "odd: party 0 and party 1 are both called 'a'"),
+        (
+            Shares([np.arange(20), np.arange(20, 40)], ("a", "a")),
+            "odd: party 0 and party 1 are both called 'a'",
+        ),
         (Shares([np.arange(20), np.arange(20, 40)], ("a",)), "odd gave 1 names to 2 parties"),
         (Shares([]), "odd made no party"),
         (Shares([np.arange(50)], partial=True), "odd gave out row 40, which is not one to divide"),

@@ -52,7 +52,9 @@ def test_labels(problem, k, first):
         with pytest.raises(PartitionError, match="not possible"):
             divide(f"labels:{k},first={first}", problem)
         return
-    _, table = divide(f"labels:{k},first={first}", problem)  # 12 samples of a class and at most 12 parties
+    _, table = divide(
+        f"labels:{k},first={first}", problem
+    )  # 12 samples of a class and at most 12 parties
     assert ((table > 0).sum(axis=1) == k).all()
     if first == "cycle":
         assert all(table[i, i % classes] > 0 for i in range(parties))
@@ -68,9 +70,15 @@ def test_owners_are_found_exactly_where_there_are_some(parties, classes, k, data
     k = min(k, classes)
     counts = np.array(data.draw(st.lists(st.integers(0, 4), min_size=classes, max_size=classes)))
     fixed = firsts(parties, classes, data.draw(st.booleans()))
-    rows = [[np.isin(range(classes), own) for own in combinations(range(classes), k)] for _ in range(parties)]
+    rows = [
+        [np.isin(range(classes), own) for own in combinations(range(classes), k)]
+        for _ in range(parties)
+    ]
     tables = (np.stack(choice) for choice in product(*rows))
-    exists = any((t >= fixed).all() and (t.sum(axis=0) >= 1).all() and (t.sum(axis=0) <= counts).all() for t in tables)
+    exists = any(
+        (t >= fixed).all() and (t.sum(axis=0) >= 1).all() and (t.sum(axis=0) <= counts).all()
+        for t in tables
+    )
     assert exists == (obstacle(k, counts, fixed) == "")
     if exists:
         owned = assign(k, counts, fixed, np.random.default_rng(data.draw(st.integers(0, 99))))
@@ -81,7 +89,9 @@ def test_owners_are_found_exactly_where_there_are_some(parties, classes, k, data
 
 
 @CASES
-@given(st.integers(1, 30), st.integers(1, 12), st.integers(1, 12), st.integers(0, 999), st.booleans())
+@given(
+    st.integers(1, 30), st.integers(1, 12), st.integers(1, 12), st.integers(0, 999), st.booleans()
+)
 def test_owners_where_every_place_is_needed(parties, classes, k, seed, cycle):
     """As many samples as places, so that chance hardly ever fits: exchanges between parties must find it."""
     k, rng = min(k, classes), np.random.default_rng(seed)
@@ -168,13 +178,19 @@ def test_by(problem, values):
 
 @CASES
 @given(
-    problems(), st.sampled_from(["labels:1", "dirichlet:1,min_size=1", "party-dirichlet:0.5", "iid", "iid-quantity:1"])
+    problems(),
+    st.sampled_from(
+        ["labels:1", "dirichlet:1,min_size=1", "party-dirichlet:0.5", "iid", "iid-quantity:1"]
+    ),
 )
 def test_another_seed_is_another_draw(problem, spec):
     labels, rows, classes, _, seed = problem
     parties = classes
     try:
-        one, two = (partition(spec, labels, parties, s, rows=rows, classes=classes) for s in (seed, seed + 1))
+        one, two = (
+            partition(spec, labels, parties, s, rows=rows, classes=classes)
+            for s in (seed, seed + 1)
+        )
     except PartitionError:
         return
     same = all(np.array_equal(a, b) for a, b in zip(one.parties, two.parties, strict=True))
@@ -184,7 +200,14 @@ def test_another_seed_is_another_draw(problem, spec):
 
 def test_a_thousand_parties():
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 6000))
-    for spec in ("labels:2", "dirichlet:0.5", "party-dirichlet:0.1", "shards:2", "iid", "iid-quantity:0.5"):
+    for spec in (
+        "labels:2",
+        "dirichlet:0.5",
+        "party-dirichlet:0.1",
+        "shards:2",
+        "iid",
+        "iid-quantity:0.5",
+    ):
         found = partition(spec, labels, 1000, 0, classes=10)
         assert len(found) == 1000
         check_promise(found, np.arange(60000))

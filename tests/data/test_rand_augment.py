@@ -22,7 +22,9 @@ def random_images(count=64, channels=3):
 
 def centre(image):
     """The centre of mass (row, column) of a one-channel image."""
-    rows, columns = torch.meshgrid(*(torch.arange(n).double() for n in image.shape[-2:]), indexing="ij")
+    rows, columns = torch.meshgrid(
+        *(torch.arange(n).double() for n in image.shape[-2:]), indexing="ij"
+    )
     weight = image.squeeze().double()
     return torch.stack([(rows * weight).sum(), (columns * weight).sum()]) / weight.sum()
 
@@ -83,7 +85,9 @@ def test_values_are_equalized_posterized_solarized_and_stretched():
     x = torch.tensor([0.0, 0.1, 0.1, 0.9]).view(1, 1, 2, 2)
     assert ra.equalize(x, UP).flatten().tolist() == pytest.approx([0, 1 / 3, 1 / 3, 1])
     assert ra.solarize(x, UP).flatten().tolist() == pytest.approx([0, 0.1, 0.1, 0.1])
-    assert (ra.posterize(x, UP) * 255).flatten().tolist() == pytest.approx([0, 24, 24, 228])  # multiples of 2
+    assert (ra.posterize(x, UP) * 255).flatten().tolist() == pytest.approx(
+        [0, 24, 24, 228]
+    )  # multiples of 2
     two = torch.cat([x, 0.5 + x / 4], dim=1)
     stretched = ra.autocontrast(two, UP)
     assert stretched[0, 0].flatten().tolist() == pytest.approx([0, 1 / 9, 1 / 9, 1])
@@ -103,8 +107,12 @@ def test_geometry_moves_a_spot_as_far_as_it_should():
         ra.shear_y: (0.06 * 15, 0),
     }
     for operation, (down, right) in moves.items():
-        shifts = torch.stack([centre(operation(image, sign)) - centre(image) for sign in (UP, DOWN)])
-        assert sorted(shifts[:, 0].tolist()) == pytest.approx(sorted([-down, down]), abs=0.15), operation.__name__
+        shifts = torch.stack(
+            [centre(operation(image, sign)) - centre(image) for sign in (UP, DOWN)]
+        )
+        assert sorted(shifts[:, 0].tolist()) == pytest.approx(sorted([-down, down]), abs=0.15), (
+            operation.__name__
+        )
         columns = sorted([right, right] if operation is ra.rotate else [-right, right])
         assert sorted(shifts[:, 1].tolist()) == pytest.approx(columns, abs=0.15), operation.__name__
     low = torch.zeros(1, 1, 41, 61)

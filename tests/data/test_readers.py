@@ -32,7 +32,9 @@ def write_mnist(folder, prefix="", end=".gz", first_label=0, test="t10k"):
     x, y = bytes_of(6, 4, 5), np.array([0, 1, 2, 0, 1, 2], np.uint8)
     for part, many in (("train", slice(0, 6)), (test, slice(0, 3))):
         write_idx(folder / f"{prefix}{part}-images-idx3-ubyte{end}", x[many])
-        write_idx(folder / f"{prefix}{part}-labels-idx1-ubyte{end}", y[many] + np.uint8(first_label))
+        write_idx(
+            folder / f"{prefix}{part}-labels-idx1-ubyte{end}", y[many] + np.uint8(first_label)
+        )
     return x, y
 
 
@@ -79,7 +81,11 @@ def slow_pack(images):
 
 @pytest.mark.parametrize("planes", [1, 3])
 def test_packed_images_come_back_exactly(planes):
-    smooth = (np.cumsum(RNG.integers(-9, 10, (5, 6, 7, planes)), axis=1) + 120).clip(0, 255).astype(np.uint8)
+    smooth = (
+        (np.cumsum(RNG.integers(-9, 10, (5, 6, 7, planes)), axis=1) + 120)
+        .clip(0, 255)
+        .astype(np.uint8)
+    )
     for images in (bytes_of(5, 6, 7, planes), smooth):
         expected = images[..., 0] if planes == 1 else images
         assert np.array_equal(decode("x", slow_pack(images)), expected)
@@ -92,24 +98,37 @@ def test_packed_residuals_by_hand():
     (1,0): left 0, above 10: median(0, 10, 10) = 10, + 3 = 13. (1,1): left 13, above 15, corner 10: median(13, 15, 18)
     = 15, + 250 = 265 = 9 modulo 256.
     """
-    assert decode("x", np.array([[[[10, 5], [3, 250]]]], np.uint8)).tolist() == [[[10, 15], [13, 9]]]
+    assert decode("x", np.array([[[[10, 5], [3, 250]]]], np.uint8)).tolist() == [
+        [[10, 15], [13, 9]]
+    ]
 
 
 def test_packed_file(tmp_path):
     images = bytes_of(4, 6, 7, 3)
-    packed = {"x_train": None, "x_test": None, "x_train_med": slow_pack(images), "x_test_med": slow_pack(images[:2])}
+    packed = {
+        "x_train": None,
+        "x_test": None,
+        "x_train_med": slow_pack(images),
+        "x_test_med": slow_pack(images[:2]),
+    }
     write_npz(tmp_path / "tiny.packed.npz", **packed)
     found = load("tiny", [tmp_path])
     assert found.info["kind"] == "packed"
     assert torch.equal(found.train.x, torch.from_numpy(images).permute(0, 3, 1, 2))
     write_npz(tmp_path / "bad.packed.npz", **packed | {"x_train_med": bytes_of(4, 6, 7)})
-    with pytest.raises(DataError, match=r"x_train_med is uint8 \[4, 6, 7\]; packed images are uint8 \[C, N, H, W\]"):
+    with pytest.raises(
+        DataError, match=r"x_train_med is uint8 \[4, 6, 7\]; packed images are uint8 \[C, N, H, W\]"
+    ):
         load("bad", [tmp_path])
 
 
 def test_npz_with_sidecar_and_column(tmp_path):
-    arrays = write_npz(tmp_path / "own.npz", speaker_train=np.array([7, 7, 9, 9]), speaker_test=np.array([1, 2]))
-    (tmp_path / "own.json").write_text(json.dumps({"class_names": ["no", "yes"], "licence": "MIT", "source": "here"}))
+    arrays = write_npz(
+        tmp_path / "own.npz", speaker_train=np.array([7, 7, 9, 9]), speaker_test=np.array([1, 2])
+    )
+    (tmp_path / "own.json").write_text(
+        json.dumps({"class_names": ["no", "yes"], "licence": "MIT", "source": "here"})
+    )
     found = load("own", [tmp_path])
     assert found.classes == ("no", "yes")
     assert found.columns["speaker"].tolist() == [7, 7, 9, 9]
@@ -121,7 +140,9 @@ def test_npz_with_sidecar_and_column(tmp_path):
 
 
 def test_colour_images_in_both_layouts(tmp_path):
-    last = write_npz(tmp_path / "last.npz", x_train=bytes_of(4, 5, 6, 3), x_test=bytes_of(2, 5, 6, 3))
+    last = write_npz(
+        tmp_path / "last.npz", x_train=bytes_of(4, 5, 6, 3), x_test=bytes_of(2, 5, 6, 3)
+    )
     first = {key: last[key].transpose(0, 3, 1, 2) for key in ("x_train", "x_test")}
     write_npz(tmp_path / "first.npz", **first)
     one, two = load("last", [tmp_path]), load("first", [tmp_path])
@@ -133,15 +154,22 @@ def test_features_are_standardised_per_coefficient(tmp_path):
     """Levels 0 and 2 in equal number, scale -3: values differ by 6 about their mean, so they become +1 and -1."""
     x = np.zeros((4, 2, 2), np.uint8)
     x[:2, :, 0], x[:, :, 1] = 2, 5
-    scales = {"feature_scale": np.array([-3.0, 1.0], np.float32), "feature_offset": np.array([10.0, 4.0], np.float32)}
+    scales = {
+        "feature_scale": np.array([-3.0, 1.0], np.float32),
+        "feature_offset": np.array([10.0, 4.0], np.float32),
+    }
     write_npz(tmp_path / "mfcc.npz", x_train=x, x_test=x[:2], **scales)
     found = load("mfcc", [tmp_path])
     assert found.train.x.dtype == torch.float32
     assert found.train.shape == (1, 2, 2)
     assert torch.allclose(found.train.inputs()[:, 0, 0, 0], torch.tensor([-1.0, -1.0, 1.0, 1.0]))
-    assert torch.equal(found.train.inputs()[..., 1], torch.zeros(4, 1, 2))  # a constant coefficient says nothing
+    assert torch.equal(
+        found.train.inputs()[..., 1], torch.zeros(4, 1, 2)
+    )  # a constant coefficient says nothing
     write_npz(tmp_path / "half.npz", x_train=x, x_test=x[:2], feature_scale=scales["feature_scale"])
-    with pytest.raises(DataError, match="feature_offset is missing; give one finite float for each of the 2"):
+    with pytest.raises(
+        DataError, match="feature_offset is missing; give one finite float for each of the 2"
+    ):
         load("half", [tmp_path])
 
 
@@ -152,7 +180,10 @@ def test_features_are_standardised_per_coefficient(tmp_path):
         ({"x_train": np.array([[1], "a", None, {}], object)}, "x_train holds Python objects"),
         ({"y_train": np.array([0, 1, 2, 1], object)}, "y_train holds Python objects"),
         ({"x_train": np.zeros((4, 5, 5), np.int64)}, "x_train is int64; store images as uint8"),
-        ({"x_train": bytes_of(4, 6, 6)}, r"training samples are uint8 \[6, 6\], test samples uint8 \[5, 5\]"),
+        (
+            {"x_train": bytes_of(4, 6, 6)},
+            r"training samples are uint8 \[6, 6\], test samples uint8 \[5, 5\]",
+        ),
         ({"x_train": bytes_of(3, 5, 5)}, "x_train has 3 samples and y_train 4 labels"),
         (
             {"y_train": np.array([0.0, 1, 0, 1])},
@@ -171,7 +202,10 @@ def test_features_are_standardised_per_coefficient(tmp_path):
             r"y_test has label 3 at position 1, but no training sample has it \(they have labels from 0 to 1\)",
         ),
         ({"y_train": np.array([[0], [1], [0], [1]])}, r"y_train has shape \[4, 1\]"),
-        ({"x_train": bytes_of(0, 5, 5), "y_train": np.zeros(0, int)}, r"shape \[0, 5, 5\]; give at least one sample"),
+        (
+            {"x_train": bytes_of(0, 5, 5), "y_train": np.zeros(0, int)},
+            r"shape \[0, 5, 5\]; give at least one sample",
+        ),
         ({"speaker_train": np.arange(3)}, "column 'speaker' has 3 values for 4 train samples"),
     ],
 )
@@ -186,7 +220,9 @@ def test_missing_numbers_name_the_sample(tmp_path, bad):
     x = np.ones((4, 5, 5), np.float32)
     x[2, 1, 1] = bad
     write_npz(tmp_path / "own.npz", x_train=x, x_test=x[:2])
-    with pytest.raises(DataError, match=rf"x_train has a NaN or infinite value \(first in sample 2: {bad}\)"):
+    with pytest.raises(
+        DataError, match=rf"x_train has a NaN or infinite value \(first in sample 2: {bad}\)"
+    ):
         load("own", [tmp_path])
 
 
@@ -205,7 +241,12 @@ def test_damaged_npz(tmp_path):
     raw = (tmp_path / "whole.npz").read_bytes()
     inside = bytearray(raw)
     inside[200] ^= 255  # a pixel of the first array: the archive's checksum notices
-    damaged = {"cut": raw[: len(raw) // 2], "text": b"hello there", "empty": b"", "flipped": bytes(inside)}
+    damaged = {
+        "cut": raw[: len(raw) // 2],
+        "text": b"hello there",
+        "empty": b"",
+        "flipped": bytes(inside),
+    }
     for name, content in damaged.items():
         (tmp_path / f"{name}.npz").write_bytes(content)
         with pytest.raises(DataError, match=f"{name}.npz"):
@@ -253,7 +294,9 @@ def test_idx_emnist_is_transposed_and_starts_at_zero(tmp_path):
 
 def test_idx_as_downloaded_by_other_tools(tmp_path):
     x, _ = write_mnist(tmp_path / "FashionMNIST" / "raw", end="")
-    write_more = np.arange(10, dtype=np.uint8)  # Fashion-MNIST has ten named classes: give each a sample
+    write_more = np.arange(
+        10, dtype=np.uint8
+    )  # Fashion-MNIST has ten named classes: give each a sample
     write_idx(tmp_path / "FashionMNIST" / "raw" / "train-labels-idx1-ubyte", write_more)
     write_idx(tmp_path / "FashionMNIST" / "raw" / "train-images-idx3-ubyte", bytes_of(10, 4, 5))
     found = load("fmnist", [tmp_path])
@@ -303,7 +346,9 @@ def test_cifar10(tmp_path):
     assert (found.train.view.augment, found.test.view.augment) == ("pad-crop-flip", "none")
     batch = tmp_path / "cifar-10-batches-bin" / "data_batch_3.bin"
     batch.write_bytes(batch.read_bytes()[:-1])
-    with pytest.raises(DataError, match=r"data_batch_3.bin has 30729 bytes, not a multiple of 3073"):
+    with pytest.raises(
+        DataError, match=r"data_batch_3.bin has 30729 bytes, not a multiple of 3073"
+    ):
         load("cifar10", [tmp_path])
     batch.unlink()
     with pytest.raises(DataError, match=r"has no data_batch_3.bin; unpack"):
@@ -330,7 +375,9 @@ def test_cifar100_uses_the_fine_label(tmp_path):
 def test_pickled_cifar_is_refused_unless_the_binary_one_is_there(tmp_path):
     (tmp_path / "a" / "cifar-10-batches-py").mkdir(parents=True)
     (tmp_path / "a" / "cifar-10-batches-py" / "data_batch_1").write_bytes(b"\x80\x04N.")
-    with pytest.raises(DataError, match=r"its batches are pickles.*refused; get the binary version"):
+    with pytest.raises(
+        DataError, match=r"its batches are pickles.*refused; get the binary version"
+    ):
         load("cifar10", [tmp_path])
     assert "cifar10" not in {found.name for found in available([tmp_path])}
     write_cifar10(tmp_path / "cifar-10-batches-bin")
@@ -342,7 +389,10 @@ def test_svhn(tmp_path):
     folder.mkdir()
     x, y = bytes_of(20, 32, 32, 3), np.arange(20) % 10 + 1
     for part in ("train", "test"):
-        savemat(folder / f"{part}_32x32.mat", {"X": x.transpose(1, 2, 3, 0), "y": y[:, None].astype(np.uint8)})
+        savemat(
+            folder / f"{part}_32x32.mat",
+            {"X": x.transpose(1, 2, 3, 0), "y": y[:, None].astype(np.uint8)},
+        )
     found = load("svhn", [tmp_path])
     assert torch.equal(found.train.x, torch.from_numpy(x).permute(0, 3, 1, 2))
     assert found.train.labels[8:11].tolist() == [9, 0, 1]  # the file says 9, 10, 1

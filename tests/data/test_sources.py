@@ -103,7 +103,11 @@ def test_data_dirs_join_option_and_variable(tmp_path, monkeypatch):
     monkeypatch.delenv("OSTRAKA_DATA")
     assert data_dirs() == []
     (tmp_path / "file").write_text("")
-    for option, wrong in (("nowhere", "does not exist"), (f"a{os.pathsep}file", "is a file, not a folder"), ("", "no")):
+    for option, wrong in (
+        ("nowhere", "does not exist"),
+        (f"a{os.pathsep}file", "is a file, not a folder"),
+        ("", "no"),
+    ):
         with pytest.raises(DataError, match=wrong):
             data_dirs(option)
 

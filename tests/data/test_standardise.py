@@ -22,7 +22,9 @@ LABELS = np.array([0, 0, 1, 1])
 
 def store(name, x=ROWS, y=LABELS, x_test=None, **more):
     test = x[:2] if x_test is None else x_test
-    np.savez(name, x_train=x, y_train=y, x_test=test, y_test=np.arange(len(test)) % (y.max() + 1), **more)
+    np.savez(
+        name, x_train=x, y_train=y, x_test=test, y_test=np.arange(len(test)) % (y.max() + 1), **more
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +71,9 @@ def test_what_is_left_as_it_is():
     assert divided("mfcc.npz").data.train.view == View()  # its reader has standardised it
     assert divided("cifar100.npz").data.train.view.mean == (0.50708, 0.48655, 0.44092)
     assert not any(divided(name).shown for name in ("bytes.npz", "mfcc.npz", "cifar100.npz"))
-    assert divide(make({"data": "digits", "partition": "iid"})).data.train.view == View(scale=1 / 16)
+    assert divide(make({"data": "digits", "partition": "iid"})).data.train.view == View(
+        scale=1 / 16
+    )
 
 
 def test_on_standardises_bytes_too():
@@ -104,13 +108,26 @@ def test_public_samples_are_seen_as_the_training_samples_are():
     store("rows.npz")
     store("other.npz", ROWS * 3 + 1)
     plan = make_plan(
-        make({"data": "./rows.npz", "public": "./other.npz", "partition": "iid", "parties": 2, "method": "feddf"})
+        make(
+            {
+                "data": "./rows.npz",
+                "public": "./other.npz",
+                "partition": "iid",
+                "parties": 2,
+                "method": "feddf",
+            }
+        )
     )
     assert plan.task.commons.public.inputs()[1].tolist() == pytest.approx([6.0, 15.0, 7.01])
     assert plan.notes[0].startswith("features were standardised by the training data")
     store("bytes.npz", ROWS.clip(0, 255).astype(np.uint8))
-    with pytest.raises(DataError, match=r"'./bytes.npz' are stored as torch.uint8, those of './rows.npz' as torch.flo"):
-        make_plan(make({"data": "./rows.npz", "public": "./bytes.npz", "partition": "iid", "parties": 2}))
+    with pytest.raises(
+        DataError,
+        match=r"'./bytes.npz' are stored as torch.uint8, those of './rows.npz' as torch.flo",
+    ):
+        make_plan(
+            make({"data": "./rows.npz", "public": "./bytes.npz", "partition": "iid", "parties": 2})
+        )
 
 
 def test_public_bytes_keep_their_own_levels():
@@ -118,7 +135,11 @@ def test_public_bytes_keep_their_own_levels():
     found = load("digits", [])
     whole = (found.train.x.numpy()[:, 0] * 15).astype(np.uint8)
     np.savez(
-        "big.npz", x_train=whole, y_train=found.train.y.numpy(), x_test=whole[:50], y_test=found.train.y[:50].numpy()
+        "big.npz",
+        x_train=whole,
+        y_train=found.train.y.numpy(),
+        x_test=whole[:50],
+        y_test=found.train.y[:50].numpy(),
     )
     values = {"data": "digits", "public": "./big.npz", "partition": "iid", "standardise": "on"}
     plan = make_plan(make(values))
@@ -130,9 +151,17 @@ def test_a_start_must_have_seen_the_same():
     from ostraka.runs.api import run
 
     store("rows.npz")
-    same = {"data": "./rows.npz", "partition": "iid", "parties": 2, "engine": "serial", "set": {"local": {"epochs": 1}}}
+    same = {
+        "data": "./rows.npz",
+        "partition": "iid",
+        "parties": 2,
+        "engine": "serial",
+        "set": {"local": {"epochs": 1}},
+    }
     run(method="fedavg", out="one", **same)
-    with pytest.raises(ConfigError, match="was trained with standardise 'auto', this run has 'off'"):
+    with pytest.raises(
+        ConfigError, match="was trained with standardise 'auto', this run has 'off'"
+    ):
         make_plan(make({**same, "start_from": "one", "standardise": "off"}))
 
 
@@ -173,7 +202,10 @@ def test_too_large_values_name_the_sample():
     x = ROWS.copy()
     x[2, 1] = 1e300
     store("rows.npz", x)
-    with pytest.raises(DataError, match=r"too large \(first in sample 2: 1e\+300\); values go from -1e\+30 to 1e\+30"):
+    with pytest.raises(
+        DataError,
+        match=r"too large \(first in sample 2: 1e\+300\); values go from -1e\+30 to 1e\+30",
+    ):
         divided()
     store("small.npz", ROWS.astype(np.float16))
     assert divided("small.npz").data.train.view.mean == (1.0, 7.0, 200.0)

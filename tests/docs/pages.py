@@ -8,7 +8,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 FENCE = re.compile(
-    r"(?:<!-- (?P<mark>[a-z]+): (?P<value>[^>]*?) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S
+    r"(?:<!-- (?P<mark>[a-z]+): (?P<value>[^>]*?) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    re.M | re.S,
 )
 LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)]+)\)")
 
@@ -44,7 +45,11 @@ def blocks(page: Path) -> list[Block]:
         assert mark in (None, "file", "run"), f"{page}: the mark {mark!r} is not known"
         line = text[: match.start("language")].count("\n") + 1
         file = value if mark == "file" else ""
-        found.append(Block(page, line, match["language"], match["text"], file, (mark, value) == ("run", "slow")))
+        found.append(
+            Block(
+                page, line, match["language"], match["text"], file, (mark, value) == ("run", "slow")
+            )
+        )
     return found
 
 
@@ -66,5 +71,8 @@ def tables(page: Path) -> dict[str, list[list[str]]]:
 
 def links(page: Path) -> list[str]:
     """Targets of links to other files of the repository."""
-    targets = [match["target"].partition("#")[0] for match in LINK.finditer(page.read_text(encoding="utf-8"))]
+    targets = [
+        match["target"].partition("#")[0]
+        for match in LINK.finditer(page.read_text(encoding="utf-8"))
+    ]
     return [target for target in targets if target and "://" not in target]

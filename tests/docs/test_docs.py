@@ -30,7 +30,9 @@ def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("OSTRAKA_DATA", raising=False)
     for block in blocks(page):
-        assert block.language in (*RUNNABLE, *FILES), f"{block}: {block.language} blocks are not run"
+        assert block.language in (*RUNNABLE, *FILES), (
+            f"{block}: {block.language} blocks are not run"
+        )
         if block.file:
             write(block, tmp_path)
         elif not block.slow:
@@ -38,7 +40,9 @@ def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if any(b.slow for b in blocks(page))], ids=names)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if any(b.slow for b in blocks(page))], ids=names
+)
 def test_slow_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for block in blocks(page):
@@ -49,16 +53,28 @@ def test_slow_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("page", "package", "says"),
     [
-        (PLUGIN_PAGES[0], "fedmedian", ["3 passed", r"fedmedian +The median of every weight", "fedmedian on digits"]),
+        (
+            PLUGIN_PAGES[0],
+            "fedmedian",
+            ["3 passed", r"fedmedian +The median of every weight", "fedmedian on digits"],
+        ),
         (
             PLUGIN_PAGES[1],
             "wards",
-            ["6 passed", r"median +The median of the members", r"first-takes:SHARE", r"cells +\?", "on cells"],
+            [
+                "6 passed",
+                r"median +The median of the members",
+                r"first-takes:SHARE",
+                r"cells +\?",
+                "on cells",
+            ],
         ),
     ],
     ids=["adding-a-method", "plug-ins"],
 )
-def test_a_plug_in_page_makes_a_package(page: Path, package: str, says: list[str], tmp_path: Path) -> None:
+def test_a_plug_in_page_makes_a_package(
+    page: Path, package: str, says: list[str], tmp_path: Path
+) -> None:
     """The package of the page is stored, made visible as if installed, checked by its own tests, and used."""
     found = blocks(page)
     for block in found:
@@ -66,11 +82,19 @@ def test_a_plug_in_page_makes_a_package(page: Path, package: str, says: list[str
             write(block, tmp_path)
     install(tmp_path / package)
     environment = {**os.environ, "PYTHONPATH": with_source(tmp_path / package), "COLUMNS": "80"}
-    commands = [c for block in found if block.language == "console" for c in block.commands() if not checked_only(c)]
+    commands = [
+        c
+        for block in found
+        if block.language == "console"
+        for c in block.commands()
+        if not checked_only(c)
+    ]
     shown = call(shlex.split(commands[0]), tmp_path, environment)
     script = "import sys; from test_docs import ostraka; sys.exit(max(ostraka(line) for line in sys.argv[1:]))"
     environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parent)
-    shown += call(["python", "-c", script, *commands[1:]], tmp_path, environment)  # one process: torch loads once
+    shown += call(
+        ["python", "-c", script, *commands[1:]], tmp_path, environment
+    )  # one process: torch loads once
     for words in says:
         assert re.search(words, shown), f"{words!r} is not in\n{shown}"
 
@@ -82,7 +106,10 @@ def with_source(*folders: Path) -> str:
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=names)
 def test_examples_run(
-    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(script), run_name="__main__")
@@ -114,7 +141,9 @@ def run_here(block: Block) -> None:
 def ostraka(command: str) -> int:
     """One command; one party after the other, which gives the same numbers and starts faster."""
     words = shlex.split(command)
-    assert words[0] == "ostraka", f"only ostraka, make, git clone and pip install belong into a block, not: {command}"
+    assert words[0] == "ostraka", (
+        f"only ostraka, make, git clone and pip install belong into a block, not: {command}"
+    )
     if words[1] in ("run", "compare") and "--help" not in words:
         words += ["--engine", "serial"]
     try:
@@ -147,7 +176,9 @@ def install(package: Path) -> None:
     project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
     info = package / f"{project['name']}-{project['version']}.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
     lines = []
     for group, points in project["entry-points"].items():
         lines += [f"[{group}]", *(f"{name} = {target}" for name, target in points.items())]
@@ -159,7 +190,13 @@ def call(words: list[str], folder: Path, environment: dict[str, str]) -> str:
     tool = Path(sys.executable).with_name(words[0])
     assert tool.exists(), f"{words[0]} is not installed beside {sys.executable}"
     done = subprocess.run(
-        [str(tool), *words[1:]], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+        [str(tool), *words[1:]],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}\n{done.stderr}"
     return done.stdout

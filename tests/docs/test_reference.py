@@ -47,7 +47,9 @@ def test_every_setting_is_documented_with_its_default_and_range() -> None:
         for spec in fields(cls):
             default = spec.default if spec.default is not MISSING else {}
             if spec.name != "net":
-                exist[prefix + spec.name] = "none" if default is None else str(default).replace("()", "[]")
+                exist[prefix + spec.name] = (
+                    "none" if default is None else str(default).replace("()", "[]")
+                )
     local = [f"local.{spec.name}" for spec in fields(Budget)]
     ranges = {row[0]: row[-2] for row in TABLES["setting"]}
     for prefix, cls in (("", Config), ("net.", NetChoice), ("local.", Budget)):
@@ -58,12 +60,18 @@ def test_every_setting_is_documented_with_its_default_and_range() -> None:
                 assert ranges[prefix + spec.name] == (told or "table"), f"{prefix}{spec.name}"
     documented = {row[0]: row[1] for row in TABLES["setting"]}
     assert [name for name in documented if name.startswith("local.")] == local
-    assert {name: value for name, value in documented.items() if not name.startswith("local.")} == exist
+    assert {
+        name: value for name, value in documented.items() if not name.startswith("local.")
+    } == exist
 
 
 def test_every_exit_code_is_documented() -> None:
     codes = {int(row[0]) for row in TABLES["code"]}
-    own = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, errors.OstrakaError)]
+    own = [
+        e
+        for e in vars(errors).values()
+        if isinstance(e, type) and issubclass(e, errors.OstrakaError)
+    ]
     assert codes == {0, 1, *(error.exit_code for error in own)}
     assert codes == {int(line.split()[0]) for line in EXIT_CODES.splitlines()[1:]}
 

@@ -26,12 +26,16 @@ from ostraka.store.desk import Desk
 HERE = Path(__file__).parent
 
 
-def run(engine: Engine, method: Odd, root: Path, rounds: int = 1) -> tuple[dict[int, Outcome], Desk]:
+def run(
+    engine: Engine, method: Odd, root: Path, rounds: int = 1
+) -> tuple[dict[int, Outcome], Desk]:
     desk = Desk(root)
     outcomes: dict[int, Outcome] = {}
     with engine.open(work(method)) as crew:
         for index in range(1, rounds + 1):
-            outcomes.update((outcome.party, outcome) for outcome in crew.run(jobs(desk, method, index)))
+            outcomes.update(
+                (outcome.party, outcome) for outcome in crew.run(jobs(desk, method, index))
+            )
     return outcomes, desk
 
 
@@ -83,7 +87,8 @@ def test_a_memory_that_is_given_up_is_gone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", [Serial(), Pool(workers=2)], ids=["serial", "pool"])
 @pytest.mark.parametrize(
-    ("deed", "reason"), [("raise", "ZeroDivisionError: a slip"), ("refuse", "these samples are of no use")]
+    ("deed", "reason"),
+    [("raise", "ZeroDivisionError: a slip"), ("refuse", "these samples are of no use")],
 )
 def test_a_party_that_raises_is_named_and_the_others_finish(
     engine: Engine, deed: str, reason: str, tmp_path: Path
@@ -92,12 +97,16 @@ def test_a_party_that_raises_is_named_and_the_others_finish(
     failure = outcomes[2].failure
     assert failure is not None
     assert (failure.party, failure.reason) == (2, reason)
-    assert ("Traceback" in failure.details) == (deed == "raise"), "a traceback for a fault, none for a user's error"
+    assert ("Traceback" in failure.details) == (deed == "raise"), (
+        "a traceback for a fault, none for a user's error"
+    )
     assert [desk.report(1, i).exists() for i in range(4)] == [True, True, False, True]
     assert all(outcomes[i].failure is None for i in (0, 1, 3))
 
 
-@pytest.mark.parametrize(("deed", "reason"), [("exit", "ended with exit code 7"), ("kill", "ended by SIGKILL")])
+@pytest.mark.parametrize(
+    ("deed", "reason"), [("exit", "ended with exit code 7"), ("kill", "ended by SIGKILL")]
+)
 def test_a_worker_that_dies_is_named_and_replaced(deed: str, reason: str, tmp_path: Path) -> None:
     """One worker only, and the bad party is the largest, so it comes first: the others need a new worker."""
     outcomes, desk = run(Pool(workers=1), Odd(bad=1, deed=deed), tmp_path)
@@ -200,7 +209,12 @@ def test_a_pool_removes_what_killed_ones_left_behind(tmp_path: Path) -> None:
     """Folders named after a process that lives, or by nobody of ours, stay."""
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    for name in (f"{PREFIX}{gone.pid}-abc", f"{PREFIX}{os.getpid()}-abc", "pymp-abc", f"{PREFIX}x-abc"):
+    for name in (
+        f"{PREFIX}{gone.pid}-abc",
+        f"{PREFIX}{os.getpid()}-abc",
+        "pymp-abc",
+        f"{PREFIX}x-abc",
+    ):
         (tmp_path / name / "socket").mkdir(parents=True)
     remove_left_behind(tmp_path)
     left = sorted(path.name for path in tmp_path.iterdir())
@@ -227,7 +241,11 @@ def test_processes_of_a_pool_never_hear_ctrl_c() -> None:
     """They share the terminal with the run; a Ctrl-C while they import must not print their tracebacks."""
     with pool._deaf_children():
         child = subprocess.run(
-            [sys.executable, "-c", "import signal; print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)"],
+            [
+                sys.executable,
+                "-c",
+                "import signal; print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)",
+            ],
             capture_output=True,
             text=True,
             check=True,

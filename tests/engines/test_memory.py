@@ -23,13 +23,19 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 def _faults(how: str) -> int:
-    return int(subprocess.run([sys.executable, "-c", STEPS, how], check=True, capture_output=True, text=True).stdout)
+    return int(
+        subprocess.run(
+            [sys.executable, "-c", STEPS, how], check=True, capture_output=True, text=True
+        ).stdout
+    )
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has this setting")
 def test_a_step_finds_the_memory_of_the_one_before() -> None:
     plain = _faults("plain")
     if plain < 5000:
-        pytest.skip(f"this system's pages are large, or its allocator another: {plain} page faults in three steps")
+        pytest.skip(
+            f"this system's pages are large, or its allocator another: {plain} page faults in three steps"
+        )
     # 36,000 to 49,000 against 0 to 4,096 when it was written; a busy machine that reclaims pages only adds to them
     assert min(_faults("keep") for _ in range(3)) < plain / 4

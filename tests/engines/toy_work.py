@@ -47,9 +47,13 @@ class Odd(Method[Any, Any, Any]):
             self._misbehave(party)
         net = build(rnd.task, CrossEntropy())
         budget = Budget(epochs=3, batch=4)
-        params = fit(net, rnd.message, party.samples, CrossEntropy(), budget, rnd.seed, party.progress).params
+        params = fit(
+            net, rnd.message, party.samples, CrossEntropy(), budget, rnd.seed, party.progress
+        ).params
         kept = {"times": memory.get("times", 0) + 1, "params": params}
-        card = Card(party.id, len(party.samples), scores={"threads": float(torch.get_num_threads())})
+        card = Card(
+            party.id, len(party.samples), scores={"threads": float(torch.get_num_threads())}
+        )
         return Report(params, float(party.ref.size), card, kept if self.keeps else {})
 
     def _misbehave(self, party: Party) -> None:

@@ -36,7 +36,9 @@ class Written(Predictor):
 
 def numbered(labels: Sequence[int]) -> Samples:
     """Samples whose input is their own number."""
-    return Samples(torch.arange(len(labels), dtype=torch.float32).unsqueeze(1), torch.tensor(labels))
+    return Samples(
+        torch.arange(len(labels), dtype=torch.float32).unsqueeze(1), torch.tensor(labels)
+    )
 
 
 # 0 ant right, 1 ant right but called unknown, 2 bee right, 3 bee wrong, 4 unknown and called so, 5 unknown called bee
@@ -92,7 +94,12 @@ def test_figures_over_models_and_domains_are_means_and_the_matrix_their_sum() ->
     samples = numbered(LABELS).take(torch.tensor([0, 1, 2, 3, 4]))
     domains = {"photo": torch.tensor([0, 1, 2]), "sketch": torch.tensor([3, 4])}
     result = evaluate(GOOD, samples, CLASSES, domains=domains)
-    assert result.per_domain["photo"].confusion == ((1, 0, 0, 1), (0, 1, 0, 0), (0, 0, 0, 0), (0, 0, 0, 0))
+    assert result.per_domain["photo"].confusion == (
+        (1, 0, 0, 1),
+        (0, 1, 0, 0),
+        (0, 0, 0, 0),
+        (0, 0, 0, 0),
+    )
     assert result.confusion == ((1, 0, 0, 1), (0, 1, 1, 0), (0, 0, 0, 0), (0, 0, 0, 1))
     assert (result.balanced_accuracy, result.f1) == (50.0, 50.0)
     twice = evaluate(Solo({0: GOOD, 1: GOOD}), samples, CLASSES, domains=domains)
@@ -112,7 +119,9 @@ def test_parties_with_one_name_are_both_counted() -> None:
 
 def test_chunks_bound_the_batch_and_change_nothing() -> None:
     small = Written(GOOD.answers, GOOD.unknown)
-    assert evaluate(small, numbered(LABELS), CLASSES, chunk=4) == evaluate(GOOD, numbered(LABELS), CLASSES)
+    assert evaluate(small, numbered(LABELS), CLASSES, chunk=4) == evaluate(
+        GOOD, numbered(LABELS), CLASSES
+    )
     assert small.batches == [4, 2]
     assert small.gradients == [False, False]
 
@@ -129,7 +138,12 @@ UNDEFINED = {"auroc": None, "fpr95": None, "oscr": None, "balanced_accuracy": No
 def test_without_unknown_samples_the_known_ones_called_unknown_are_counted() -> None:
     """One of four known samples is called unknown, and with the wrong bee two open answers are not right."""
     opened = evaluate(GOOD, numbered(LABELS[:4]), CLASSES).open
-    assert opened.as_dict() == {**UNDEFINED, "unknown_refused": None, "known_refused": 25.0, "open_accuracy": 50.0}
+    assert opened.as_dict() == {
+        **UNDEFINED,
+        "unknown_refused": None,
+        "known_refused": 25.0,
+        "open_accuracy": 50.0,
+    }
 
 
 def test_a_predictor_with_an_infinite_threshold_refuses_nothing() -> None:
@@ -140,13 +154,22 @@ def test_a_predictor_with_an_infinite_threshold_refuses_nothing() -> None:
             return replace(super().scores(x), threshold=float("inf"))
 
     opened = evaluate(Closed(GOOD.answers, GOOD.unknown), numbered(LABELS), CLASSES).open
-    assert (opened.known_refused, opened.unknown_refused, opened.balanced_accuracy) == (0.0, 0.0, 37.5)
+    assert (opened.known_refused, opened.unknown_refused, opened.balanced_accuracy) == (
+        0.0,
+        0.0,
+        37.5,
+    )
 
 
 def test_with_only_unknown_samples_undefined_figures_are_none() -> None:
     result = evaluate(GOOD, numbered(LABELS).take(torch.tensor([4, 5])), CLASSES)
     assert result.accuracy is None
-    assert result.open.as_dict() == {**UNDEFINED, "known_refused": None, "unknown_refused": 50.0, "open_accuracy": 50.0}
+    assert result.open.as_dict() == {
+        **UNDEFINED,
+        "known_refused": None,
+        "unknown_refused": 50.0,
+        "open_accuracy": 50.0,
+    }
 
 
 def test_as_dict_is_strict_json_and_complete() -> None:
@@ -188,8 +211,14 @@ def test_per_party_uses_a_partys_own_model_when_models_stand_alone() -> None:
     """On bees the good model has 50, the dull one 0; a party that dropped out has no figure."""
     alone = Solo({0: GOOD, 1: Written((0,) * 6, (0.0,) * 6)})
     bees = torch.tensor([0, 1, 0])
-    assert per_party(alone, numbered(LABELS), dict.fromkeys(range(3), bees)) == {0: 50.0, 1: 0.0, 2: None}
-    with pytest.raises(DataError, match=r"none of the parties \[7\] has a model of its own; models: \[0, 1\]"):
+    assert per_party(alone, numbered(LABELS), dict.fromkeys(range(3), bees)) == {
+        0: 50.0,
+        1: 0.0,
+        2: None,
+    }
+    with pytest.raises(
+        DataError, match=r"none of the parties \[7\] has a model of its own; models: \[0, 1\]"
+    ):
         per_party(alone, numbered(LABELS), {7: bees})
 
 
@@ -202,7 +231,15 @@ def test_counts_that_do_not_fit_are_refused() -> None:
 
 def by_name(*figures: float) -> dict[str, float]:
     """Open-set figures, all of them, in the order of this list."""
-    names = ("auroc", "fpr95", "oscr", "open_accuracy", "known_refused", "unknown_refused", "balanced_accuracy")
+    names = (
+        "auroc",
+        "fpr95",
+        "oscr",
+        "open_accuracy",
+        "known_refused",
+        "unknown_refused",
+        "balanced_accuracy",
+    )
     return dict(zip(names, figures, strict=True))
 
 
@@ -218,11 +255,20 @@ def test_domains_are_judged_alone_and_count_the_same() -> None:
     """
     result = evaluate(GOOD, numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH})
     photo, sketch = result.per_domain["photo"], result.per_domain["sketch"]
-    assert (photo.samples, photo.unknown_samples, sketch.samples, sketch.unknown_samples) == (4, 1, 2, 1)
+    assert (photo.samples, photo.unknown_samples, sketch.samples, sketch.unknown_samples) == (
+        4,
+        1,
+        2,
+        1,
+    )
     assert (photo.accuracy, sketch.accuracy, result.accuracy) == (100.0, 0.0, 50.0)
-    assert photo.open.as_dict() == pytest.approx(by_name(100.0, 0.0, 100.0, 75.0, 100 / 3, 100.0, 250 / 3))
+    assert photo.open.as_dict() == pytest.approx(
+        by_name(100.0, 0.0, 100.0, 75.0, 100 / 3, 100.0, 250 / 3)
+    )
     assert sketch.open.as_dict() == by_name(100.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    assert result.open.as_dict() == pytest.approx(by_name(100.0, 0.0, 50.0, 37.5, 100 / 6, 50.0, 250 / 6))
+    assert result.open.as_dict() == pytest.approx(
+        by_name(100.0, 0.0, 50.0, 37.5, 100 / 6, 50.0, 250 / 6)
+    )
     assert result.per_class == {"ant": 100.0, "bee": 50.0, "cat": None}
     assert (result.samples, result.unknown_samples) == (6, 2)
     assert json.loads(json.dumps(result.as_dict()))["per_domain"]["sketch"]["open"]["oscr"] == 0.0
@@ -231,14 +277,18 @@ def test_domains_are_judged_alone_and_count_the_same() -> None:
 def test_a_predictor_that_ranks_backwards_keeps_its_low_auroc() -> None:
     """Scores with the sign turned: 0, not 100."""
     backwards = Written(GOOD.answers, [-score for score in GOOD.unknown])
-    result = evaluate(backwards, numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH})
+    result = evaluate(
+        backwards, numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH}
+    )
     assert result.open.auroc == 0.0
 
 
 def test_domains_of_models_that_stand_alone() -> None:
     """The dull model answers ant: right on photos in 2 of 3, on sketches in none."""
     models = {0: GOOD, 1: Written((0,) * 6, (0.0,) * 6)}
-    result = evaluate(Solo(models), numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH})
+    result = evaluate(
+        Solo(models), numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH}
+    )
     assert result.per_part[1].per_domain["photo"].accuracy == pytest.approx(200 / 3)
     assert result.per_domain["photo"].accuracy == pytest.approx((100 + 200 / 3) / 2)
     assert result.per_domain["photo"].samples == 4
@@ -250,7 +300,11 @@ def test_a_party_sees_the_classes_of_its_own_domain() -> None:
     """Bees: 100 on photos, 0 on sketches; ants 100 on photos, none among the sketches."""
     result = evaluate(GOOD, numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH})
     mixes = [[1, 1, 0], [0, 0, 0]], [[0, 0, 0], [5, 1, 0]], [[0, 3, 0], [0, 1, 0]]
-    assert seen_by_parties(result, dict(enumerate(map(torch.tensor, mixes)))) == {0: 100.0, 1: 0.0, 2: 75.0}
+    assert seen_by_parties(result, dict(enumerate(map(torch.tensor, mixes)))) == {
+        0: 100.0,
+        1: 0.0,
+        2: 75.0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -261,7 +315,9 @@ def test_a_party_sees_the_classes_of_its_own_domain() -> None:
         ({"photo": torch.arange(6), "sketch": torch.arange(0)}, "the domain sketch has no samples"),
     ],
 )
-def test_domains_that_do_not_divide_the_samples_are_refused(domains: dict[str, torch.Tensor], message: str) -> None:
+def test_domains_that_do_not_divide_the_samples_are_refused(
+    domains: dict[str, torch.Tensor], message: str
+) -> None:
     with pytest.raises(DataError, match=message):
         evaluate(GOOD, numbered(LABELS), CLASSES, domains=domains)
 

@@ -32,7 +32,9 @@ def slow_oscr(answers: Tensor, labels: Tensor, scores: Tensor) -> float:
     for threshold in sorted(set(scores.tolist())):
         accepted = scores <= threshold
         correct = int((accepted & known & (answers == labels)).sum())
-        points.append((int((accepted & unknown).sum()) / int(unknown.sum()), correct / int(known.sum())))
+        points.append(
+            (int((accepted & unknown).sum()) / int(unknown.sum()), correct / int(known.sum()))
+        )
     return sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in pairwise(points))
 
 
@@ -57,11 +59,18 @@ def test_refused_samples_and_balanced_open_accuracy_by_hand() -> None:
     assert metrics.open_accuracy(answers, labels) == 5 / 9
 
 
-@pytest.mark.parametrize(("answers", "known", "unknown"), [([0, 1, 0], 0.0, 0.0), ([-1, -1, -1], 1.0, 1.0)])
-def test_never_and_always_unknown_are_half_right(answers: list[int], known: float, unknown: float) -> None:
+@pytest.mark.parametrize(
+    ("answers", "known", "unknown"), [([0, 1, 0], 0.0, 0.0), ([-1, -1, -1], 1.0, 1.0)]
+)
+def test_never_and_always_unknown_are_half_right(
+    answers: list[int], known: float, unknown: float
+) -> None:
     """Every class is right, or every unknown sample is: one half in balance."""
     given, labels = torch.tensor(answers), torch.tensor([0, 1, -1])
-    assert (metrics.known_refused(given, labels), metrics.unknown_refused(given, labels)) == (known, unknown)
+    assert (metrics.known_refused(given, labels), metrics.unknown_refused(given, labels)) == (
+        known,
+        unknown,
+    )
     assert metrics.balanced_open_accuracy(given, labels) == 0.5
 
 
@@ -91,7 +100,10 @@ def test_auroc_by_hand() -> None:
 
 def test_auroc_direction() -> None:
     """Larger must mean more unknown: unknown samples that score high give 1, the flipped sign gives 0."""
-    scores, is_unknown = torch.tensor([-5.0, 0.0, 1.0, 9.0]), torch.tensor([False, False, True, True])
+    scores, is_unknown = (
+        torch.tensor([-5.0, 0.0, 1.0, 9.0]),
+        torch.tensor([False, False, True, True]),
+    )
     assert metrics.auroc(scores, is_unknown) == 1.0
     assert metrics.auroc(-scores, is_unknown) == 0.0
     assert metrics.auroc(torch.zeros(4), is_unknown) == 0.5
@@ -130,7 +142,10 @@ def test_fpr95_by_hand() -> None:
 
 def test_fpr_direction() -> None:
     """Unknown samples that all score above the known ones are never accepted; with the flipped sign always."""
-    scores, is_unknown = torch.tensor([0.0, 1.0, 2.0, 3.0]), torch.tensor([False, False, True, True])
+    scores, is_unknown = (
+        torch.tensor([0.0, 1.0, 2.0, 3.0]),
+        torch.tensor([False, False, True, True]),
+    )
     assert metrics.fpr_at_tpr(scores, is_unknown) == 0.0
     assert metrics.fpr_at_tpr(-scores, is_unknown) == 1.0
 
@@ -155,7 +170,9 @@ def test_oscr_by_hand() -> None:
     labels, answers = torch.tensor([0, 1, 2, -1, -1]), torch.tensor([0, 0, 2, 1, 1])
     scores = torch.tensor([1.0, 2.0, 3.0, 2.0, 4.0])
     assert metrics.oscr(answers, labels, scores) == 0.5
-    assert metrics.oscr(answers, labels, torch.tensor([2.0, 2.0, 3.0, 2.0, 4.0])) == 2.5 / 6  # one right tie: a half
+    assert (
+        metrics.oscr(answers, labels, torch.tensor([2.0, 2.0, 3.0, 2.0, 4.0])) == 2.5 / 6
+    )  # one right tie: a half
 
 
 def test_oscr_limits() -> None:
@@ -190,8 +207,14 @@ def test_undefined_figures_are_none() -> None:
     assert metrics.accuracy(zeros, torch.tensor([-1, -1])) is None
     assert metrics.open_accuracy(zeros[:0], zeros[:0]) is None
     known, unknown = torch.tensor([0, 1]), torch.tensor([-1, -1])
-    assert (metrics.known_refused(zeros, unknown), metrics.unknown_refused(zeros, known)) == (None, None)
-    assert (metrics.known_refused(zeros, known), metrics.unknown_refused(zeros, unknown)) == (0.0, 0.0)
+    assert (metrics.known_refused(zeros, unknown), metrics.unknown_refused(zeros, known)) == (
+        None,
+        None,
+    )
+    assert (metrics.known_refused(zeros, known), metrics.unknown_refused(zeros, unknown)) == (
+        0.0,
+        0.0,
+    )
     for labels in (known, unknown, zeros[:0]):
         assert metrics.balanced_open_accuracy(torch.zeros(len(labels)), labels) is None
 
@@ -219,7 +242,11 @@ def test_shapes_that_disagree_are_shown() -> None:
 def test_confusion_by_hand() -> None:
     """Rows are true classes, columns answers; unknown is the last of both where it is counted, else left out."""
     answers, labels = torch.tensor([0, 1, 1, -1, 0]), torch.tensor([0, 0, 1, -1, -1])
-    assert metrics.confusion(answers, labels, 2, unknown=True).tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 1]]
+    assert metrics.confusion(answers, labels, 2, unknown=True).tolist() == [
+        [1, 1, 0],
+        [0, 1, 0],
+        [1, 0, 1],
+    ]
     assert metrics.confusion(answers, labels, 3).tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 0]]
     with pytest.raises(DataError, match="an answer is unknown"):
         metrics.confusion(torch.tensor([-1]), torch.tensor([0]), 2)

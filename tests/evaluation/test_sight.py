@@ -46,7 +46,10 @@ def test_evaluation_lets_the_predictor_look_once() -> None:
 def test_the_order_of_the_samples_does_not_matter() -> None:
     """2,500 samples sorted by class, in their order and turned: the same 1,000 are shown, of both classes."""
     samples = make(2500)
-    for order in (samples.labels.argsort(), torch.randperm(2500, generator=torch.Generator().manual_seed(3))):
+    for order in (
+        samples.labels.argsort(),
+        torch.randperm(2500, generator=torch.Generator().manual_seed(3)),
+    ):
         mixed = samples.take(order)
         shown = mixed.take(sight.drawn(mixed, chunk=700))
         assert len(shown) == sight.MOST

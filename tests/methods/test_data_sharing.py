@@ -43,7 +43,9 @@ def test_shared_samples_are_needed_and_must_suffice() -> None:
         plan_of("data-sharing")
     plan = plan_of("data-sharing", shared=0.05, set={"beta": 0.9})
     with pytest.raises(DataError, match="hold back more"):
-        plan.method.local_update(Round(plan.task, 1, plan.method.init(plan.task, 0), 1), plan.parties[0], {})
+        plan.method.local_update(
+            Round(plan.task, 1, plan.method.init(plan.task, 0), 1), plan.parties[0], {}
+        )
     with pytest.raises(ConfigError, match="nothing is left"):
         make({"shared": 0.6, "validation": 0.4})
     with pytest.raises(DataError, match=r"shared share of 0\.001"):
@@ -66,11 +68,15 @@ def test_a_party_keeps_the_samples_it_drew() -> None:
 def test_nothing_shared_is_fedavg(tmp_path: Path) -> None:
     training = {"rounds": 2, "local": {"epochs": 1}}
     sharing = final_state(plan_of("data-sharing", set={**training, "beta": 0.0}), tmp_path / "a")
-    assert codec.encode(sharing) == codec.encode(final_state(plan_of("fedavg", set=training), tmp_path / "b"))
+    assert codec.encode(sharing) == codec.encode(
+        final_state(plan_of("fedavg", set=training), tmp_path / "b")
+    )
 
 
 def test_joined_samples_by_hand() -> None:
-    own = Samples(torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([0, 1, 2]), rows=torch.tensor([2, 0]))
+    own = Samples(
+        torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([0, 1, 2]), rows=torch.tensor([2, 0])
+    )
     both = joined(own, Samples(torch.tensor([[9.0]]), torch.tensor([5])))
     assert both.inputs().flatten().tolist() == [3.0, 1.0, 9.0]
     assert both.labels.tolist() == [2, 0, 5]

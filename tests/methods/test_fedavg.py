@@ -72,20 +72,30 @@ def test_one_round_is_the_mean_of_the_parties_own_trainings(tmp_path: Path) -> N
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_one_party_is_plain_training(rounds: int, tmp_path: Path) -> None:
     """With one party the mean is that party's model: `fit`, round after round, to the bit."""
-    plan = plan_of("fedavg", parties=1, set={"rounds": rounds, "local": {"epochs": 2, "batch": 16, "lr": 0.1}})
+    plan = plan_of(
+        "fedavg", parties=1, set={"rounds": rounds, "local": {"epochs": 2, "batch": 16, "lr": 0.1}}
+    )
     params = plan.method.init(plan.task, plan.config.seed)
     samples = plan.parties[0].samples
     for index in range(1, rounds + 1):
         seed = party_seed(plan.config, index, 0)
         net = build(plan.task, CrossEntropy())
-        params = fit(net, params, samples, CrossEntropy(), Budget(epochs=2, batch=16, lr=0.1), seed).params
+        params = fit(
+            net, params, samples, CrossEntropy(), Budget(epochs=2, batch=16, lr=0.1), seed
+        ).params
     assert codec.encode(final_state(plan, tmp_path / "run")) == codec.encode(params)
 
 
 def test_a_rate_that_is_lower_in_the_second_half_of_all_rounds() -> None:
     """Party 1 wants 4 and starts at 0: one step of rate 1/2 leads to 2, one of a quarter of that to 1/2."""
-    method = FedAvg(rounds=2, objective=Squares(), local=Budget(epochs=1, lr=0.5, weight_decay=0.0, late_rate=0.25))
-    steps = [update(method, 1, weight(0.0), index=index).payload["weight"].item() for index in (1, 2)]
+    method = FedAvg(
+        rounds=2,
+        objective=Squares(),
+        local=Budget(epochs=1, lr=0.5, weight_decay=0.0, late_rate=0.25),
+    )
+    steps = [
+        update(method, 1, weight(0.0), index=index).payload["weight"].item() for index in (1, 2)
+    ]
     assert steps == [2.0, 0.5]
 
 
@@ -114,9 +124,12 @@ def test_a_start_from_the_commons() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rounds", "fraction", "epochs", "passes"), [(4, 0.5, 3, 6), (10, 1.0, 2, 20), (1, 0.1, 1, 1), (3, 0.5, 1, 2)]
+    ("rounds", "fraction", "epochs", "passes"),
+    [(4, 0.5, 3, 6), (10, 1.0, 2, 20), (1, 0.1, 1, 1), (3, 0.5, 1, 2)],
 )
-def test_centralised_makes_the_passes_of_the_federation(rounds: int, fraction: float, epochs: int, passes: int) -> None:
+def test_centralised_makes_the_passes_of_the_federation(
+    rounds: int, fraction: float, epochs: int, passes: int
+) -> None:
     """rounds * fraction * epochs: 4 * 0.5 * 3 = 6; 0.1 of a pass becomes one; 1.5 rounds to 2."""
     method = Centralised(rounds=rounds, fraction=fraction, local=Budget(epochs=epochs))
     assert method.budget().epochs == passes
@@ -143,12 +156,16 @@ def test_centralised_trains_on_everything_in_one_go(tmp_path: Path) -> None:
     start = FedAvg().init(plan.task, plan.config.seed)
     seed = party_seed(plan.config, 1, 0)
     net = build(plan.task, CrossEntropy())
-    expected = fit(net, start, plan.parties[0].samples, CrossEntropy(), Budget(epochs=6, batch=16), seed).params
+    expected = fit(
+        net, start, plan.parties[0].samples, CrossEntropy(), Budget(epochs=6, batch=16), seed
+    ).params
     assert codec.encode(final_state(plan, tmp_path / "run")) == codec.encode(expected)
 
 
 def test_nothing_is_sent_in_centralised_training(tmp_path: Path) -> None:
-    summary = execute(plan_of("centralised", set={"local": {"epochs": 1}}), RunDir(tmp_path / "run"))
+    summary = execute(
+        plan_of("centralised", set={"local": {"epochs": 1}}), RunDir(tmp_path / "run")
+    )
     assert (summary["bytes_up"], summary["bytes_down"]) == (0, 0)
 
 
@@ -168,14 +185,20 @@ def test_fedavg_learns_as_well_as_pooled_training(tmp_path: Path) -> None:
         "eval_every": LEARNING["rounds"],
         "set": {
             "rounds": LEARNING["rounds"],
-            "local": {"epochs": LEARNING["epochs"], "lr": LEARNING["lr"], "batch": LEARNING["batch"]},
+            "local": {
+                "epochs": LEARNING["epochs"],
+                "lr": LEARNING["lr"],
+                "batch": LEARNING["batch"],
+            },
         },
     }
     accuracy = {}
     for method in ("fedavg", "centralised"):
         plan = make_plan(config.make({"method": method, **values}))
         accuracy[method] = execute(plan, RunDir(tmp_path / method))["accuracy"]
-    print(f"fedavg {accuracy['fedavg']:.1f} %, pooled {accuracy['centralised']:.1f} % at equal sample passes")
+    print(
+        f"fedavg {accuracy['fedavg']:.1f} %, pooled {accuracy['centralised']:.1f} % at equal sample passes"
+    )
     assert accuracy["centralised"] > 78
     assert abs(accuracy["fedavg"] - accuracy["centralised"]) <= 2, accuracy
 

@@ -50,7 +50,9 @@ def test_the_partys_loss_is_the_squared_hinge_of_the_cosine() -> None:
         rows: torch.tensor([[5.0, 0.0], [0.0, 1.0]]),
     }
     net.load_state_dict({**net.state_dict(), **identity})
-    batch = Batch(torch.tensor([[6.0, 8.0], [2.0, 0.0], [0.0, 3.0]]), torch.zeros(3, dtype=torch.long))
+    batch = Batch(
+        torch.tensor([[6.0, 8.0], [2.0, 0.0], [0.0, 3.0]]), torch.zeros(3, dtype=torch.long)
+    )
     loss = fedaws._Cosine(rows, 0.9).loss(net, batch, torch.Generator())
     assert loss.item() == pytest.approx(0.3, abs=1e-6)
 
@@ -76,7 +78,8 @@ def test_one_aggregation_by_hand() -> None:
     task = Task(("a", "b"), (2,), Recipe("mlp", {"hidden": [2]}))
     state = method.init(task, seed=0)
     reports = [
-        report(i, Positive({n: t + 2 * i for n, t in state.body.items()}, ROWS[i], 0), size=1.0 + i) for i in (0, 1)
+        report(i, Positive({n: t + 2 * i for n, t in state.body.items()}, ROWS[i], 0), size=1.0 + i)
+        for i in (0, 1)
     ]
     after = method.aggregate(task, state, reports)
     assert torch.allclose(after.rows[0], torch.full((2,), 0.5**0.5))
@@ -109,7 +112,9 @@ def test_a_party_sees_the_network_and_its_own_class_only() -> None:
     first = method.message(state, PartyRef(3, 5))
     assert first.row is None  # the server does not know the party's class yet
     after = method.aggregate(
-        setup.task, state, [method.local_update(Round(setup.task, 1, first, 1), setup.parties[3], {})]
+        setup.task,
+        state,
+        [method.local_update(Round(setup.task, 1, first, 1), setup.parties[3], {})],
     )
     assert torch.equal(method.message(after, PartyRef(3, 5)).row, after.rows[3])
     assert method.message(after, PartyRef(4, 5)).row is None
@@ -118,14 +123,18 @@ def test_a_party_sees_the_network_and_its_own_class_only() -> None:
 def test_training_brings_a_class_and_its_vector_together() -> None:
     """The mean cosine between a party's samples and its class vector grows; the first vector is the server's own. (No
     spreading here: with such a learning rate one step of it would turn the vector away from its class.)"""
-    setup = plan_of("fedaws", partition="labels:1", parties=10, set={"spread": 0.0, "local": {"lr": 0.05}})
+    setup = plan_of(
+        "fedaws", partition="labels:1", parties=10, set={"spread": 0.0, "local": {"lr": 0.05}}
+    )
     method, party = setup.method, setup.parties[2]
     state = method.init(setup.task, 0)
     assert torch.equal(first_rows(setup.task, 0), state.rows)
     sent = method.local_update(Round(setup.task, 1, method.message(state, party.ref), 1), party, {})
     alone = method.aggregate(setup.task, state, [sent])
     x = party.samples.inputs()
-    before, after = (method.predictor(setup.task, s).scores(x).known[:, 2].mean() for s in (state, alone))
+    before, after = (
+        method.predictor(setup.task, s).scores(x).known[:, 2].mean() for s in (state, alone)
+    )
     assert after > before + 0.3
 
 
@@ -143,7 +152,9 @@ def test_the_farther_from_all_classes_the_more_unknown() -> None:
 
 
 def test_a_run_with_one_class_each(tmp_path: Path) -> None:
-    state = final_state(plan_of("fedaws", partition="labels:1", parties=10, set={"rounds": 2}), tmp_path / "run")
+    state = final_state(
+        plan_of("fedaws", partition="labels:1", parties=10, set={"rounds": 2}), tmp_path / "run"
+    )
     assert state.classes == {str(i): i for i in range(10)}
 
 
@@ -155,12 +166,17 @@ def test_mixed_parties_are_refused(tmp_path: Path) -> None:
         setup.method.local_update(Round(setup.task, 1, Positive({}, None), 1), setup.parties[0], {})
 
 
-@pytest.mark.parametrize(("net", "shape"), [("mlp", (4,)), ("simple-cnn", (1, 28, 28)), ("lenet5", (1, 28, 28))])
+@pytest.mark.parametrize(
+    ("net", "shape"), [("mlp", (4,)), ("simple-cnn", (1, 28, 28)), ("lenet5", (1, 28, 28))]
+)
 def test_the_last_layer_is_found(net: str, shape: tuple[int, ...]) -> None:
     task = Task(("a", "b", "c"), shape, Recipe(net))
     model = task.build(unknown=False)
     names = last_layer(task, model)
-    assert [tuple(model.get_parameter(n).shape) for n in names] == [(3, model.get_parameter(names[0]).shape[1]), (3,)]
+    assert [tuple(model.get_parameter(n).shape) for n in names] == [
+        (3, model.get_parameter(names[0]).shape[1]),
+        (3,),
+    ]
 
 
 def test_settings_are_checked() -> None:

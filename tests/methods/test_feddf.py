@@ -25,19 +25,25 @@ PUBLIC = {"public": "half-test"}
 def test_mean_logits_by_hand() -> None:
     """Weights 1 and 5 on x = 2: logits 2 and 10, mean 6."""
     samples = Samples(torch.tensor([[2.0]]))
-    mean = mean_logits(TASK.build(unknown=False), CrossEntropy(), [weight(1.0), weight(5.0)], 2, samples)
+    mean = mean_logits(
+        TASK.build(unknown=False), CrossEntropy(), [weight(1.0), weight(5.0)], 2, samples
+    )
     assert mean.tolist() == [[6.0]]
 
 
 def test_without_a_student_it_is_fedavg(tmp_path: Path) -> None:
-    feddf = final_state(plan_of("feddf", set={**TRAINING, "rounds": 2, "distil": {"epochs": 0}}), tmp_path / "a")
+    feddf = final_state(
+        plan_of("feddf", set={**TRAINING, "rounds": 2, "distil": {"epochs": 0}}), tmp_path / "a"
+    )
     fedavg = final_state(plan_of("fedavg", set={**TRAINING, "rounds": 2}), tmp_path / "b")
     assert codec.encode(feddf.params) == codec.encode(fedavg)
     assert feddf.round == 2
 
 
 @pytest.mark.parametrize("objective", ["cross-entropy", "rpl"])
-def test_the_student_answers_more_like_the_parties_together_than_the_mean_does(objective: str) -> None:
+def test_the_student_answers_more_like_the_parties_together_than_the_mean_does(
+    objective: str,
+) -> None:
     """RPL's answers do not come from the last layer: the student must learn the answers, not that layer's outputs."""
     settings = {"objective": objective, "local": {"epochs": 20, "lr": 0.05}}
     plan = plan_of("feddf", **PUBLIC, partition="labels:2", parties=10, set=settings)
@@ -47,7 +53,9 @@ def test_the_student_answers_more_like_the_parties_together_than_the_mean_does(o
     message = method.message(state, plan.parties[0].ref)
     reports = [method.local_update(Round(plan.task, 1, message, p.id), p, {}) for p in plan.parties]
     net = build(plan.task, method.objective)
-    together = mean_logits(net, method.objective, [r.payload for r in reports], len(reports), public).softmax(dim=1)
+    together = mean_logits(
+        net, method.objective, [r.payload for r in reports], len(reports), public
+    ).softmax(dim=1)
 
     def gap(params: Any) -> float:
         net.load_state_dict(params)
@@ -63,7 +71,8 @@ def test_the_student_answers_more_like_the_parties_together_than_the_mean_does(o
 def test_of_one_party_nothing_is_left_to_learn(tmp_path: Path) -> None:
     """Student and teacher are the same model: the divergence is 0 from the start, and the start is kept."""
     feddf = final_state(
-        plan_of("feddf", parties=1, **PUBLIC, set={**TRAINING, "distil": {"epochs": 3}}), tmp_path / "a"
+        plan_of("feddf", parties=1, **PUBLIC, set={**TRAINING, "distil": {"epochs": 3}}),
+        tmp_path / "a",
     )
     fedavg = final_state(plan_of("fedavg", parties=1, **PUBLIC, set=TRAINING), tmp_path / "b")
     assert all(torch.allclose(feddf.params[name], fedavg[name], atol=1e-4) for name in fedavg)
@@ -71,10 +80,13 @@ def test_of_one_party_nothing_is_left_to_learn(tmp_path: Path) -> None:
 
 def test_a_student_that_no_longer_gains_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     """A learning rate of almost 0 gains nothing that counts: the judge stops after `patience` epochs of a thousand."""
-    plan = plan_of("feddf", **PUBLIC, set={**TRAINING, "patience": 3, "distil": {"epochs": 1000, "lr": 1.0}})
+    plan = plan_of(
+        "feddf", **PUBLIC, set={**TRAINING, "patience": 3, "distil": {"epochs": 1000, "lr": 1.0}}
+    )
     asked: list[float] = []
     monkeypatch.setattr(
-        "ostraka.methods.feddf._Judge._divergence", lambda self: asked.append(1.0) or float(min(len(asked), 4))
+        "ostraka.methods.feddf._Judge._divergence",
+        lambda self: asked.append(1.0) or float(min(len(asked), 4)),
     )
     reports = [report(i, plan.method.init(plan.task, i).params) for i in range(2)]
     start = plan.method.mean(reports)

@@ -42,7 +42,14 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Samples, Budge
     real = fedkt.fit
 
     def noted(
-        net: Any, start: Any, samples: Any, goal: Any, budget: Any, seed: int, progress: Any, name: str
+        net: Any,
+        start: Any,
+        samples: Any,
+        goal: Any,
+        budget: Any,
+        seed: int,
+        progress: Any,
+        name: str,
     ) -> Fitted:
         seen.append((name, samples, budget))
         return real(net, start, samples, goal, budget, seed, progress, name)
@@ -51,14 +58,18 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Samples, Budge
     return seen
 
 
-def test_every_division_has_teachers_on_disjoint_parts_and_one_student(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_division_has_teachers_on_disjoint_parts_and_one_student(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     plan, seen = small(), trainings(monkeypatch)
     party = plan.parties[0]
     sent = plan.method.local_update(Round(plan.task, 1, None, 1), party, {})
     assert len(sent.payload) == 2
     assert len({name for name, *_ in seen}) == len(seen) == 2 * (5 + 1)
     own = set(party.samples.rows.tolist())  # type: ignore[union-attr]
-    parts = [[s.rows.tolist() for name, s, _ in seen if name.startswith(f"teacher {d}.")] for d in (0, 1)]
+    parts = [
+        [s.rows.tolist() for name, s, _ in seen if name.startswith(f"teacher {d}.")] for d in (0, 1)
+    ]
     for division in parts:
         assert len(division) == 5
         assert sorted(row for part in division for row in part) == sorted(own)
@@ -73,22 +84,26 @@ def test_a_party_of_one_sample_takes_part(tmp_path: Path) -> None:
     tiny = replace(party, samples=party.samples.take(torch.tensor([0])))
     state = plan.method.init(plan.task, 0)
     sent = plan.method.local_update(Round(plan.task, 1, None, 1), tiny, {})
-    scores = plan.method.predictor(plan.task, plan.method.aggregate(plan.task, state, [sent])).scores(
-        plan.test.inputs()
-    )
+    scores = plan.method.predictor(
+        plan.task, plan.method.aggregate(plan.task, state, [sent])
+    ).scores(plan.test.inputs())
     assert scores.known.isfinite().all()
 
 
 LABELS = {"always 0": 0, "always 1": 1, "always 2": 2}
 
 
-def final_labels(monkeypatch: pytest.MonkeyPatch, groups: list[list[str]], consistent: bool) -> list[int] | None:
+def final_labels(
+    monkeypatch: pytest.MonkeyPatch, groups: list[list[str]], consistent: bool
+) -> list[int] | None:
     """The labels of the final student's samples, when each party's students give the named answers."""
     plan = small(consistent=consistent)
     seen = trainings(monkeypatch)
     count = len(plan.task.commons.public)  # type: ignore[arg-type]
     monkeypatch.setattr(
-        fedkt, "_answers", lambda task, objective, params, samples: torch.full((count,), LABELS[params])
+        fedkt,
+        "_answers",
+        lambda task, objective, params, samples: torch.full((count,), LABELS[params]),
     )
     reports = [report(i, group) for i, group in enumerate(groups)]
     plan.method.aggregate(plan.task, plan.method.init(plan.task, 0), reports)
@@ -119,7 +134,11 @@ def test_samples_without_a_vote_are_left_out(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_it_learns(tmp_path: Path) -> None:
     """Three parties with all classes, 100 of each class: far above chance (10 %)."""
-    training = {"local": {"epochs": 30, "batch": 16}, "student": {"epochs": 30, "batch": 16}, "teachers": 2}
+    training = {
+        "local": {"epochs": 30, "batch": 16},
+        "student": {"epochs": 30, "batch": 16},
+        "teachers": 2,
+    }
     plan = plan_of("fedkt", public="half-test", train_per_class=100, partition="iid", set=training)
     state = final_state(plan, tmp_path / "run")
     closed = plan.method.predictor(plan.task, state).scores(plan.test.inputs()).closed
@@ -137,7 +156,9 @@ def test_students_serve_every_count_of_votes_and_only_these_public_samples() -> 
     plan = small()
     public = plan.task.commons.public
     assert public is not None
-    other = replace(plan.task, commons=replace(plan.task.commons, public=public.take(torch.arange(9))))
+    other = replace(
+        plan.task, commons=replace(plan.task.commons, public=public.take(torch.arange(9)))
+    )
     key = plan.method.work_key(plan.task)
     assert replace(plan.method, consistent=False).work_key(plan.task) == key
     assert replace(plan.method, teachers=3).work_key(plan.task) != key

@@ -20,7 +20,11 @@ from ostraka.methods.fedma import FedMA, Matched, class_rows, match_in_turn
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.testing import methods as contract
 
-NETS = [Recipe("mlp", {"hidden": [7, 5]}), Recipe("digits", {"width": 0.05}), Recipe("wideresnet", {"depth": 10})]
+NETS = [
+    Recipe("mlp", {"hidden": [7, 5]}),
+    Recipe("digits", {"width": 0.05}),
+    Recipe("wideresnet", {"depth": 10}),
+]
 NO_TRAINING = FedMA(local=Budget(steps=0))
 
 
@@ -38,7 +42,9 @@ def shuffled(net: Net, seed: int) -> Params:
     params, layers = params_of(net), net.anatomy()
     sizes = {layer.outputs: len(params[layer.weight]) for layer in layers}
     rng = torch_rng(seed, "order")
-    return move(layers, params, {g: torch.randperm(sizes[g], generator=rng) for g in hidden_groups(layers)})
+    return move(
+        layers, params, {g: torch.randperm(sizes[g], generator=rng) for g in hidden_groups(layers)}
+    )
 
 
 @pytest.mark.parametrize("recipe", NETS, ids=lambda r: r.name)
@@ -58,7 +64,9 @@ def test_parties_in_different_orders_average_to_what_they_are(recipe: Recipe) ->
             order = NO_TRAINING.message(state, PartyRef(number, 24))
             if index == 1:  # as if each had trained to its own order
                 order = replace(order, params=params)
-            report = NO_TRAINING.local_update(Round(task, index, order, 0), party_of(number), memories.get(number, {}))
+            report = NO_TRAINING.local_update(
+                Round(task, index, order, 0), party_of(number), memories.get(number, {})
+            )
             memories[number] = report.memory
             frozen = {n for layer in layers[: index - 1] for n in (layer.weight, *layer.vectors)}
             assert not frozen & set(report.payload)
@@ -71,12 +79,16 @@ def test_parties_in_different_orders_average_to_what_they_are(recipe: Recipe) ->
 
 
 @pytest.mark.parametrize("recipe", NETS[1:], ids=lambda r: r.name)
-def test_matched_layers_are_frozen_with_their_batch_norm_and_the_others_train(recipe: Recipe) -> None:
+def test_matched_layers_are_frozen_with_their_batch_norm_and_the_others_train(
+    recipe: Recipe,
+) -> None:
     task, method = task_of(recipe), FedMA(local=Budget(epochs=1, batch=8))
     start = method.init(task, 0)
     state = replace(start, done=2)
     layers = build(task, CrossEntropy()).anatomy()
-    sent = method.local_update(Round(task, 3, method.message(state, PartyRef(0, 24)), 0), party_of(0), {}).payload
+    sent = method.local_update(
+        Round(task, 3, method.message(state, PartyRef(0, 24)), 0), party_of(0), {}
+    ).payload
     frozen = {n for layer in layers[:2] for n in (layer.weight, *layer.vectors)}
     assert set(sent) == set(start.params) - frozen
     moved = [n for n in sent if not torch.equal(sent[n], start.params[n])]
@@ -94,13 +106,19 @@ def test_a_party_without_a_memory_starts_from_the_servers_model() -> None:
     task = task_of(NETS[0])
     net = build(task, CrossEntropy(), 0)
     state = Matched(params_of(net), 1, {"0": {"first": torch.randperm(7, generator=torch_rng(1))}})
-    report = NO_TRAINING.local_update(Round(task, 2, NO_TRAINING.message(state, PartyRef(0, 24)), 0), party_of(0), {})
+    report = NO_TRAINING.local_update(
+        Round(task, 2, NO_TRAINING.message(state, PartyRef(0, 24)), 0), party_of(0), {}
+    )
     assert all(torch.equal(tensor, state.params[name]) for name, tensor in report.payload.items())
     stale = {"params": params_of(build(task, CrossEntropy(), 9)), "round": 0}
-    again = NO_TRAINING.local_update(Round(task, 2, NO_TRAINING.message(state, PartyRef(0, 24)), 0), party_of(0), stale)
+    again = NO_TRAINING.local_update(
+        Round(task, 2, NO_TRAINING.message(state, PartyRef(0, 24)), 0), party_of(0), stale
+    )
     assert all(torch.equal(tensor, state.params[name]) for name, tensor in again.payload.items())
     fresh = {**stale, "round": 1}
-    own = NO_TRAINING.local_update(Round(task, 2, NO_TRAINING.message(state, PartyRef(0, 24)), 0), party_of(0), fresh)
+    own = NO_TRAINING.local_update(
+        Round(task, 2, NO_TRAINING.message(state, PartyRef(0, 24)), 0), party_of(0), fresh
+    )
     order = state.maps["0"]["first"]
     assert torch.equal(own.payload["layers.0.weight"], stale["params"]["layers.0.weight"][:, order])  # type: ignore[index]
     assert "first.weight" not in own.payload
@@ -111,11 +129,17 @@ def test_the_last_layer_is_averaged_class_by_class() -> None:
 
     Ant: (3 x 0 + 1 x 8) / 4. Bee: party 0's. Cat and unknown by size: (4 x 0 + 1 x 8) / 5.
     """
-    last = build(Task(("ant", "bee", "cat"), (2,), Recipe("mlp", {"hidden": [2]})), CrossEntropy()).anatomy()[-1]
-    models = [{"last.weight": torch.full((4, 2), v), "last.bias": torch.full((4,), v)} for v in (0.0, 8.0)]
+    last = build(
+        Task(("ant", "bee", "cat"), (2,), Recipe("mlp", {"hidden": [2]})), CrossEntropy()
+    ).anatomy()[-1]
+    models = [
+        {"last.weight": torch.full((4, 2), v), "last.bias": torch.full((4,), v)} for v in (0.0, 8.0)
+    ]
     found = class_rows(last, models, [4.0, 1.0], [(3, 1, 0), (1, 0, 0)])
     torch.testing.assert_close(found["last.bias"], torch.tensor([2.0, 0.0, 1.6, 1.6]))
-    torch.testing.assert_close(found["last.weight"], torch.tensor([2.0, 0.0, 1.6, 1.6])[:, None].expand(4, 2))
+    torch.testing.assert_close(
+        found["last.weight"], torch.tensor([2.0, 0.0, 1.6, 1.6])[:, None].expand(4, 2)
+    )
 
 
 def test_models_are_matched_to_the_mean_of_those_before_by_weight() -> None:
@@ -132,7 +156,11 @@ def test_models_are_matched_to_the_mean_of_those_before_by_weight() -> None:
         first = {"first.weight": torch.tensor(rows), "first.bias": torch.zeros(2)}
         return {**first, "last.weight": torch.ones(1, 2), "last.bias": torch.zeros(1)}
 
-    models = [model((1.0, 0.0), (0.0, 0.0)), model((1.0, 10.0), (0.0, -10.0)), model((-1.0, 5.0), (0.0, 0.0))]
+    models = [
+        model((1.0, 0.0), (0.0, 0.0)),
+        model((1.0, 10.0), (0.0, -10.0)),
+        model((-1.0, 5.0), (0.0, 0.0)),
+    ]
 
     def orders(weights: list[float], ready: set[str]) -> list[list[int]]:
         return [maps["first"].tolist() for maps in match_in_turn(layers, models, weights, ready)]

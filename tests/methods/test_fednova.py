@@ -15,7 +15,9 @@ from ostraka.methods.fednova import FedNova, Stepped, effective_steps
 HALF = Budget(momentum=0.5)
 
 
-@pytest.mark.parametrize(("steps", "momentum", "expected"), [(0, 0.5, 0), (1, 0.5, 1), (2, 0.5, 2.5), (7, 0.0, 7)])
+@pytest.mark.parametrize(
+    ("steps", "momentum", "expected"), [(0, 0.5, 0), (1, 0.5, 1), (2, 0.5, 2.5), (7, 0.0, 7)]
+)
 def test_effective_steps_by_hand(steps: int, momentum: float, expected: float) -> None:
     """With momentum 1/2 the first of two gradients counts 1 + 1/2, the second 1: 2.5 in all."""
     assert effective_steps(steps, momentum) == pytest.approx(expected)
@@ -61,7 +63,9 @@ def test_running_means_are_averaged() -> None:
     task = Task(("a", "b"), (1, 28, 28), Recipe("lenet5", {"norm": "batch"}))
     state = FedNova().init(task, seed=0)
     models = [{n: t + i + 1 if "running" in n else t for n, t in state.items()} for i in range(2)]
-    merged = FedNova().aggregate(task, state, [report(i, Stepped(m, 9 * i + 1)) for i, m in enumerate(models)])
+    merged = FedNova().aggregate(
+        task, state, [report(i, Stepped(m, 9 * i + 1)) for i, m in enumerate(models)]
+    )
     assert list(merged) == list(state)
     assert torch.allclose(merged["norm1.running_var"], state["norm1.running_var"] + 1.5)
     assert merged["norm1.num_batches_tracked"].dtype == torch.int64

@@ -25,7 +25,10 @@ LEARN = {
     "engine": "serial",
     "public": "half-test",
 }
-LOCAL = {"local": {"epochs": 50, "lr": 0.004, "schedule": "cosine", "batch": 32}, "tell": "statistics"}
+LOCAL = {
+    "local": {"epochs": 50, "lr": 0.004, "schedule": "cosine", "batch": 32},
+    "tell": "statistics",
+}
 
 
 def run(tmp: Path, method: str, shelf: Path | None = None, **settings: Any) -> dict[str, Any]:
@@ -64,7 +67,12 @@ def test_a_student_answers_nearly_as_the_vote_does(folder: Path) -> None:
 
 
 def test_public_samples_tune_the_ballot(folder: Path) -> None:
-    run(folder / "probe", "fedov", folder / "shelf", ballot={"name": "calibrated", "public": "probe"})
+    run(
+        folder / "probe",
+        "fedov",
+        folder / "shelf",
+        ballot={"name": "calibrated", "public": "probe"},
+    )
     _, panel = load_run(folder / "probe")
     assert len(panel.tuned) == 5
     assert len(set(panel.tuned)) == 5
@@ -77,9 +85,13 @@ def test_members_are_files_that_vote_as_the_run_did(folder: Path) -> None:
     members = [load_member(path) for path in files]
     assert [m.card.party for m in members] == [0, 1, 2, 3, 4]
     assert members[0].card.counts == tuple(plan.counts[0])
-    again = Panel(tuple(type(s)(m.card, m.params) for s, m in zip(state.members, members, strict=True)))
+    again = Panel(
+        tuple(type(s)(m.card, m.params) for s, m in zip(state.members, members, strict=True))
+    )
     x = plan.test.inputs(slice(0, 50))
-    one, two = (Ensemble.of(plan.task, plan.method.objective, p, plan.method.ballot) for p in (state, again))  # type: ignore[attr-defined]
+    one, two = (
+        Ensemble.of(plan.task, plan.method.objective, p, plan.method.ballot) for p in (state, again)
+    )  # type: ignore[attr-defined]
     assert torch.equal(one.scores(x).known, two.scores(x).known)
 
 
@@ -113,8 +125,14 @@ def test_presets_set_what_their_names_say() -> None:
     assert built["open-proser"].objective.outliers == "none"
     assert built["open-proser-dd"].objective.w_adversarial == 0
     assert built["open-proser-aoe"].objective.w_destroyed == 0
-    assert (built["fedov-text-weights"].objective.w_second, built["fedov-text-weights"].objective.w_mix) == (0.01, 1.0)
-    assert (built["dd-crop"].objective.outliers, built["dd-crop"].objective.w_adversarial) == ("crop", 0)
+    assert (
+        built["fedov-text-weights"].objective.w_second,
+        built["fedov-text-weights"].objective.w_mix,
+    ) == (0.01, 1.0)
+    assert (built["dd-crop"].objective.outliers, built["dd-crop"].objective.w_adversarial) == (
+        "crop",
+        0,
+    )
     for name in ("stretch", "elastic", "mirror", "morph", "patches", "patchswap", "turn", "wide"):
         objective = built[f"dd-{name}"].objective
         assert (objective.outliers, objective.w_adversarial) == (name, 0)
@@ -123,18 +141,28 @@ def test_presets_set_what_their_names_say() -> None:
 
 
 def test_recipes_stand_for_settings_that_others_lie_over() -> None:
-    paper = build_method(make({"method": "fedov", "set": {"recipe": "paper", "local": {"epochs": 7}}}))
+    paper = build_method(
+        make({"method": "fedov", "set": {"recipe": "paper", "local": {"epochs": 7}}})
+    )
     assert (paper.local.epochs, paper.local.batch, paper.local.schedule) == (7, 64, "constant")
     assert (paper.objective.steps, paper.objective.size) == (5, 0.002)
     fast = build_method(make({"method": "fedov", "set": {"recipe": "fast"}}))
     assert fast == build_method(make({"method": "fedov"}))
-    assert (fast.objective.outliers, fast.objective.steps, fast.objective.size) == ("auto", 2, 0.005)
+    assert (fast.objective.outliers, fast.objective.steps, fast.objective.size) == (
+        "auto",
+        2,
+        0.005,
+    )
     assert (fast.local.class_steps, fast.local.most_steps, fast.local.epochs) == (500, 3500, 45)
     photos = build_method(make({"method": "fedov", "set": {"recipe": "photos"}}))
     assert (photos.objective.outliers, photos.objective.w_adversarial) == ("wide:0.6+turn:0.4", 0)
     assert (photos.local.class_steps, photos.local.most_steps) == (0, 5000)
     long = build_method(make({"method": "fedov", "set": {"recipe": "long"}}))
-    assert (long.objective.outliers, long.objective.steps, long.objective.size) == ("destruction", 2, 0.005)
+    assert (long.objective.outliers, long.objective.steps, long.objective.size) == (
+        "destruction",
+        2,
+        0.005,
+    )
     assert (long.local.class_steps, long.local.most_steps, paper.local.class_steps) == (0, 3500, 0)
     assert build_method(make({"method": "fedov-paper"})).local.epochs == 200
     with pytest.raises(ConfigError, match="Recipes here: fast, long, paper, photos"):

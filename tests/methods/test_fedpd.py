@@ -41,7 +41,9 @@ def party_of(number: int, size: int = 24) -> Party:
 
 def report_of(method: FedPD, number: int, state: Conquered, index: int = 1) -> Report[Disentangled]:
     party = party_of(number)
-    return method.local_update(Round(TASK, index, method.message(state, party.ref), seed=number), party, {})
+    return method.local_update(
+        Round(TASK, index, method.message(state, party.ref), seed=number), party, {}
+    )
 
 
 def full_masks(params: Params, code: int = 3) -> Params:
@@ -56,13 +58,21 @@ def strangers(count: int) -> list[Params]:
     return [params_of(build(TASK, Proser(), seed)) for seed in range(count)]
 
 
-def reports_of(models: list[Params], masks: list[Params], sizes: tuple[int, ...] = (5, 50, 500)) -> Any:
+def reports_of(
+    models: list[Params], masks: list[Params], sizes: tuple[int, ...] = (5, 50, 500)
+) -> Any:
     kept = zip(models, masks, sizes, strict=False)
     return [Report(Disentangled(m, c), float(n), Card(k, n)) for k, (m, c, n) in enumerate(kept)]
 
 
 @pytest.mark.parametrize(
-    "check", [contract.check_one_sample_batch, contract.check_one_class, contract.check_resume, contract.check_scores]
+    "check",
+    [
+        contract.check_one_sample_batch,
+        contract.check_one_class,
+        contract.check_resume,
+        contract.check_scores,
+    ],
 )
 def test_the_contract_holds_with_batch_norm(check: Any) -> None:
     check(FedPD(local=QUICK), TASK)
@@ -78,10 +88,14 @@ def test_the_contract_holds_with_batch_norm(check: Any) -> None:
         (1, 1, ["closed 1"]),
     ],
 )
-def test_cross_entropy_for_the_first_half_of_all_epochs(rounds: int, epochs: int, expected: list[str]) -> None:
+def test_cross_entropy_for_the_first_half_of_all_epochs(
+    rounds: int, epochs: int, expected: list[str]
+) -> None:
     method = FedPD(rounds=rounds, local=replace(QUICK, epochs=epochs), open_lr=0.007)
     found = [list(method.phases(index)) for index in range(1, rounds + 1)]
-    assert [", ".join(f"{name} {budget.epochs}" for name, _, budget in phases) for phases in found] == expected
+    assert [
+        ", ".join(f"{name} {budget.epochs}" for name, _, budget in phases) for phases in found
+    ] == expected
     for name, objective, budget in (phase for phases in found for phase in phases):
         assert objective == (Proser(0.0, 0.0) if name == "closed" else Proser())
         assert budget.lr == (0.05 if name == "closed" else 0.007)
@@ -102,7 +116,12 @@ def test_defaults_are_the_papers() -> None:
     assert (local.batch, local.epochs, local.optimiser, method.ratio) == (32, 1, "sgd", 0.5)
     assert (method.stages, method.remainder, method.per) == ("two", "average", "layer")
     cifar = build_method(make({"method": "fedpd", "set": {"recipe": "cifar", "rounds": 50}}))
-    assert (cifar.local.optimiser, cifar.local.lr, cifar.local.batch, cifar.local.epochs) == ("sgd", 0.1, 128, 5)
+    assert (cifar.local.optimiser, cifar.local.lr, cifar.local.batch, cifar.local.epochs) == (
+        "sgd",
+        0.1,
+        128,
+        5,
+    )
     assert (cifar.open_lr, cifar.local.weight_decay) == (1e-3, 5e-4)
     printed = build_method(make({"method": "fedpd", "set": {"recipe": "cifar-adam", "rounds": 50}}))
     assert printed == replace(cifar, local=replace(cifar.local, optimiser="adam"))
@@ -125,7 +144,10 @@ def test_the_first_stage_does_not_mix_and_the_second_raises_the_unknown_output()
     closed = report_of(method, 1, method.init(TASK, 0), 1).payload.params
     opened = report_of(method, 1, Conquered(closed), 2).payload.params
     x = party_of(1).samples.x
-    gaps = [method.predictor(TASK, Conquered(p)).scores(x).logits().softmax(1)[:, -1].mean() for p in (closed, opened)]
+    gaps = [
+        method.predictor(TASK, Conquered(p)).scores(x).logits().softmax(1)[:, -1].mean()
+        for p in (closed, opened)
+    ]
     assert gaps[0] < gaps[1]
 
 
@@ -139,7 +161,11 @@ def test_masks_are_one_byte_for_each_weight_and_half_of_each_layer() -> None:
         for bit in (1, 2):
             share = float(mask.bitwise_and(bit).ne(0).float().mean())
             # the third convolution sees 2x2 places: 16 of its 25 taps meet only padding and so are in no mask
-            assert 0 < share < 0.37 if name == "conv3.weight" else share == pytest.approx(0.5, abs=0.02), name
+            assert (
+                0 < share < 0.37
+                if name == "conv3.weight"
+                else share == pytest.approx(0.5, abs=0.02)
+            ), name
     counted = len(codec.encode(sent)) - len(codec.encode(Disentangled(sent.params)))
     assert counted >= sum(mask.numel() for mask in sent.masks.values())
     assert report_of(replace(method, merge="average"), 0, method.init(TASK, 0)).payload.masks == {}
@@ -149,10 +175,17 @@ def test_settings_of_the_masks_matter() -> None:
     method = FedPD(local=replace(QUICK, epochs=2), rounds=1)
     state = method.init(TASK, 0)
     usual = report_of(method, 0, state).payload
-    for change in ({"importance": "gradient"}, {"mask_from": "last-batch"}, {"ratio": 0.1}, {"per": "network"}):
+    for change in (
+        {"importance": "gradient"},
+        {"mask_from": "last-batch"},
+        {"ratio": 0.1},
+        {"per": "network"},
+    ):
         other = report_of(replace(method, **change), 0, state).payload
         assert all(torch.equal(other.params[name], usual.params[name]) for name in usual.params)
-        assert any(not torch.equal(other.masks[name], usual.masks[name]) for name in usual.masks), change
+        assert any(not torch.equal(other.masks[name], usual.masks[name]) for name in usual.masks), (
+            change
+        )
     few = report_of(replace(method, ratio=0.1), 0, state).payload.masks
     assert all(float(m.bitwise_and(1).ne(0).float().mean()) < 0.2 for m in few.values())
 
@@ -205,7 +238,9 @@ def test_averaging_under_the_joint_schedule_is_fedavg_to_the_bit(tmp_path: Path)
     """The baseline differs from fedavg in its schedule alone."""
     local = {"epochs": 1, "batch": 8, "lr": 0.05, "weight_decay": 0.0005}
     ours = plan_of("fedavg-proser", set={"local": local, "stages": "joint", "rounds": 2})
-    theirs = plan_of("fedavg", set={"objective": "proser", "weights": "uniform", "local": local, "rounds": 2})
+    theirs = plan_of(
+        "fedavg", set={"objective": "proser", "weights": "uniform", "local": local, "rounds": 2}
+    )
     found, expected = final_state(ours, tmp_path / "a").params, final_state(theirs, tmp_path / "b")
     assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
 
@@ -221,12 +256,17 @@ def test_the_record_of_the_last_masks_is_kept_and_not_sent() -> None:
 
 def test_presets_are_the_papers_ablations() -> None:
     built = {
-        name: build_method(make({"method": name})) for name in PRESETS.names() if PRESETS.get(name).method == "fedpd"
+        name: build_method(make({"method": name}))
+        for name in PRESETS.names()
+        if PRESETS.get(name).method == "fedpd"
     }
     assert built["fedavg-proser"].merge == "average"
     assert built["fedpd-matched"].merge == "matched"
     assert (built["fedpd-no-divide"].divide, built["fedpd-no-divide"].conquer) == (False, True)
-    assert (built["fedpd-no-conquer"].conquer, built["fedpd-no-conquer"].remainder) == (False, "drop")
+    assert (built["fedpd-no-conquer"].conquer, built["fedpd-no-conquer"].remainder) == (
+        False,
+        "drop",
+    )
     assert built["fedpd-gradient"].importance == "gradient"
     assert built["fedpd-one-map"].maps == "one"
     assert built["fedpd-joint"].stages == "joint"
@@ -257,9 +297,13 @@ def test_it_learns_and_a_far_away_input_is_more_unknown() -> None:
     method = FedPD(rounds=6, local=replace(QUICK, epochs=3), open_lr=0.02)
     state = method.init(TASK, 0)
     for index in range(1, 7):
-        state = method.aggregate(TASK, state, [report_of(method, k, state, index) for k in range(3)])
+        state = method.aggregate(
+            TASK, state, [report_of(method, k, state, index) for k in range(3)]
+        )
     test = party_of(9, 60).samples
     scores = method.predictor(TASK, state).scores(test.x)
     assert float((scores.closed == test.labels).float().mean()) > 0.9
-    between = method.predictor(TASK, state).scores(test.x[:30] * 0 + 0.5 + 0.3 * torch.randn(30, 1, 8, 8))
+    between = method.predictor(TASK, state).scores(
+        test.x[:30] * 0 + 0.5 + 0.3 * torch.randn(30, 1, 8, 8)
+    )
     assert float(between.unknown.mean()) > float(scores.unknown.mean())

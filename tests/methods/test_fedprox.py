@@ -32,7 +32,11 @@ def test_mu_0_is_fedavg_to_the_bit(tmp_path: Path) -> None:
 def test_a_strong_pull_keeps_the_model_in_place() -> None:
     """With mu = 1 and lr = 1/2 the limit is (0 + 1) / 2; with mu = 9 and lr = 1/10 it is 9/10."""
     budget = Budget(epochs=50, lr=0.1, momentum=0.0, weight_decay=0.0)
-    moved = update(FedProx(objective=Squares(), local=budget, mu=9.0), 0, weight(1.0)).payload["weight"].item()
+    moved = (
+        update(FedProx(objective=Squares(), local=budget, mu=9.0), 0, weight(1.0))
+        .payload["weight"]
+        .item()
+    )
     assert moved == pytest.approx(0.9)
 
 

@@ -26,7 +26,9 @@ from ostraka.voting.calibration import claims
 TASK = Task(("ant", "bee", "cat"), (4,), Recipe("mlp", {"hidden": [5]}))
 OPEN = FedOV(objective=OpenVoting(outliers="none"), local=Budget(epochs=2))
 ROUND = Round(TASK, 1, {}, 11)
-SAMPLES = Samples(torch.randn(150, 4, generator=torch.Generator().manual_seed(1)), torch.arange(150) % 2)
+SAMPLES = Samples(
+    torch.randn(150, 4, generator=torch.Generator().manual_seed(1)), torch.arange(150) % 2
+)
 """75 ants and as many bees: a tenth of 75, rounded, is 8 (7.5 to the even neighbour)."""
 
 
@@ -38,7 +40,11 @@ def seen_in_training(method: panel.PanelMethod, monkeypatch: pytest.MonkeyPatch)
     seen = []
     usual = panel.fit
     monkeypatch.setattr(
-        panel, "fit", lambda net, start, samples, *rest: seen.append(samples) or usual(net, start, samples, *rest)
+        panel,
+        "fit",
+        lambda net, start, samples, *rest: (
+            seen.append(samples) or usual(net, start, samples, *rest)
+        ),
     )
     update(method)
     return seen[0]
@@ -58,7 +64,9 @@ def test_the_card_counts_all_samples_and_tells_of_the_held_out_ones() -> None:
     with torch.no_grad():
         scores = load_predictor(TASK, OPEN.objective, report.payload).scores(held.inputs())
     assert told["refusals"] == pytest.approx(quantiles(-scores.unknown), abs=1e-6)
-    assert told["claims"] == pytest.approx(quantiles(claims(scores.logits(), held.labels)), abs=1e-6)
+    assert told["claims"] == pytest.approx(
+        quantiles(claims(scores.logits(), held.labels)), abs=1e-6
+    )
     assert "standing" not in told
 
 
@@ -70,10 +78,14 @@ def test_statistics_bring_quantiles_of_typicality() -> None:
 def test_claims_by_hand() -> None:
     """log(.7 / .3) for the first class of three, and log(.2 / .8)."""
     votes = torch.tensor([[0.7, 0.1, 0.2], [0.7, 0.2, 0.1]]).log()
-    assert claims(votes, torch.tensor([0, 1])).tolist() == pytest.approx([0.8473, -1.3863], abs=1e-4)
+    assert claims(votes, torch.tensor([0, 1])).tolist() == pytest.approx(
+        [0.8473, -1.3863], abs=1e-4
+    )
 
 
-@pytest.mark.parametrize("method", [replace(OPEN, tell="size", ballot=Sum()), ClosedVoting(local=Budget(epochs=2))])
+@pytest.mark.parametrize(
+    "method", [replace(OPEN, tell="size", ballot=Sum()), ClosedVoting(local=Budget(epochs=2))]
+)
 def test_where_nobody_is_told_or_nobody_refuses_all_samples_are_learnt(
     method: panel.PanelMethod, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,14 +119,18 @@ def test_a_member_alone_refuses_the_promised_share_of_what_it_held_out(rate: flo
     alone = load_predictor(TASK, OPEN.objective, report.payload, report.card.calibration)
     placed, promise = alone.keeping(rate)
     assert (promise.rate, promise.basis) == (rate, "told")
-    assert int((placed.scores(held.inputs()).open == UNKNOWN).sum()) in {0.1: (1, 2), 0.5: (8,)}[rate]
+    assert (
+        int((placed.scores(held.inputs()).open == UNKNOWN).sum()) in {0.1: (1, 2), 0.5: (8,)}[rate]
+    )
 
 
 def test_a_member_that_never_refuses_promises_nothing() -> None:
     """Even if somebody else's numbers came with it."""
     method = ClosedVoting(local=Budget(epochs=1))
     told = update(OPEN).card.calibration
-    kept, promise = load_predictor(TASK, method.objective, update(method).payload, told).keeping(0.1)
+    kept, promise = load_predictor(TASK, method.objective, update(method).payload, told).keeping(
+        0.1
+    )
     assert promise.rate is None
     assert kept.scores(SAMPLES.inputs()).open.min() >= 0
 
@@ -122,7 +138,9 @@ def test_a_member_that_never_refuses_promises_nothing() -> None:
 def test_a_member_alone_needs_enough_held_out_samples() -> None:
     """16 samples cannot tell which is one in twenty."""
     report = update(OPEN)
-    kept, promise = load_predictor(TASK, OPEN.objective, report.payload, report.card.calibration).keeping(0.05)
+    kept, promise = load_predictor(
+        TASK, OPEN.objective, report.payload, report.card.calibration
+    ).keeping(0.05)
     assert promise.rate is None
     assert promise.why == "its party held out 16 samples; 20 are needed for a rate of 0.05"
     assert kept.scores(SAMPLES.inputs()).threshold == 0.0
@@ -132,4 +150,7 @@ def test_a_member_alone_needs_enough_held_out_samples() -> None:
 def test_a_ballot_by_owners_is_refused_before_training_if_nobody_tells_counts(ballot: str) -> None:
     with pytest.raises(ConfigError, match=r"--set ballot=sum\), or tell=counts"):
         build_method(make({"method": "fedov", "set": {"tell": "size", "ballot": ballot}}))
-    assert build_method(make({"method": "fedov", "set": {"tell": "size", "ballot": "top-k"}})).tell == "size"
+    assert (
+        build_method(make({"method": "fedov", "set": {"tell": "size", "ballot": "top-k"}})).tell
+        == "size"
+    )

@@ -38,16 +38,29 @@ def test_fedir_listens_to_rare_classes_more() -> None:
     x = torch.zeros(100, 1, 28, 28)
     shares = {}
     for name in ("fedir", "fedavg"):
-        plan = plan_of(name, parties=1, partition="iid", set={"local": {"epochs": 300, "batch": 100, "lr": 0.1}})
+        plan = plan_of(
+            name,
+            parties=1,
+            partition="iid",
+            set={"local": {"epochs": 300, "batch": 100, "lr": 0.1}},
+        )
         classes = len(plan.task.classes)
         if name == "fedir":
             even = torch.tensor([0.5, 0.5] + [0.0] * (classes - 2))
-            plan = replace(plan, task=replace(plan.task, commons=replace(plan.task.commons, prior=even)))
+            plan = replace(
+                plan, task=replace(plan.task, commons=replace(plan.task.commons, prior=even))
+            )
         party = plan.parties[0]
         samples = replace(party.samples, x=x, y=torch.tensor([0] * 90 + [1] * 10), rows=None)
         start = plan.method.init(plan.task, 0)
-        report = plan.method.local_update(Round(plan.task, 1, start, 1), replace(party, samples=samples), {})
-        known = plan.method.predictor(plan.task, report.payload).scores(samples.inputs(slice(0, 1))).known
+        report = plan.method.local_update(
+            Round(plan.task, 1, start, 1), replace(party, samples=samples), {}
+        )
+        known = (
+            plan.method.predictor(plan.task, report.payload)
+            .scores(samples.inputs(slice(0, 1)))
+            .known
+        )
         shares[name] = known.softmax(dim=1)[0, 1].item()
     assert shares["fedavg"] == pytest.approx(0.1, abs=0.01)
     assert shares["fedir"] == pytest.approx(0.5, abs=0.01)
@@ -72,7 +85,12 @@ def test_a_large_party_gives_no_sample_twice(size: int, count: int) -> None:
 def test_a_small_party_draws_among_all_its_samples_every_time() -> None:
     """300 draws of 8 among 4: each sample in a quarter of them (2400: +- 4 deviations), and its share of a single draw
     varies as that of independent draws does: 8 * 1/4 * 3/4 = 1.5 (equal shares would never vary)."""
-    times = torch.stack([torch.bincount(virtual(4, 8, torch_rng(i, "test")), minlength=4).double() for i in range(300)])
+    times = torch.stack(
+        [
+            torch.bincount(virtual(4, 8, torch_rng(i, "test")), minlength=4).double()
+            for i in range(300)
+        ]
+    )
     assert times.sum(dim=1).eq(8).all()
     assert times.mean(dim=0).tolist() == pytest.approx([2.0] * 4, abs=0.3)
     assert times.var(dim=0).mean().item() == pytest.approx(1.5, abs=0.25)
@@ -107,7 +125,9 @@ def test_fedvc_gives_all_parties_the_same_steps_and_weight() -> None:
     start = plan.method.init(plan.task, 0)
     sizes = {len(party.samples) for party in plan.parties}
     assert len(sizes) == 3
-    reports = [plan.method.local_update(Round(plan.task, 1, start, 1), party, {}) for party in plan.parties]
+    reports = [
+        plan.method.local_update(Round(plan.task, 1, start, 1), party, {}) for party in plan.parties
+    ]
     assert {report.weight for report in reports} == {40.0}
     assert {report.card.size for report in reports} == sizes
 

@@ -13,7 +13,9 @@ from ostraka.errors import ConfigError
 from ostraka.methods.scaffold import Controlled, Controls, Scaffold
 from ostraka.store import codec
 
-METHOD = Scaffold(objective=Squares(), local=Budget(epochs=2, lr=0.5, momentum=0.0, weight_decay=0.0))
+METHOD = Scaffold(
+    objective=Squares(), local=Budget(epochs=2, lr=0.5, momentum=0.0, weight_decay=0.0)
+)
 
 
 def begin(value: float) -> Controls:
@@ -27,7 +29,9 @@ def one_round(state: Controls, memories: list[Any]) -> tuple[Controls, list[Repo
 
 def numbers(reports: list[Report[Controlled]]) -> list[tuple[float, float]]:
     """Every party's weight and control."""
-    return [(r.payload.params["weight"].item(), r.memory["control"]["weight"].item()) for r in reports]
+    return [
+        (r.payload.params["weight"].item(), r.memory["control"]["weight"].item()) for r in reports
+    ]
 
 
 def test_two_rounds_by_hand() -> None:
@@ -67,7 +71,9 @@ def test_a_changing_rate_counts_as_the_sum_of_the_rates() -> None:
 def test_controls_know_the_lower_rate_of_late_rounds() -> None:
     """Second of two rounds, one step of 1/4 of the rate 1/2 from 1 towards 0: 7/8, so c_0 = (1/8) / (1/8)."""
     budget = Budget(epochs=1, lr=0.5, momentum=0.0, weight_decay=0.0, late_rate=0.25)
-    report = update(Scaffold(rounds=2, objective=Squares(), local=budget), 0, begin(1.0).sent, index=2)
+    report = update(
+        Scaffold(rounds=2, objective=Squares(), local=budget), 0, begin(1.0).sent, index=2
+    )
     assert report.payload.params["weight"].item() == 0.875
     assert report.memory["control"]["weight"].item() == 1.0
 
@@ -83,7 +89,9 @@ def test_controls_cancel_the_drift_of_unequal_parties() -> None:
     """At the optimum of the mean, w = 2, with the right controls no party moves: FedAvg's would, by 1.5 each."""
     still = Controlled({"weight": torch.tensor([2.0])}, {"weight": torch.tensor([0.0])})
     memories = [{"control": {"weight": torch.tensor([c])}} for c in (2.0, -2.0)]
-    assert [update(METHOD, i, still, memories[i]).payload.params["weight"].item() for i in (0, 1)] == [2.0, 2.0]
+    assert [
+        update(METHOD, i, still, memories[i]).payload.params["weight"].item() for i in (0, 1)
+    ] == [2.0, 2.0]
 
 
 def test_no_step_leaves_the_controls_in_place() -> None:

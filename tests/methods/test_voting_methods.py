@@ -66,7 +66,11 @@ def test_an_open_vote_by_hand() -> None:
 
     Sample 1: all are unsure, the least unsure by 0.6: unknown.
     """
-    scores = vote([[[0.6, 0.1, 0.3], [0.05, 0.05, 0.9]], [[0.1, 0.3, 0.6], [0.1, 0.1, 0.8]]], classes=2, unknown=True)
+    scores = vote(
+        [[[0.6, 0.1, 0.3], [0.05, 0.05, 0.9]], [[0.1, 0.3, 0.6], [0.1, 0.1, 0.8]]],
+        classes=2,
+        unknown=True,
+    )
     assert scores.known[0].tolist() == pytest.approx([0.65, 0.15])
     assert scores.unknown.tolist() == pytest.approx([0.3, 0.6])
     assert scores.closed.tolist() == [0, 1]
@@ -74,9 +78,16 @@ def test_an_open_vote_by_hand() -> None:
 
 
 def plan_of(method: str, parties: int, **values: Any) -> Plan:
-    base = {"train_per_class": 12, "partition": "labels:2", "engine": "serial", "net": {"name": "mlp"}}
+    base = {
+        "train_per_class": 12,
+        "partition": "labels:2",
+        "engine": "serial",
+        "net": {"name": "mlp"},
+    }
     settings = {"local": {"epochs": 5}, **values.pop("set", {})}
-    return make_plan(config.make({"method": method, "parties": parties, "set": settings, **base, **values}))
+    return make_plan(
+        config.make({"method": method, "parties": parties, "set": settings, **base, **values})
+    )
 
 
 def test_a_vote_of_one_is_its_member(tmp_path: Path) -> None:
@@ -100,7 +111,9 @@ def test_members_are_the_same_for_voting_and_solo(tmp_path: Path) -> None:
     for method in ("closed-voting", "solo"):
         execute(plan_of(method, 5), RunDir(tmp_path / method))
         panels.append(load_run(tmp_path / method)[1])
-    assert [codec.encode(m.params) for m in panels[0].members] == [codec.encode(m.params) for m in panels[1].members]
+    assert [codec.encode(m.params) for m in panels[0].members] == [
+        codec.encode(m.params) for m in panels[1].members
+    ]
     assert [m.card.party for m in panels[0].members] == [0, 1, 2, 3, 4]
 
 
@@ -110,7 +123,9 @@ def test_solo_is_the_mean_of_its_members(tmp_path: Path) -> None:
     summary = execute(plan, RunDir(tmp_path / "run"))
     panel = load_run(tmp_path / "run")[1]
     alone = [
-        evaluate(load_predictor(plan.task, CrossEntropy(), m.params), plan.test, plan.task.classes).accuracy
+        evaluate(
+            load_predictor(plan.task, CrossEntropy(), m.params), plan.test, plan.task.classes
+        ).accuracy
         for m in panel.members
     ]
     assert summary["accuracy"] == pytest.approx(fmean(alone))
@@ -121,7 +136,9 @@ def test_solo_is_the_mean_of_its_members(tmp_path: Path) -> None:
 def test_own_and_shared_starts(tmp_path: Path) -> None:
     """Without a step, members are their first weights: all different, or all the same as FedAvg's first model."""
     for start, kinds in (("own", 3), ("shared", 1)):
-        plan = plan_of("closed-voting", 3, partition="iid", set={"start": start, "local": {"steps": 0}})
+        plan = plan_of(
+            "closed-voting", 3, partition="iid", set={"start": start, "local": {"steps": 0}}
+        )
         execute(plan, RunDir(tmp_path / start))
         members = load_run(tmp_path / start)[1].members
         assert len({codec.encode(m.params) for m in members}) == kinds

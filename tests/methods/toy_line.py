@@ -65,7 +65,11 @@ def weight(value: float) -> Params:
 
 
 def update(
-    method: Method[Any, Any, Any], party: int, message: Any, memory: Memory | None = None, index: int = 1
+    method: Method[Any, Any, Any],
+    party: int,
+    message: Any,
+    memory: Memory | None = None,
+    index: int = 1,
 ) -> Report[Any]:
     """One party's work in round `index`."""
     return method.local_update(Round(TASK, index, message, seed=1), PARTIES[party], memory or {})

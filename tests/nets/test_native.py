@@ -49,18 +49,26 @@ def block(x: Tensor, weight: Tensor, bias: Tensor | None, **flags: Any) -> Tenso
 
 def whole(*shape: int, seed: int, span: int = 3) -> Tensor:
     """Whole numbers -span..span."""
-    return torch.randint(-span, span + 1, shape, generator=torch.Generator().manual_seed(seed)).float()
+    return torch.randint(
+        -span, span + 1, shape, generator=torch.Generator().manual_seed(seed)
+    ).float()
 
 
-def gradients(run: Any, inputs: list[Tensor], grad: Tensor | None, **flags: Any) -> tuple[Tensor, ...]:
+def gradients(
+    run: Any, inputs: list[Tensor], grad: Tensor | None, **flags: Any
+) -> tuple[Tensor, ...]:
     """The output and the gradients of all inputs."""
-    leaves = [t.detach().clone(memory_format=torch.preserve_format).requires_grad_() for t in inputs]
+    leaves = [
+        t.detach().clone(memory_format=torch.preserve_format).requires_grad_() for t in inputs
+    ]
     y = run(*leaves, **flags)
     grad = torch.ones_like(y) if grad is None else grad.to(y.dtype)
     return (y.detach(), *torch.autograd.grad(y, leaves, grad))
 
 
-def check_exact(batch: int, inputs: int, outputs: int, kernel: int, size: tuple[int, int], **flags: Any) -> None:
+def check_exact(
+    batch: int, inputs: int, outputs: int, kernel: int, size: tuple[int, int], **flags: Any
+) -> None:
     tensors = [
         whole(batch, inputs, *size, seed=1),
         whole(outputs, inputs, kernel, kernel, seed=2),
@@ -69,7 +77,9 @@ def check_exact(batch: int, inputs: int, outputs: int, kernel: int, size: tuple[
     with torch.no_grad():
         grad = whole(*torch_block(*tensors, **flags).shape, seed=4)
     expected = gradients(torch_block, [t.double() for t in tensors], grad, **flags)
-    for name, ours, theirs in zip("yxwb", gradients(conv_block, tensors, grad, **flags), expected, strict=True):
+    for name, ours, theirs in zip(
+        "yxwb", gradients(conv_block, tensors, grad, **flags), expected, strict=True
+    ):
         assert torch.equal(ours.double(), theirs), f"{name} differs: {(ours - theirs).abs().max()}"
 
 
@@ -77,20 +87,26 @@ def test_built_wherever_a_compiler_exists() -> None:
     """Otherwise a suite could pass quietly on the slow path."""
     compiler = (sysconfig.get_config_var("CXX") or "c++").split()[0]
     if shutil.which(compiler) or shutil.which("g++") or shutil.which("clang++"):
-        assert LEVELS, f"{library.describe()}, yet there is a compiler: run `python setup.py build_ext --inplace`"
+        assert LEVELS, (
+            f"{library.describe()}, yet there is a compiler: run `python setup.py build_ext --inplace`"
+        )
 
 
 @needs_native
 @pytest.mark.parametrize("batch", [1, 15, 16, 17, 64])
 @pytest.mark.parametrize(("inputs", "outputs"), [(1, 6), (3, 6), (6, 16), (5, 7), (16, 1), (7, 3)])
 def test_equals_torch(level: str, batch: int, inputs: int, outputs: int) -> None:
-    for kernel, same, relu, pool in itertools.product((3, 5), (False, True), (False, True), (False, True)):
+    for kernel, same, relu, pool in itertools.product(
+        (3, 5), (False, True), (False, True), (False, True)
+    ):
         padding = kernel // 2 if same else 0
         check_exact(batch, inputs, outputs, kernel, (11, 8), padding=padding, relu=relu, pool=pool)
 
 
 @needs_native
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_equals_torch_for_any_shape(level: str, data: st.DataObject) -> None:
     draw = data.draw
@@ -109,7 +125,9 @@ def test_equals_torch_for_any_shape(level: str, data: st.DataObject) -> None:
 
 
 @needs_native
-@pytest.mark.parametrize(("kernel", "padding", "side"), [(3, 0, 3), (5, 0, 5), (3, 1, 1), (5, 2, 1), (5, 4, 1)])
+@pytest.mark.parametrize(
+    ("kernel", "padding", "side"), [(3, 0, 3), (5, 0, 5), (3, 1, 1), (5, 2, 1), (5, 4, 1)]
+)
 def test_smallest_images(level: str, kernel: int, padding: int, side: int) -> None:
     check_exact(3, 2, 2, kernel, (side, side), padding=padding, relu=True, pool=False)
     check_exact(3, 2, 2, kernel, (side + 1, side + 2), padding=padding, relu=True, pool=True)
@@ -122,7 +140,12 @@ def test_close_to_double_precision(level: str, pool: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     x, w, b, grad = (
         torch.randn(size, generator=generator)
-        for size in [(33, 3, 32, 32), (6, 3, 5, 5), (6,), (33, 6, 14, 14) if pool else (33, 6, 28, 28)]
+        for size in [
+            (33, 3, 32, 32),
+            (6, 3, 5, 5),
+            (6,),
+            (33, 6, 14, 14) if pool else (33, 6, 28, 28),
+        ]
     )
     flags: dict[str, Any] = {"padding": 0, "relu": False, "pool": pool}
     if pool:
@@ -131,7 +154,9 @@ def test_close_to_double_precision(level: str, pool: bool) -> None:
         grad = grad * (windows[..., 0] - windows[..., 1] > 1e-4)
     expected = gradients(torch_block, [x.double(), w.double(), b.double()], grad, **flags)
     for ours, theirs in zip(gradients(conv_block, [x, w, b], grad, **flags), expected, strict=True):
-        assert torch.allclose(ours.double(), theirs, rtol=1e-5, atol=float(theirs.abs().max()) * 1e-5)
+        assert torch.allclose(
+            ours.double(), theirs, rtol=1e-5, atol=float(theirs.abs().max()) * 1e-5
+        )
 
 
 @needs_native
@@ -213,7 +238,9 @@ class Spy:
         self.real, self.asked = real, list[str]()
 
     def ostraka_backward(self, *arguments: Any) -> int:
-        self.asked.append("".join(n for n, a in zip("xwb", arguments[-4:-1], strict=True) if a is not None))
+        self.asked.append(
+            "".join(n for n, a in zip("xwb", arguments[-4:-1], strict=True) if a is not None)
+        )
         return int(self.real.ostraka_backward(*arguments))
 
 
@@ -221,7 +248,10 @@ class Spy:
 def test_only_requested_gradients_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     spy = Spy(library.current())
     monkeypatch.setattr("ostraka.nets.native.op.current", lambda: spy)
-    x, w, b = (t.requires_grad_() for t in (whole(3, 2, 6, 6, seed=1), whole(2, 2, 3, 3, seed=2), whole(2, seed=3)))
+    x, w, b = (
+        t.requires_grad_()
+        for t in (whole(3, 2, 6, 6, seed=1), whole(2, 2, 3, 3, seed=2), whole(2, seed=3))
+    )
 
     def loss(image: Tensor = x) -> Tensor:
         return conv_block(image, w, b, padding=0, relu=True, pool=True).sum()
@@ -271,15 +301,27 @@ def test_several_blocks_in_one_go(level: str, asked: str) -> None:
         return [y, *torch.autograd.grad(y, wanted, whole(*y.shape, seed=7, span=1).to(kind))]  # type: ignore[arg-type]
 
     for ours, theirs in zip(
-        found(native.conv_blocks, torch.float32), found(one_after_the_other, torch.float64), strict=True
+        found(native.conv_blocks, torch.float32),
+        found(one_after_the_other, torch.float64),
+        strict=True,
     ):
         assert torch.equal(ours.double(), theirs)
 
 
 @needs_native
-def test_the_slope_without_autograd_is_the_same_and_asks_for_x_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = [whole(4, 2, 5, 5, seed=0, span=1), whole(4, seed=1), whole(3, 4, 3, 3, seed=2, span=1), None]
-    blocks = [native.Conv(given[0].requires_grad_(), given[1]), native.Conv(given[2], None, padding=1, pool=False)]  # type: ignore[union-attr,arg-type]
+def test_the_slope_without_autograd_is_the_same_and_asks_for_x_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = [
+        whole(4, 2, 5, 5, seed=0, span=1),
+        whole(4, seed=1),
+        whole(3, 4, 3, 3, seed=2, span=1),
+        None,
+    ]
+    blocks = [
+        native.Conv(given[0].requires_grad_(), given[1]),
+        native.Conv(given[2], None, padding=1, pool=False),
+    ]  # type: ignore[union-attr,arg-type]
     x = whole(17, 2, 16, 16, seed=9, span=1)
     expected = native.conv_blocks(x.requires_grad_(), blocks)
     grad = whole(*expected.shape, seed=7, span=1)
@@ -298,7 +340,14 @@ def test_frozen_first_blocks_are_not_gone_back_through(monkeypatch: pytest.Monke
     """With only the last block's weight to learn, one backward call is made, and for that weight alone."""
     spy = Spy(library.current())
     monkeypatch.setattr("ostraka.nets.native.op.current", lambda: spy)
-    tensors = [whole(4, 2, 5, 5, seed=0), None, whole(3, 4, 3, 3, seed=1), None, whole(5, 3, 3, 3, seed=2), None]
+    tensors = [
+        whole(4, 2, 5, 5, seed=0),
+        None,
+        whole(3, 4, 3, 3, seed=1),
+        None,
+        whole(5, 3, 3, 3, seed=2),
+        None,
+    ]
     assert tensors[4] is not None
     tensors[4].requires_grad_()
     three_blocks(native.conv_blocks, whole(2, 2, 16, 16, seed=3), tensors).sum().backward()
@@ -308,7 +357,11 @@ def test_frozen_first_blocks_are_not_gone_back_through(monkeypatch: pytest.Monke
 class Small(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.second, self.head = nn.Conv2d(1, 6, 5), nn.Conv2d(6, 8, 3, padding=1), nn.Linear(72, 4)
+        self.first, self.second, self.head = (
+            nn.Conv2d(1, 6, 5),
+            nn.Conv2d(6, 8, 3, padding=1),
+            nn.Linear(72, 4),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         first = native.Conv(self.first.weight, self.first.bias, padding=0)
@@ -333,7 +386,9 @@ def test_training_gives_the_same_weights_as_torch(level: str) -> None:
     ours = train()
     with native.disabled():
         theirs = train()
-    assert any(not torch.equal(one, other) for one, other in zip(ours, theirs, strict=True)), "same path ran twice"
+    assert any(not torch.equal(one, other) for one, other in zip(ours, theirs, strict=True)), (
+        "same path ran twice"
+    )
     for one, other in zip(ours, theirs, strict=True):
         assert torch.allclose(one, other, atol=1e-4)
 
@@ -355,7 +410,9 @@ def test_same_bits_on_repeat_and_from_two_threads() -> None:
     for thread in threads:
         thread.join(60)
     assert len(results) == 40
-    assert all(torch.equal(a, b) for result in results for a, b in zip(result, expected, strict=True))
+    assert all(
+        torch.equal(a, b) for result in results for a, b in zip(result, expected, strict=True)
+    )
 
 
 @needs_native
@@ -381,7 +438,10 @@ def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
             conv_block(x, w, None, padding=0, relu=True, pool=True)
     assert native.available() == bool(LEVELS)
     assert native.usable(x, w) == bool(LEVELS)
-    with library.choose("v9"), pytest.raises(ConfigError, match=r"OSTRAKA_NATIVE=v9 .* allowed: 0, 1"):
+    with (
+        library.choose("v9"),
+        pytest.raises(ConfigError, match=r"OSTRAKA_NATIVE=v9 .* allowed: 0, 1"),
+    ):
         native.available()
 
 
@@ -401,7 +461,9 @@ def test_a_level_above_the_processor_is_never_opened(monkeypatch: pytest.MonkeyP
     assert library.built() == ("v3", "base")
     assert library._resolve.__wrapped__("")[1] == "native x86-64-v3 (AVX2)"
     assert set(opened) == {"base", "v3"}
-    with pytest.raises(ConfigError, match="OSTRAKA_NATIVE=v4 is not possible here; allowed: 0, 1, base, v3"):
+    with pytest.raises(
+        ConfigError, match="OSTRAKA_NATIVE=v4 is not possible here; allowed: 0, 1, base, v3"
+    ):
         library._resolve.__wrapped__("v4")
 
 
@@ -459,7 +521,10 @@ def test_usable_refuses_what_the_kernel_cannot_take() -> None:
 def test_block_runs_everywhere() -> None:
     flags: dict[str, Any] = {"padding": 1, "relu": True, "pool": True}
     for device, dtype in (("cpu", torch.float64), ("meta", torch.float32), ("cpu", torch.float32)):
-        x, w = torch.zeros(2, 3, 8, 8, device=device, dtype=dtype), torch.zeros(4, 3, 3, 3, device=device, dtype=dtype)
+        x, w = (
+            torch.zeros(2, 3, 8, 8, device=device, dtype=dtype),
+            torch.zeros(4, 3, 3, 3, device=device, dtype=dtype),
+        )
         assert block(x, w, None, **flags).shape == (2, 4, 4, 4)
 
 
@@ -478,7 +543,9 @@ def test_mistakes_are_named(
     x: tuple[int, ...], w: tuple[int, ...], b: tuple[int, ...], padding: int, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        conv_block(torch.zeros(x), torch.zeros(w), torch.zeros(b), padding=padding, relu=True, pool=True)
+        conv_block(
+            torch.zeros(x), torch.zeros(w), torch.zeros(b), padding=padding, relu=True, pool=True
+        )
 
 
 @needs_native

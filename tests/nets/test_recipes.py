@@ -31,13 +31,17 @@ CASES = [
 ]
 
 
-def build(name: str, options: dict[str, object], shape: tuple[int, ...], unknown: bool, seed: int = 0) -> Net:
+def build(
+    name: str, options: dict[str, object], shape: tuple[int, ...], unknown: bool, seed: int = 0
+) -> Net:
     return Recipe(name, options).build(shape, 4, unknown, seed).eval()
 
 
 @pytest.mark.parametrize(("name", "options", "shape"), CASES)
 @pytest.mark.parametrize("unknown", [False, True])
-def test_outputs_and_cut(name: str, options: dict[str, object], shape: tuple[int, ...], unknown: bool) -> None:
+def test_outputs_and_cut(
+    name: str, options: dict[str, object], shape: tuple[int, ...], unknown: bool
+) -> None:
     """4 classes give 4 outputs, or 5 with unknown; late after early, and head after embed, are the whole network."""
     net, x = build(name, options, shape, unknown), torch.rand(3, *shape)
     logits = net(x)
@@ -62,8 +66,15 @@ def test_equal_seeds_give_equal_weights_and_leave_the_global_generator_alone() -
 
 def test_digits_has_the_papers_widths() -> None:
     """Convolutions 64, 64, 128; 128 channels of 7x7 are 6272 values; linear 2048, 512; six classes and unknown."""
-    shapes = {k: tuple(v.shape) for k, v in Recipe("digits").build((3, 28, 28), 6, True, 0).state_dict().items()}
-    assert [shapes[f"conv{i}.weight"] for i in (1, 2, 3)] == [(64, 3, 5, 5), (64, 64, 5, 5), (128, 64, 5, 5)]
+    shapes = {
+        k: tuple(v.shape)
+        for k, v in Recipe("digits").build((3, 28, 28), 6, True, 0).state_dict().items()
+    }
+    assert [shapes[f"conv{i}.weight"] for i in (1, 2, 3)] == [
+        (64, 3, 5, 5),
+        (64, 64, 5, 5),
+        (128, 64, 5, 5),
+    ]
     assert [shapes[f"fc{i}.weight"] for i in (1, 2, 3)] == [(2048, 6272), (512, 2048), (7, 512)]
     hidden = build("digits", {}, (3, 28, 28), True).early(torch.rand(2, 3, 28, 28))
     assert hidden.shape == (2, 64, 7, 7)
@@ -71,14 +82,21 @@ def test_digits_has_the_papers_widths() -> None:
 
 def test_conv4_has_the_stated_layers() -> None:
     """Channels 16, 32, 64, 64; 32x32 pixels halved four times are 2x2: 64 * 4 = 256 values."""
-    shapes = {k: tuple(v.shape) for k, v in Recipe("conv4").build((3, 32, 32), 6, True, 0).state_dict().items()}
+    shapes = {
+        k: tuple(v.shape)
+        for k, v in Recipe("conv4").build((3, 32, 32), 6, True, 0).state_dict().items()
+    }
     convolutions = [(16, 3, 3, 3), (32, 16, 3, 3), (64, 32, 3, 3), (64, 64, 3, 3)]
     assert [shapes[f"convs.{i}.weight"] for i in range(4)] == convolutions
     assert [shapes[f"fc{i}.weight"] for i in (1, 2, 3)] == [(128, 256), (84, 128), (7, 84)]
 
 
-@pytest.mark.parametrize(("depth", "width", "convolutions", "last"), [(16, 1, 15, 64), (28, 2, 28, 128)])
-def test_wideresnet_has_the_papers_layers(depth: int, width: int, convolutions: int, last: int) -> None:
+@pytest.mark.parametrize(
+    ("depth", "width", "convolutions", "last"), [(16, 1, 15, 64), (28, 2, 28, 128)]
+)
+def test_wideresnet_has_the_papers_layers(
+    depth: int, width: int, convolutions: int, last: int
+) -> None:
     """A depth of 6n + 4 counts three convolutions for n = 0 and the last layer; those of changed width come on top:
     two with the original width, three with a wider first stage. The first weights are 16 filters."""
     net = build("wideresnet", {"depth": depth, "width": width}, (3, 32, 32), False)
@@ -102,17 +120,23 @@ def test_native_and_torch_paths_agree(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "options", "shape"), CASES)
 @pytest.mark.parametrize("inner", [False, True])
-def test_the_slope_is_autograds(name: str, options: dict[str, object], shape: tuple[int, ...], inner: bool) -> None:
+def test_the_slope_is_autograds(
+    name: str, options: dict[str, object], shape: tuple[int, ...], inner: bool
+) -> None:
     """Of the sum of (logits^2 / 2): its gradient in the logits is the logits. In both memory orders of images."""
     net = Recipe(name, options).build(shape, 5, unknown=True, seed=3).double().eval()
-    x = torch.randn(7, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).requires_grad_()
+    x = torch.randn(
+        7, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    ).requires_grad_()
     (expected,) = torch.autograd.grad(net(x).square().sum() / 2, x)
     net.float()
     images = x.detach().float()
     if inner:
         images = images.movedim(0, -1).contiguous().movedim(-1, 0)
     found = net.slope(images, lambda logits: logits.clone())
-    torch.testing.assert_close(found.double(), expected, rtol=1e-3, atol=1e-5 * float(expected.abs().max()))
+    torch.testing.assert_close(
+        found.double(), expected, rtol=1e-3, atol=1e-5 * float(expected.abs().max())
+    )
     assert not found.requires_grad
     assert all(p.grad is None for p in net.parameters())
 
@@ -144,7 +168,9 @@ def test_batch_norm_and_dropout_mix_a_batch() -> None:
         ("wideresnet", {}, (3, 3, 3), "at least 4x4"),
     ],
 )
-def test_refusals_say_what_to_do(name: str, options: dict[str, object], shape: tuple[int, ...], words: str) -> None:
+def test_refusals_say_what_to_do(
+    name: str, options: dict[str, object], shape: tuple[int, ...], words: str
+) -> None:
     with pytest.raises(ConfigError, match=words):
         build(name, options, shape, False)
 

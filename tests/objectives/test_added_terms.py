@@ -55,7 +55,9 @@ def test_the_correction_is_added_to_the_gradient() -> None:
     net = small_net()
     correction = {"last.bias": torch.tensor([0.25, -3.0])}
     loss, slopes = gradients(net, Corrected(Nothing(), correction))
-    assert loss == pytest.approx(3 + float((net.get_parameter("last.bias").detach() * correction["last.bias"]).sum()))
+    assert loss == pytest.approx(
+        3 + float((net.get_parameter("last.bias").detach() * correction["last.bias"]).sum())
+    )
     assert slopes.keys() == {"last.bias"}
     assert torch.equal(slopes["last.bias"], correction["last.bias"])
 
@@ -90,5 +92,7 @@ def test_weights_are_normalised_within_a_batch() -> None:
 def test_equal_weights_are_cross_entropy_and_no_weight_is_no_loss() -> None:
     net, batch = small_net(), Batch(torch.randn(3, 2), torch.tensor([0, 1, 1]))
     plain = CrossEntropy(smoothing=0.1).loss(net, batch, RNG).item()
-    assert ClassWeighted(torch.full((2,), 0.3), 0.1).loss(net, batch, RNG).item() == pytest.approx(plain, rel=1e-5)
+    assert ClassWeighted(torch.full((2,), 0.3), 0.1).loss(net, batch, RNG).item() == pytest.approx(
+        plain, rel=1e-5
+    )
     assert ClassWeighted(torch.zeros(2)).loss(net, batch, RNG).item() == 0.0

@@ -7,7 +7,15 @@ import torch
 
 from ostraka.errors import ConfigError, DataError
 from ostraka.objectives import destruction_ops as ops
-from ostraka.objectives.destruction import FEDOV, GEOMETRY, MIXES, OPERATIONS, destroy, draw_operations, shares_of
+from ostraka.objectives.destruction import (
+    FEDOV,
+    GEOMETRY,
+    MIXES,
+    OPERATIONS,
+    destroy,
+    draw_operations,
+    shares_of,
+)
 
 SHAPES = [(1, 28, 28), (3, 32, 32), (2, 17, 40), (1, 31, 13), (4, 8, 8)]
 IMAGE_OPERATIONS = [name for name, op in OPERATIONS.items() if op.dims == 3]
@@ -99,7 +107,9 @@ def slow_rotate(image, top, turns):
             turned = square.clone()
             for i in range(side):
                 for j in range(side):
-                    turned[:, side - 1 - j, i] = square[:, i, j]  # against the clock: the right column becomes the top
+                    turned[:, side - 1 - j, i] = square[
+                        :, i, j
+                    ]  # against the clock: the right column becomes the top
             square = turned
         out[:, top : top + side, left : left + side] = square
     return out
@@ -260,7 +270,10 @@ def test_cut_offsets_are_distributed_as_by_drawing_again():
     """Target uniform; then a source uniform among those far enough, as the authors' loop draws it."""
     half = 14
     drawn = ops.draw_cut(200_000, (1, 28, 28), rng())
-    found = torch.bincount(drawn["target"] * half + drawn["source"], minlength=half**2).double() / 200_000
+    found = (
+        torch.bincount(drawn["target"] * half + drawn["source"], minlength=half**2).double()
+        / 200_000
+    )
     for t in range(half):
         partners = [s for s in range(half) if abs(s - t) >= half / 2]
         for s in range(half):
@@ -298,7 +311,9 @@ def test_destroy_changes_images_repeatably_and_leaves_the_input_alone(mix, shape
     only = mix == "turn" and shape[1] != shape[2]  # an oblong image can only be turned upside down
     assert torch.equal(out, destroy(x, rng(4), mix)) == only
     changed = (out != x).flatten(1).any(dim=1).double().mean()
-    assert changed > (0.9 if mix in ("cutpaste", "mixture") else 0.999)  # a pasted patch may hit its own place
+    assert changed > (
+        0.9 if mix in ("cutpaste", "mixture") else 0.999
+    )  # a pasted patch may hit its own place
 
 
 def test_every_image_of_a_mix_gets_one_operation():
@@ -400,12 +415,21 @@ def test_mistakes_are_named():
 def test_mixes_by_hand():
     assert shares_of("stretch:1") == shares_of("stretch") == {"stretch": 1.0}
     assert shares_of("fedov:1.0") == FEDOV
-    assert shares_of("destruction:2", dims=1) == pytest.approx(dict.fromkeys(("exchange", "shuffle", "noise"), 2 / 3))
+    assert shares_of("destruction:2", dims=1) == pytest.approx(
+        dict.fromkeys(("exchange", "shuffle", "noise"), 2 / 3)
+    )
     assert shares_of(" crop: 0.5 + blur : 1e-1+erase:0") == {"crop": 0.5, "blur": 0.1}
     assert shares_of("fedov:0.7+crop:0.3") == pytest.approx(
         {"crop": 0.4, "blur": 0.1, "erase": 0.1, "cut": 0.2, "rotate": 0.2}
     )
-    assert shares_of({"fedov": 7, "morph": 3}) == {"crop": 1, "blur": 1, "erase": 1, "cut": 2, "rotate": 2, "morph": 3}
+    assert shares_of({"fedov": 7, "morph": 3}) == {
+        "crop": 1,
+        "blur": 1,
+        "erase": 1,
+        "cut": 2,
+        "rotate": 2,
+        "morph": 3,
+    }
     x = images(40, (1, 12, 12))
     mix = "fedov:0.4+stretch:0.12"
     assert torch.equal(destroy(x, rng(), mix), destroy(x, rng(), shares_of(mix)))
@@ -415,7 +439,10 @@ def test_mixes_by_hand():
     ("mix", "words"),
     [
         ("fedov:0.4+strech:0.6", "Did you mean 'stretch'"),
-        ("fedov+stretch:0.6", "'fedov' in the mix 'fedov\\+stretch:0.6' is not NAME:SHARE.*fedov:0.4.*patchswap.*wide"),
+        (
+            "fedov+stretch:0.6",
+            "'fedov' in the mix 'fedov\\+stretch:0.6' is not NAME:SHARE.*fedov:0.4.*patchswap.*wide",
+        ),
         ("fedov:much", "'fedov:much' in the mix"),
         ("fedov:0.4+", "'' in the mix"),
         ("fedov:-1", "share of 'fedov' is -1.0; shares are numbers of 0 or above"),

@@ -8,7 +8,15 @@ import torch
 from scipy import ndimage
 
 from ostraka.objectives import destruction_geometry as geometry
-from ostraka.objectives.destruction import FEDOV, GEOMETRY, MIXES, OPERATIONS, destroy, draw_operations, shares_of
+from ostraka.objectives.destruction import (
+    FEDOV,
+    GEOMETRY,
+    MIXES,
+    OPERATIONS,
+    destroy,
+    draw_operations,
+    shares_of,
+)
 
 SHAPES = [(1, 28, 28), (3, 32, 32), (2, 17, 40), (1, 31, 13), (4, 8, 8)]
 MANY = 20_000
@@ -69,13 +77,17 @@ def slow_elastic(images, i, drawn):
         total = 0.0
         for r in range(math.floor(down) - 1, math.floor(down) + 3):
             for c in range(math.floor(across) - 1, math.floor(across) + 3):
-                total += cubic(down - r) * cubic(across - c) * grid[min(max(r, 0), 3), min(max(c, 0), 3)]
+                total += (
+                    cubic(down - r) * cubic(across - c) * grid[min(max(r, 0), 3), min(max(c, 0), 3)]
+                )
         return total
 
     def place(x, y):
         c, r = ((x + 1) * width - 1) / 2, ((y + 1) * height - 1) / 2
         down, across = 3 * r / (height - 1), 3 * c / (width - 1)
-        return x + size * between(moves[0], down, across), y + size * between(moves[1], down, across)
+        return x + size * between(moves[0], down, across), y + size * between(
+            moves[1], down, across
+        )
 
     return slow_read(images[i], place)
 
@@ -109,8 +121,12 @@ def slow_turn(images, i, drawn):
 def slow_morph(images, i, drawn):
     side = 2 * int(drawn["reach"][i]) + 1
     if drawn["dilate"][i]:
-        return np.stack([ndimage.maximum_filter(c, side, mode="constant", cval=-np.inf) for c in images[i]])
-    return np.stack([ndimage.minimum_filter(c, side, mode="constant", cval=np.inf) for c in images[i]])
+        return np.stack(
+            [ndimage.maximum_filter(c, side, mode="constant", cval=-np.inf) for c in images[i]]
+        )
+    return np.stack(
+        [ndimage.minimum_filter(c, side, mode="constant", cval=np.inf) for c in images[i]]
+    )
 
 
 def slow_patches(images, i, drawn):
@@ -136,7 +152,11 @@ def slow_patchswap(images, i, drawn):
     return out
 
 
-SLOW = {name[5:]: f for name, f in list(globals().items()) if name.startswith("slow_") and name != "slow_read"}
+SLOW = {
+    name[5:]: f
+    for name, f in list(globals().items())
+    if name.startswith("slow_") and name != "slow_read"
+}
 SMOOTH = ("stretch", "elastic")
 
 
@@ -154,7 +174,9 @@ def test_an_operation_equals_the_slow_reference_with_the_same_numbers(name, shap
     out = operation.apply(x, drawn)
     assert (out.dtype, out.shape) == (x.dtype, x.shape)
     for i in range(count):
-        expected = torch.from_numpy(np.ascontiguousarray(SLOW[name](x.double().numpy(), i, drawn))).to(dtype)
+        expected = torch.from_numpy(
+            np.ascontiguousarray(SLOW[name](x.double().numpy(), i, drawn))
+        ).to(dtype)
         if name in SMOOTH:
             torch.testing.assert_close(out[i], expected, atol=2e-4, rtol=0)
         else:
@@ -174,7 +196,9 @@ def test_large_images(name):
 def test_a_sample_that_is_alone_swaps_with_itself_upside_down():
     x = images(1, (2, 12, 9))
     drawn = geometry.draw_patchswap(1, (2, 12, 9), rng(4))
-    assert torch.equal(geometry.apply_patchswap(x, drawn)[0], torch.from_numpy(slow_patchswap(x.numpy(), 0, drawn)))
+    assert torch.equal(
+        geometry.apply_patchswap(x, drawn)[0], torch.from_numpy(slow_patchswap(x.numpy(), 0, drawn))
+    )
 
 
 def test_a_stretch_by_nothing_is_the_image_and_a_whole_shift_moves_pixels():
@@ -182,7 +206,9 @@ def test_a_stretch_by_nothing_is_the_image_and_a_whole_shift_moves_pixels():
     same = {name: torch.tensor([value], dtype=torch.float64) for name, value in
             {"scale_x": 1, "scale_y": 1, "shear": 0, "shift_x": 0, "shift_y": 0}.items()}  # fmt: skip
     torch.testing.assert_close(geometry.apply_stretch(x, same), x, atol=1e-5, rtol=0)
-    shifted = geometry.apply_stretch(x, {**same, "shift_x": torch.tensor([0.25])})  # a quarter of 8: two columns
+    shifted = geometry.apply_stretch(
+        x, {**same, "shift_x": torch.tensor([0.25])}
+    )  # a quarter of 8: two columns
     torch.testing.assert_close(shifted[..., :14], x[..., 2:], atol=1e-5, rtol=0)
     assert (shifted[..., 14:].abs() < 1e-5).all()
     still = {"moves": torch.zeros(1, 2, 4, 4), "size": torch.ones(1, dtype=torch.float64)}
@@ -208,12 +234,16 @@ def assert_uniform(values, low, high):
     assert values.mean().item() == pytest.approx((low + high) / 2, abs=0.01 * width)
     assert values.std().item() == pytest.approx(width / math.sqrt(12), rel=0.02)
     for share in (0.25, 0.75):
-        assert values.quantile(share).item() == pytest.approx(low + share * width, abs=0.015 * width)
+        assert values.quantile(share).item() == pytest.approx(
+            low + share * width, abs=0.015 * width
+        )
 
 
 def assert_independent(*columns):
     together = torch.corrcoef(torch.stack([c.double() for c in columns]))
-    assert (together - torch.eye(len(columns))).abs().max() < 0.03  # one standard deviation is 0.007
+    assert (
+        together - torch.eye(len(columns))
+    ).abs().max() < 0.03  # one standard deviation is 0.007
 
 
 def assert_shares(drawn, expected, tolerance=0.015):
@@ -245,7 +275,9 @@ def test_elastic_draws():
 
 
 def test_mirror_and_morph_draws():
-    assert_shares(geometry.draw_mirror(MANY, (1, 28, 28), rng())["half"], dict.fromkeys(range(4), 1 / 4))
+    assert_shares(
+        geometry.draw_mirror(MANY, (1, 28, 28), rng())["half"], dict.fromkeys(range(4), 1 / 4)
+    )
     drawn = geometry.draw_morph(MANY, (1, 28, 28), rng())
     assert_shares(drawn["dilate"] * 10 + drawn["reach"], dict.fromkeys((1, 2, 11, 12), 1 / 4))
 
@@ -276,7 +308,9 @@ def test_patchswap_moves_reach_both_bounds_and_stay_inside(side, reach):
         assert (move.min(), move.max()) == (-reach, reach)
         assert drawn[f"to_{start}"].min() == 0
         assert (drawn[f"to_{start}"] + drawn[length]).max() == side
-        free = (drawn[start] >= reach) & (drawn[start] + drawn[length] + reach <= side)  # where no edge is near
+        free = (drawn[start] >= reach) & (
+            drawn[start] + drawn[length] + reach <= side
+        )  # where no edge is near
         expected = dict.fromkeys(range(-reach, reach + 1), 1 / (2 * reach + 1))
         if free.sum() > 2000:
             assert_shares(move[free], expected, 0.04)
@@ -292,7 +326,9 @@ def test_patchswap_rectangles_and_partners():
     assert ratio.min() > 0.29
     assert ratio.max() < 3.4
     assert (drawn["other"] != torch.arange(MANY)).all()
-    few = torch.stack([geometry.draw_patchswap(3, (1, 28, 28), rng(seed))["other"] for seed in range(2000)])
+    few = torch.stack(
+        [geometry.draw_patchswap(3, (1, 28, 28), rng(seed))["other"] for seed in range(2000)]
+    )
     for row, partners in enumerate([(1, 2), (0, 2), (0, 1)]):
         assert_shares(few[:, row], dict.fromkeys(partners, 1 / 2), 0.04)
 
@@ -327,14 +363,18 @@ def test_these_use_only_values_of_the_image(name):
 
 
 def test_turns_are_equally_likely_and_an_oblong_image_is_turned_upside_down():
-    assert_shares(geometry.draw_turn(MANY, (1, 9, 9), rng())["turns"], {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}, 0.01)
+    assert_shares(
+        geometry.draw_turn(MANY, (1, 9, 9), rng())["turns"], {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}, 0.01
+    )
     assert set(geometry.draw_turn(50, (1, 9, 8), rng())["turns"].tolist()) == {2}
 
 
 def test_morph_of_a_single_point():
     x = torch.zeros(4, 1, 9, 9)
     x[:, :, 4, 4] = 1
-    out = geometry.apply_morph(x, {"dilate": torch.tensor([1, 1, 0, 0]), "reach": torch.tensor([1, 2, 1, 2])})
+    out = geometry.apply_morph(
+        x, {"dilate": torch.tensor([1, 1, 0, 0]), "reach": torch.tensor([1, 2, 1, 2])}
+    )
     assert out.sum(dim=(1, 2, 3)).tolist() == [9, 25, 0, 0]
     assert out[0, 0, 3:6, 3:6].sum() == 9
     assert out[1, 0, 2:7, 2:7].sum() == 25
@@ -353,7 +393,12 @@ def test_wide_is_the_papers_mix_and_six_more():
     }  # fmt: skip
     drawn = draw_operations(MANY, shares, rng())
     assert_shares(drawn, dict(enumerate(shares.values())), 0.01)
-    assert shares_of("fedov:0.4+stretch:.12+elastic:.12+mirror:.09+morph:.09+patches:.09+patchswap:.09") == shares
+    assert (
+        shares_of(
+            "fedov:0.4+stretch:.12+elastic:.12+mirror:.09+morph:.09+patches:.09+patchswap:.09"
+        )
+        == shares
+    )
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
@@ -366,4 +411,6 @@ def test_strided_images_make_no_difference():
     x = images(60, (3, 16, 20))
     strided = x.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2)
     for mix in ("wide", *GEOMETRY):
-        torch.testing.assert_close(destroy(x, rng(), mix), destroy(strided, rng(), mix), atol=1e-6, rtol=0)
+        torch.testing.assert_close(
+            destroy(x, rng(), mix), destroy(strided, rng(), mix), atol=1e-6, rtol=0
+        )

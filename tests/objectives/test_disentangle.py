@@ -44,7 +44,9 @@ def test_importance_by_hand() -> None:
     second = torch.tensor([0.0, q[0], q[1] - 1])
     torch.testing.assert_close(close["row.weight"][:, 0], (first * w).abs())
     torch.testing.assert_close(open_["row.weight"][:, 0], (second * w).abs())
-    close, open_ = importances(net, ["row.weight"], samples, SECOND_ONLY, 8, torch_rng(0), kind="gradient")
+    close, open_ = importances(
+        net, ["row.weight"], samples, SECOND_ONLY, 8, torch_rng(0), kind="gradient"
+    )
     torch.testing.assert_close(close["row.weight"][:, 0], first.abs())
     torch.testing.assert_close(open_["row.weight"][:, 0], second.abs())
 
@@ -59,9 +61,14 @@ def test_importance_is_the_change_of_the_loss_when_a_small_weight_is_removed() -
         with torch.no_grad():
             logits = net(samples.x)
             hidden = logits.scatter(1, samples.labels[:, None], HIDDEN_LOGIT)
-            return [F.cross_entropy(logits, samples.labels), F.cross_entropy(hidden, torch.full((20,), 3))]
+            return [
+                F.cross_entropy(logits, samples.labels),
+                F.cross_entropy(hidden, torch.full((20,), 3)),
+            ]
 
-    found = importances(net.double(), ["first.weight"], _double(samples), SECOND_ONLY, 20, torch_rng(0))
+    found = importances(
+        net.double(), ["first.weight"], _double(samples), SECOND_ONLY, 20, torch_rng(0)
+    )
     samples = _double(samples)
     before = losses()
     net.first.weight.data[2, 1] = 0.0
@@ -123,12 +130,20 @@ def test_masks_take_the_largest_of_each_layer_or_of_all() -> None:
     assert top_mask(values, 0.5)["a"].tolist() == [[False, False], [True, True]]
     assert top_mask(values, 0.5)["b"].tolist() == [False, True]
     network = top_mask(values, 0.5, "network")
-    assert (network["a"].tolist(), network["b"].tolist()) == ([[False, False], [False, True]], [True, True])
+    assert (network["a"].tolist(), network["b"].tolist()) == (
+        [[False, False], [False, True]],
+        [True, True],
+    )
     assert top_mask(values, 0.25)["a"].tolist() == [[False, False], [False, True]]
     assert all(mask.all() for mask in top_mask(values, 1.0).values())
 
 
 def test_weights_of_no_importance_are_in_no_mask() -> None:
-    assert top_mask({"a": torch.tensor([0.0, 0.0, 0.0, 1.0])}, 0.5)["a"].tolist() == [False, False, False, True]
+    assert top_mask({"a": torch.tensor([0.0, 0.0, 0.0, 1.0])}, 0.5)["a"].tolist() == [
+        False,
+        False,
+        False,
+        True,
+    ]
     assert top_mask({"a": torch.tensor([0.0, 1.0])}, 1.0)["a"].tolist() == [False, True]
     assert not top_mask({"a": torch.zeros(5)}, 0.9)["a"].any()

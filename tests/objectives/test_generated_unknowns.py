@@ -44,7 +44,9 @@ def tensors(net: nn.Module) -> dict[str, torch.Tensor]:
     return {name: tensor.clone() for name, tensor in net.state_dict().items()}
 
 
-@pytest.mark.parametrize("shape", [(5,), (1, 28, 28), (3, 32, 32), (2, 9, 7), (1, 3, 3), (1, 4, 5)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(5,), (1, 28, 28), (3, 32, 32), (2, 9, 7), (1, 3, 3), (1, 4, 5)], ids=str
+)
 def test_any_shape_is_generated_and_judged(shape: tuple[int, ...]) -> None:
     net = Recipe("mlp").build(shape, 3, unknown=False, seed=0)
     parts = gan_parts(net, 4)
@@ -79,7 +81,9 @@ def test_the_gans_step_by_hand() -> None:
     after = tensors(parts)
 
     maker.see(batch.x)
-    ranged = {name: value for name, value in tensors(parts).items() if name.endswith(("low", "high"))}
+    ranged = {
+        name: value for name, value in tensors(parts).items() if name.endswith(("low", "high"))
+    }
     parts.load_state_dict({**before, **ranged})
     parts.requires_grad_(True)
     noise = torch.randn(len(batch), NOISE, generator=rng(3))
@@ -91,7 +95,9 @@ def test_the_gans_step_by_hand() -> None:
     for name, sign in moved.items():
         expected = before[f"discriminator.{name}"] - 0.01 * sign
         torch.testing.assert_close(after[f"discriminator.{name}"], expected, atol=2e-4, rtol=0)
-    judge.load_state_dict({name.split(".", 1)[1]: after[name] for name in after if name.startswith("discriminator")})
+    judge.load_state_dict(
+        {name.split(".", 1)[1]: after[name] for name in after if name.startswith("discriminator")}
+    )
     net.eval()
     loss = -judge(fakes).sigmoid().log().mean() + 0.7 * undecided(net(fakes))
     for name, sign in _signs(loss, maker).items():
@@ -130,14 +136,29 @@ def test_what_travels_is_trained_by_its_own_optimiser_only(name: str) -> None:
     assert any("generator" in n for n in helpers)
     assert len(helpers) < len(list(net.parameters()))
     before = tensors(net)
-    frozen = replace(SHARED[name], gan_lr=1e-12, **({"copycat_lr": 1e-12} if name == "dias" else {}))
+    frozen = replace(
+        SHARED[name], gan_lr=1e-12, **({"copycat_lr": 1e-12} if name == "dias" else {})
+    )
     batch = batch_for(IMAGES)
-    fit(net, None, Samples(batch.x, batch.y), frozen, Budget(epochs=3, lr=0.1, weight_decay=0.5), seed=0)
+    fit(
+        net,
+        None,
+        Samples(batch.x, batch.y),
+        frozen,
+        Budget(epochs=3, lr=0.1, weight_decay=0.5),
+        seed=0,
+    )
     for n in helpers:
         torch.testing.assert_close(net.state_dict()[n], before[n], atol=1e-6, rtol=0)
     assert not torch.equal(net.state_dict()["first.weight"], before["first.weight"])
-    trained = fit(net, before, Samples(batch.x, batch.y), SHARED[name], Budget(epochs=3), seed=0).params
-    assert all(not torch.equal(trained[n], before[n]) for n in helpers if n.endswith("weight") and "norm" not in n)
+    trained = fit(
+        net, before, Samples(batch.x, batch.y), SHARED[name], Budget(epochs=3), seed=0
+    ).params
+    assert all(
+        not torch.equal(trained[n], before[n])
+        for n in helpers
+        if n.endswith("weight") and "norm" not in n
+    )
     private = build(IMAGES, GENERATED[name], 0).state_dict()
     assert not any("generator" in n or "copycat" in n for n in private)
 
@@ -165,7 +186,9 @@ def test_dias_by_hand() -> None:
     expected = expected - 0.3 * net(fakes).log_softmax(dim=1).sum(dim=1).mean() / 3
     expected = expected - 0.4 * net.head(easy).log_softmax(dim=1).sum(dim=1).mean() / 3
     expected = expected - 0.4 * (target * net.late(hard).log_softmax(dim=1)).sum(dim=1).mean()
-    loss = objective.loss(net, Batch(batch.x, batch.y, {FAKES: fakes, HARD: hard, EASY: easy}), rng())
+    loss = objective.loss(
+        net, Batch(batch.x, batch.y, {FAKES: fakes, HARD: hard, EASY: easy}), rng()
+    )
     torch.testing.assert_close(loss, expected)
 
 
@@ -188,7 +211,9 @@ def test_generators_want_opposite_things() -> None:
 def test_the_copycat_starts_elsewhere_and_comes_nearer() -> None:
     objective = DIAS(copycat_lr=0.01)
     net, batch = build(ROWS, objective, 0), batch_for(ROWS, 30)
-    torch.manual_seed(0)  # `fit` seeds torch's own generator, from which helpers take their first weights
+    torch.manual_seed(
+        0
+    )  # `fit` seeds torch's own generator, from which helpers take their first weights
     helper = objective.helper(net)
     assert isinstance(helper, Simulator)
     generator = rng()
@@ -273,7 +298,9 @@ def test_interrupted_training_goes_on_to_the_same_bits(name: str, shared: bool) 
 
     def train(progress: Progress | None) -> bytes:
         net: Net = build(IMAGES, objective, 0)
-        fitted = fit(net, None, Samples(batch.x, batch.y), objective, budget, seed=3, progress=progress)
+        fitted = fit(
+            net, None, Samples(batch.x, batch.y), objective, budget, seed=3, progress=progress
+        )
         return codec.encode({"params": fitted.params, "losses": fitted.losses})
 
     straight = train(None)

@@ -56,7 +56,9 @@ def test_workers_train_helpers_as_one_process_does() -> None:
     methods.check_pool(FedAvg(rounds=2, objective=shared, local=Budget(epochs=1, batch=16)), None)
 
 
-@pytest.mark.parametrize("method", [FedProx(rounds=2), Scaffold(rounds=2)], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "method", [FedProx(rounds=2), Scaffold(rounds=2)], ids=lambda m: type(m).__name__
+)
 def test_other_averaging_methods_leave_travelling_helpers_to_themselves(method: Any) -> None:
     shared = settings.build(OBJECTIVES.get("arpl+cs"), {"share": True})
     own = replace(method, objective=shared)
@@ -73,7 +75,9 @@ def test_members_that_see_two_classes_each_vote_sensibly(method: Any, name: str)
     rng = torch.Generator().manual_seed(0)
     y = torch.arange(160) % 4
     x = 3 * torch.eye(6)[y] + 0.3 * torch.randn(160, 6, generator=rng)
-    parties = [Samples(x, y, rows=((y == a) | (y == b)).nonzero().squeeze(1)) for a, b in ((0, 1), (2, 3))]
+    parties = [
+        Samples(x, y, rows=((y == a) | (y == b)).nonzero().squeeze(1)) for a, b in ((0, 1), (2, 3))
+    ]
     panel = panel_of(own, task, parties)
     scores = own.predictor(task, panel).scores(x)
     assert scores.known.isfinite().all()

@@ -66,9 +66,14 @@ def plain_loss(net, batch, objective, generator):
     hidden = net.early(batch.x)
     logits = net.late(hidden)
     loss = F.cross_entropy(logits, y)
-    loss = loss + objective.w_second * F.cross_entropy(logits - 1e4 * F.one_hot(y, CLASSES + 1), unknown)
+    loss = loss + objective.w_second * F.cross_entropy(
+        logits - 1e4 * F.one_hot(y, CLASSES + 1), unknown
+    )
     if objective.w_mix:
-        order, share = torch.randperm(len(y), generator=generator), torch.rand((), generator=generator).item()
+        order, share = (
+            torch.randperm(len(y), generator=generator),
+            torch.rand((), generator=generator).item(),
+        )
         differs = y != y[order]
         if differs.any():
             mixed = net.late(share * hidden + (1 - share) * hidden[order])
@@ -77,7 +82,9 @@ def plain_loss(net, batch, objective, generator):
         return loss
     destroyed = batch.extra[DESTROYED]
     loss = loss + objective.w_destroyed * F.cross_entropy(net(destroyed), unknown)
-    return loss + objective.w_adversarial * F.cross_entropy(net(plain_enhance(net, destroyed, objective)), unknown)
+    return loss + objective.w_adversarial * F.cross_entropy(
+        net(plain_enhance(net, destroyed, objective)), unknown
+    )
 
 
 def plain_enhance(net, destroyed, objective):
@@ -116,7 +123,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
-@pytest.mark.parametrize("labels", [(0, 1, 2, 3, 0, 1, 1, 2), (2, 2, 2, 2, 2), (1,)], ids=["many", "one class", "one"])
+@pytest.mark.parametrize(
+    "labels", [(0, 1, 2, 3, 0, 1, 1, 2), (2, 2, 2, 2, 2), (1,)], ids=["many", "one class", "one"]
+)
 def test_loss_and_gradients_equal_the_formula(settings, labels):
     objective, net = OpenVoting(**settings), small()
     batch = batch_of(objective, labels)
@@ -143,7 +152,11 @@ def test_the_simple_cnn_agrees_with_the_formula_in_float32(shape):
     torch.testing.assert_close(loss, expected, atol=1e-5, rtol=0)
     for name, gradient in gradients(loss, net).items():
         torch.testing.assert_close(
-            gradient, expected_gradients[name], atol=1e-5, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}"
+            gradient,
+            expected_gradients[name],
+            atol=1e-5,
+            rtol=1e-4,
+            msg=lambda m, n=name: f"{n}: {m}",
         )
 
 
@@ -247,7 +260,9 @@ def test_the_same_batch_and_seed_give_the_same_numbers(native, monkeypatch):
     monkeypatch.setenv("OSTRAKA_NATIVE", native)
     objective = OpenVoting()
     x, y = torch.rand(70, 1, 28, 28, generator=rng()), torch.arange(70) % CLASSES
-    nets = [Recipe("simple-cnn").build((1, 28, 28), CLASSES, unknown=True, seed=0) for _ in range(2)]
+    nets = [
+        Recipe("simple-cnn").build((1, 28, 28), CLASSES, unknown=True, seed=0) for _ in range(2)
+    ]
     fitted = [fit(net, None, Samples(x, y), objective, Budget(epochs=2), seed=5) for net in nets]
     assert fitted[0].losses == fitted[1].losses
     assert all(torch.equal(a, b) for a, b in zip(*(f.params.values() for f in fitted), strict=True))
@@ -284,7 +299,9 @@ def test_the_attack_computes_no_parameter_gradients():
     assert _Counts.weight_gradients == 0
     objective = OpenVoting()
     objective.loss(net, batch_of(objective), rng()).backward()
-    assert _Counts.weight_gradients == 2  # the shared pass, and the late layers of everything else at once
+    assert (
+        _Counts.weight_gradients == 2
+    )  # the shared pass, and the late layers of everything else at once
 
 
 def test_proser_is_fedov_without_outliers():
@@ -346,7 +363,12 @@ def test_training_makes_a_far_away_input_more_unknown_than_a_training_sample():
     fit(net, None, Samples(x, y), OpenVoting(), budget, seed=0)
     with torch.no_grad():
         known = open_scores(net(x))
-        far = open_scores(net(torch.eye(16).expand(8, 1, 16, 16) + 0.1 * torch.randn(8, 1, 16, 16, generator=rng(1))))
+        far = open_scores(
+            net(
+                torch.eye(16).expand(8, 1, 16, 16)
+                + 0.1 * torch.randn(8, 1, 16, 16, generator=rng(1))
+            )
+        )
     assert (known.closed == y).double().mean() > 0.95
     assert far.unknown.min() > known.unknown.quantile(0.9)
     assert known.unknown.median() < 0 < far.unknown.median()

@@ -17,13 +17,19 @@ from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.openmax import OpenMax, fit_weibull, measure
 
 
-def told(objective: OpenMax, share: list[float], means: list[list[float]], tails: list[list[float]]) -> Net:
+def told(
+    objective: OpenMax, share: list[float], means: list[list[float]], tails: list[list[float]]
+) -> Net:
     """A network whose statistics are given: shift, scale and shape of every tail."""
     net = Passing(len(share))
     objective.attach(net)
     shares = torch.tensor(share)
     parts = torch.tensor([[t, log(scale), 1 / shape] for t, scale, shape in tails])
-    own = {"share": shares, "means": torch.tensor(means) * shares[:, None], "tails": parts * shares[:, None]}
+    own = {
+        "share": shares,
+        "means": torch.tensor(means) * shares[:, None],
+        "tails": parts * shares[:, None],
+    }
     net.load_state_dict({f"objective.{k}": v for k, v in own.items()}, strict=False)
     return net
 
@@ -62,7 +68,9 @@ def test_the_answer_by_hand() -> None:
     scores = objective.scores(net, torch.tensor([[4.0, 1.0, -1.0]]))
     first, second = 4 * (1 - exp(-(3**0.5 - 1) / 2)), 0.5 * (1 - exp(-(21**0.5 - 1) / 2))
     assert scores.known[0].tolist() == pytest.approx([4 - first, 1 - second, -1], rel=1e-5)
-    assert scores.unknown.item() == pytest.approx(first + second - max(4 - first, 1 - second), rel=1e-5)
+    assert scores.unknown.item() == pytest.approx(
+        first + second - max(4 - first, 1 - second), rel=1e-5
+    )
     assert scores.logits()[0, -1].item() == pytest.approx(first + second, rel=1e-5)
     assert scores.threshold == 0
 
@@ -94,7 +102,9 @@ def test_statistics_by_hand() -> None:
     assert (found["means"] / 0.625)[0].tolist() == [13, 0]
     # distances 3, 2, 1, 0, 6: the tail is 6, 3, 2
     shape, _, scale = weibull_min.fit([5.0, 2.0, 1.0], floc=0)
-    assert (found["tails"] / 0.625)[0].tolist() == pytest.approx([1, log(scale), 1 / shape], rel=1e-3)
+    assert (found["tails"] / 0.625)[0].tolist() == pytest.approx(
+        [1, log(scale), 1 / shape], rel=1e-3
+    )
     assert found["means"][1].tolist() == [0, 0]
     assert found["tails"][1].tolist() == [0, 0, 0]
 
@@ -114,7 +124,9 @@ def test_means_of_parties_are_means_over_all_their_samples() -> None:
     sizes, kinds = (6, 40, 5), ((0, 1), (0, 1, 2), (2,))
     labels = [torch.tensor(k)[torch.arange(n) % len(k)] for n, k in zip(sizes, kinds, strict=True)]
     logits = [torch.randn(len(y), 3, generator=rng) + 6 * torch.eye(3)[y] for y in labels]
-    merged = average([(measure(v, y, 20), float(len(y))) for v, y in zip(logits, labels, strict=True)])
+    merged = average(
+        [(measure(v, y, 20), float(len(y))) for v, y in zip(logits, labels, strict=True)]
+    )
     everything, y = torch.cat(logits), torch.cat(labels)
     for label in range(3):
         expected = everything[y == label].mean(dim=0)
@@ -128,9 +140,14 @@ def test_averaging_equal_parties_changes_no_answer() -> None:
     net.load_state_dict(average([(net.state_dict(), 3.0), (net.state_dict(), 5.0)]))
     torch.testing.assert_close(objective.scores(net, x).unknown, before.unknown)
     # and a party that measured nothing does not change it either
-    blank = {k: torch.zeros_like(v) if k.startswith("objective") else v for k, v in net.state_dict().items()}
+    blank = {
+        k: torch.zeros_like(v) if k.startswith("objective") else v
+        for k, v in net.state_dict().items()
+    }
     net.load_state_dict(average([(net.state_dict(), 3.0), (blank, 5.0)]))
-    torch.testing.assert_close(objective.scores(net, x).unknown, before.unknown, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        objective.scores(net, x).unknown, before.unknown, rtol=1e-4, atol=1e-5
+    )
 
 
 def test_a_class_that_nobody_measured_is_not_vouched_for() -> None:
@@ -150,7 +167,9 @@ def test_parties_of_few_samples_give_numbers(count: int) -> None:
     net.load_state_dict(objective.statistics(net, samples), strict=False)
     assert all(tensor.isfinite().all() for tensor in net.state_dict().values())
     assert (net.get_buffer("objective.share")[0] > 0) == (count >= 3)
-    scores = objective.scores(net, 10 * torch.randn(50, 3, generator=torch.Generator().manual_seed(0)))
+    scores = objective.scores(
+        net, 10 * torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+    )
     assert scores.known.isfinite().all()
     assert scores.unknown.isfinite().all()
 

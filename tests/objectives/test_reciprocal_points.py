@@ -61,7 +61,9 @@ def test_arpl_by_hand() -> None:
     batch = Batch(torch.tensor([[2.0, 0.0]]), torch.tensor([0]))
     close = torch.tensor(-4.0).exp().log1p().item()
     assert ARPL(w_radius=0.4).loss(net, batch, RNG).item() == pytest.approx(close + 0.4 * 1.5)
-    assert ARPL(w_radius=0.4, margin=1.0).loss(net, batch, RNG).item() == pytest.approx(close + 0.4 * 2.5)
+    assert ARPL(w_radius=0.4, margin=1.0).loss(net, batch, RNG).item() == pytest.approx(
+        close + 0.4 * 2.5
+    )
     assert ARPL(temperature=2.0, w_radius=0).loss(net, batch, RNG).item() == pytest.approx(
         torch.tensor(-2.0).exp().log1p().item()
     )
@@ -91,12 +93,16 @@ def test_rpl_equals_the_formula_written_out(points: int) -> None:
     torch.testing.assert_close(loss, expected)
     names = [n for n, _ in net.named_parameters() if not n.startswith("last")]
     wanted = torch.autograd.grad(expected, [net.get_parameter(n) for n in names])
-    for name, gradient in zip(names, torch.autograd.grad(loss, [net.get_parameter(n) for n in names]), strict=True):
+    for name, gradient in zip(
+        names, torch.autograd.grad(loss, [net.get_parameter(n) for n in names]), strict=True
+    ):
         torch.testing.assert_close(gradient, wanted[names.index(name)], rtol=1e-3, atol=1e-6)
         assert gradient.abs().sum() > 0, name
 
 
-@pytest.mark.parametrize("objective", [RPL(), ARPL(), ConfusingARPL()], ids=lambda o: type(o).__name__)
+@pytest.mark.parametrize(
+    "objective", [RPL(), ARPL(), ConfusingARPL()], ids=lambda o: type(o).__name__
+)
 def test_near_the_reciprocal_points_is_unknown(objective: Objective) -> None:
     """Points at (1, 0) and (0, 1): class 0 lies towards -x, class 1 towards -y. Softmax is sure of a place between."""
     net = placed(objective, [[1, 0], [0, 1]])

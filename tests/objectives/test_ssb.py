@@ -34,7 +34,9 @@ def test_the_loss_is_smoothed_cross_entropy() -> None:
     target = 0.7 * torch.eye(3)[batch.y] + 0.1
     expected = -(target * batch.x.log_softmax(dim=1)).sum(dim=1).mean()
     torch.testing.assert_close(MaxLogit(smoothing=0.3).loss(Passing(3), batch, rng()), expected)
-    assert torch.equal(MaxLogit().loss(Passing(3), batch, rng()), CrossEntropy().loss(Passing(3), batch, rng()))
+    assert torch.equal(
+        MaxLogit().loss(Passing(3), batch, rng()), CrossEntropy().loss(Passing(3), batch, rng())
+    )
 
 
 def test_images_are_augmented_and_rows_are_not() -> None:
@@ -53,7 +55,10 @@ def test_one_sample_and_one_class_train_the_same_way_twice(labels: list[int]) ->
     for _ in range(2):
         net = Recipe("mlp").build((1, 16, 16), 3, unknown=False, seed=0)
         runs.append(fit(net, None, samples, MaxLogit(), Budget(epochs=3, batch=2), seed=1).params)
-    assert all(torch.equal(runs[0][name], runs[1][name]) and runs[0][name].isfinite().all() for name in runs[0])
+    assert all(
+        torch.equal(runs[0][name], runs[1][name]) and runs[0][name].isfinite().all()
+        for name in runs[0]
+    )
 
 
 def test_wrong_settings_are_refused() -> None:

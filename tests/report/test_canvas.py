@@ -23,9 +23,13 @@ for name in ("a.pdf", "a.svg"):
 def test_the_same_figure_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
     """Whatever the hash seed and the day, which matplotlib takes from SOURCE_DATE_EPOCH if it is given."""
     environment = {**os.environ, "PYTHONHASHSEED": "1", "SOURCE_DATE_EPOCH": "86400000"}
-    subprocess.run([sys.executable, "-c", DRAW, str(tmp_path)], env=environment, check=True, timeout=120)
+    subprocess.run(
+        [sys.executable, "-c", DRAW, str(tmp_path)], env=environment, check=True, timeout=120
+    )
     for name, start in (("a.pdf", b"%PDF"), ("a.svg", b"<?xml")):
-        accuracy_curve([Curve("fedavg", [1, 2], [[10, 20], [12, 21]])], tmp_path / "here" / name, "Ten parties")
+        accuracy_curve(
+            [Curve("fedavg", [1, 2], [[10, 20], [12, 21]])], tmp_path / "here" / name, "Ten parties"
+        )
         drawn = (tmp_path / name).read_bytes()
         assert drawn == (tmp_path / "here" / name).read_bytes(), name
         assert drawn.startswith(start)
@@ -36,7 +40,9 @@ def test_names_that_say_no_format(tmp_path: Path) -> None:
     for name in ("figure", "figure.jpg", ".svg"):
         with pytest.raises(ConfigError, match=r"\.svg, \.png or \.pdf, but the file is called"):
             check_suffix(tmp_path / name)
-    with pytest.raises(ConfigError, match=r"is a folder; give the name of a file in it, such as .*figure\.svg"):
+    with pytest.raises(
+        ConfigError, match=r"is a folder; give the name of a file in it, such as .*figure\.svg"
+    ):
         check_suffix(tmp_path)
     for name in ("a.svg", "a.PNG", "a.pdf", "a" * 300 + ".svg"):
         check_suffix(tmp_path / name)

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from ostraka.errors import StoreError
-from ostraka.report.confusion import confusion_blocks, confusion_table, draw_confusion, stored_confusion, worst_pairs
+from ostraka.report.confusion import (
+    confusion_blocks,
+    confusion_table,
+    draw_confusion,
+    stored_confusion,
+    worst_pairs,
+)
 from ostraka.report.mosaic import ASCII
 
 SUMMARY = {"per_class": {"ant": 75.0, "bee": None}, "confusion": [[3, 1, 0], [0, 0, 0], [1, 0, 1]]}
@@ -36,9 +42,16 @@ def test_percent_of_each_true_class_by_hand() -> None:
 
 
 def test_the_most_frequent_mistakes() -> None:
-    found = worst_pairs(stored_confusion({"per_class": {"a": 0, "b": 0}, "confusion": [[5, 1], [3, 0]]}))
+    found = worst_pairs(
+        stored_confusion({"per_class": {"a": 0, "b": 0}, "confusion": [[5, 1], [3, 0]]})
+    )
     assert [row[:2] for row in found.rows] == [("b", "a"), ("a", "b")]
-    assert found.records()[0] == {"true class": "b", "answer": "a", "samples": 3, "% of the class": 100}
+    assert found.records()[0] == {
+        "true class": "b",
+        "answer": "a",
+        "samples": 3,
+        "% of the class": 100,
+    }
 
 
 @pytest.mark.parametrize(
@@ -62,7 +75,16 @@ def test_the_drawing_names_classes_and_writes_shares(tmp_path: Path) -> None:
     path = tmp_path / "confusion.svg"
     draw_confusion(stored_confusion(SUMMARY), path, "fedov on ants")
     text = path.read_text()
-    for expected in ("ant", "bee", "unknown", ">75<", ">25<", "true class", "answer", "fedov on ants"):
+    for expected in (
+        "ant",
+        "bee",
+        "unknown",
+        ">75<",
+        ">25<",
+        "true class",
+        "answer",
+        "fedov on ants",
+    ):
         assert expected in text, expected
     many = [f"class {k}" for k in range(100)]
     matrix = [[int(i == j) for j in many] for i in many]

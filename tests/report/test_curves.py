@@ -27,7 +27,11 @@ def test_one_seed_has_no_band(tmp_path: Path) -> None:
 
 def test_drawing_names_its_curves(tmp_path: Path) -> None:
     path = tmp_path / "curve.svg"
-    accuracy_curve([Curve("fedavg", [1, 5], [[10, 20]]), Curve("fedprox", [1, 5], [[12, 25]])], path, "Ten parties")
+    accuracy_curve(
+        [Curve("fedavg", [1, 5], [[10, 20]]), Curve("fedprox", [1, 5], [[12, 25]])],
+        path,
+        "Ten parties",
+    )
     text = path.read_text()
     for expected in ("fedavg", "fedprox", "Ten parties", "accuracy (%)", "round"):
         assert expected in text
@@ -49,8 +53,13 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
 def drawn(tmp_path: Path, **options: bool) -> str:
     """Ten rounds, one exchange, and a reference, of two seeds each, in a panel; the last two in another."""
     many = Curve("many", [10**6 * i for i in range(1, 11)], [range(10, 20), range(12, 22)])
-    once, pooled = Curve("once", [3e4], [[30.0], [32.0]]), Curve("pooled", [0], [[80.0], [82.0]], reference=True)
-    accuracy_curves({"left": [many, once, pooled], "right": [once, pooled]}, tmp_path / "p.svg", **options)
+    once, pooled = (
+        Curve("once", [3e4], [[30.0], [32.0]]),
+        Curve("pooled", [0], [[80.0], [82.0]], reference=True),
+    )
+    accuracy_curves(
+        {"left": [many, once, pooled], "right": [once, pooled]}, tmp_path / "p.svg", **options
+    )
     return (tmp_path / "p.svg").read_text()
 
 
@@ -90,4 +99,9 @@ def test_many_or_long_names_stand_once_below_the_panels(tmp_path: Path) -> None:
     assert named(6).count(">method 5<") == 2
     assert named(7).count(">method 5<") == 1
     assert named(2, long=" with a rate of 0.001").count(">method 1 with a rate of 0.001<") == 2
-    assert named(2, long=" with a rate of 0.001 and more").count(">method 1 with a rate of 0.001 and more<") == 1
+    assert (
+        named(2, long=" with a rate of 0.001 and more").count(
+            ">method 1 with a rate of 0.001 and more<"
+        )
+        == 1
+    )

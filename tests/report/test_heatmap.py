@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from ostraka.errors import ConfigError, DataError
-from ostraka.report.heatmap import _by_largest_class, _colours, _ticks, heatmap_svg, party_class_table
+from ostraka.report.heatmap import (
+    _by_largest_class,
+    _colours,
+    _ticks,
+    heatmap_svg,
+    party_class_table,
+)
 from ostraka.report.tables import Number
 
 COUNTS = np.array([[7, 0, 123], [0, 45, 0]])
@@ -56,7 +62,10 @@ def test_the_same_table_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_zero_is_blank_and_one_is_not(tmp_path: Path) -> None:
     """Even beside a count of 1,000 the colour of 1 is far from white, and more samples are darker."""
     colours, norm = _colours(np.array([[0, 1, 1000]]))
-    shades = [np.array(colours(norm(np.ma.masked_equal(np.array([n]), 0))))[0, :3] for n in (0, 1, 50, 1000)]
+    shades = [
+        np.array(colours(norm(np.ma.masked_equal(np.array([n]), 0))))[0, :3]
+        for n in (0, 1, 50, 1000)
+    ]
     assert shades[0].tolist() == [1, 1, 1]
     assert shades[1].min() < 0.8
     light = [float(shade.mean()) for shade in shades]
@@ -64,7 +73,9 @@ def test_zero_is_blank_and_one_is_not(tmp_path: Path) -> None:
     path = tmp_path / "blank.png"
     heatmap_svg(np.zeros((2, 3), dtype=int), PARTIES, CLASSES, path)
     pixels = drawn_colours(path)
-    assert np.all(pixels[len(pixels) // 3, 100:250] > 0.85)  # cells of nothing: white, but for the thin lines between
+    assert np.all(
+        pixels[len(pixels) // 3, 100:250] > 0.85
+    )  # cells of nothing: white, but for the thin lines between
 
 
 def test_many_parties_lie_along_the_width_without_numbers(tmp_path: Path) -> None:
@@ -76,7 +87,9 @@ def test_many_parties_lie_along_the_width_without_numbers(tmp_path: Path) -> Non
     heatmap_svg(counts, [f"p{i}" for i in range(1000)], letters, path)
     text = path.read_text()
     assert all(f">{letter}<" in text for letter in letters)  # every class is named
-    assert 10 <= sum(f">{i}<" in text for i in range(20, 1000)) <= 30  # parties are counted at round positions
+    assert (
+        10 <= sum(f">{i}<" in text for i in range(20, 1000)) <= 30
+    )  # parties are counted at round positions
     assert ">500<" in text
     assert ">p500<" not in text
     assert "parties, ordered by their largest class" in text
@@ -88,14 +101,18 @@ def test_many_parties_lie_along_the_width_without_numbers(tmp_path: Path) -> Non
     assert width > height
 
 
-@pytest.mark.parametrize(("most", "ticks"), [(0, [1]), (1, [1]), (5, [1, 2, 5]), (484, [1, 20, 100, 200, 484])])
+@pytest.mark.parametrize(
+    ("most", "ticks"), [(0, [1]), (1, [1]), (5, [1, 2, 5]), (484, [1, 20, 100, 200, 484])]
+)
 def test_colour_bar_ticks(most: int, ticks: list[int]) -> None:
     """484 has root 22, so ticks lie at least 2.64 apart in root: 1, 20 (4.5), 100 (10), 200 (14.1), 484 (22)."""
     assert _ticks(most) == ticks
 
 
 def test_a_wrong_suffix_and_a_wrong_shape_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"\.svg, \.png or \.pdf, but the file is called 'heat.gif'"):
+    with pytest.raises(
+        ConfigError, match=r"\.svg, \.png or \.pdf, but the file is called 'heat.gif'"
+    ):
         heatmap_svg(COUNTS, PARTIES, CLASSES, tmp_path / "heat.gif")
     with pytest.raises(DataError, match=r"shape \(2, 3\) does not fit 2 parties and 2 classes"):
         heatmap_svg(COUNTS, PARTIES, CLASSES[:2], tmp_path / "heat.svg")
@@ -107,11 +124,15 @@ def test_a_wrong_suffix_and_a_wrong_shape_are_refused(tmp_path: Path) -> None:
 
 def test_importing_reports_does_not_import_matplotlib() -> None:
     code = "import sys, ostraka.report.heatmap, ostraka.report.curves; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout.strip() == "False"
 
 
-def test_every_one_of_30_classes_is_named_and_numbers_are_written_where_they_fit(tmp_path: Path) -> None:
+def test_every_one_of_30_classes_is_named_and_numbers_are_written_where_they_fit(
+    tmp_path: Path,
+) -> None:
     """30 cells share 11 inches: five digits of 0.07 inches fit into one, six do not."""
     names = [f"kind {k}" for k in range(30)]
     for count, written in ((12345, True), (123456, False)):
@@ -121,7 +142,9 @@ def test_every_one_of_30_classes_is_named_and_numbers_are_written_where_they_fit
         text = (tmp_path / "x.svg").read_text()
         assert all(f">{name}<" in text for name in names)
         assert (f">{count}<" in text) == written
-    heatmap_svg(np.ones((2, 200), int), PARTIES, [f"kind {k}" for k in range(200)], tmp_path / "x.svg")
+    heatmap_svg(
+        np.ones((2, 200), int), PARTIES, [f"kind {k}" for k in range(200)], tmp_path / "x.svg"
+    )
     text = (tmp_path / "x.svg").read_text()
     assert "class (one in 10 of 200 is named)" in text
     assert ">kind 190<" in text

@@ -50,4 +50,8 @@ def test_nothing_special_is_left_alone(character: str) -> None:
 
 def test_line_breaks_do_not_break_a_row() -> None:
     assert escape("two\nlines\t here") == "two lines here"
-    assert latex([SMALL, SMALL]).count(r"\begin{table}") == latex([SMALL, SMALL]).count(r"\end{table}") == 2
+    assert (
+        latex([SMALL, SMALL]).count(r"\begin{table}")
+        == latex([SMALL, SMALL]).count(r"\end{table}")
+        == 2
+    )

@@ -16,7 +16,10 @@ CODES = {
     "a.weight": torch.tensor([[1, 2, 3, 0]] * 3, dtype=torch.uint8),
     "b.weight": torch.tensor([[3, 3, 3]] * 2, dtype=torch.uint8),
 }
-OTHER = {"a.weight": torch.tensor([[1, 3, 3, 3]] * 3, dtype=torch.uint8), "b.weight": CODES["b.weight"] * 0}
+OTHER = {
+    "a.weight": torch.tensor([[1, 3, 3, 3]] * 3, dtype=torch.uint8),
+    "b.weight": CODES["b.weight"] * 0,
+}
 
 
 def test_the_drawing_tells_shares_agreement_and_every_layer(tmp_path: Path) -> None:
@@ -24,7 +27,13 @@ def test_the_drawing_tells_shares_agreement_and_every_layer(tmp_path: Path) -> N
     kept = record(chain("a", "b"), [3, 8], [CODES, OTHER])
     draw_masks(kept, tmp_path / "masks.svg", party=8)
     text = (tmp_path / "masks.svg").read_text()
-    for words in ("party 8, a: its weights", "neither 0%", "closed set only 25%", "open set only 0%", "shared 75%"):
+    for words in (
+        "party 8, a: its weights",
+        "neither 0%",
+        "closed set only 25%",
+        "open set only 0%",
+        "shared 75%",
+    ):
         assert words in text
     assert "a, closed set, two parties agree on 50%" in text
     assert "a, open set, two parties agree on 67%" in text
@@ -50,7 +59,9 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         draw_masks(kept, tmp_path / "masks.gif", party=3)
 
 
-def test_the_verb_draws_a_run_of_fedpd_and_refuses_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verb_draws_a_run_of_fedpd_and_refuses_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     small = [
         "--data",
         "digits",
@@ -64,9 +75,28 @@ def test_the_verb_draws_a_run_of_fedpd_and_refuses_others(tmp_path: Path, capsys
         "serial",
     ]
     for name in ("fedpd", "fedavg-proser", "fedavg"):
-        assert main(["run", name, *small, "--set", "local.epochs=1", "--json", "--out", str(tmp_path / name)]) == 0
+        assert (
+            main(
+                [
+                    "run",
+                    name,
+                    *small,
+                    "--set",
+                    "local.epochs=1",
+                    "--json",
+                    "--out",
+                    str(tmp_path / name),
+                ]
+            )
+            == 0
+        )
     out = tmp_path / "masks.png"
-    assert main(["figure", "masks", "--run", str(tmp_path / "fedpd"), "--party", "1", "--out", str(out)]) == 0
+    assert (
+        main(
+            ["figure", "masks", "--run", str(tmp_path / "fedpd"), "--party", "1", "--out", str(out)]
+        )
+        == 0
+    )
     assert out.read_bytes().startswith(b"\x89PNG")
     for name in ("fedavg-proser", "fedavg"):
         assert main(["figure", "masks", "--run", str(tmp_path / name), "--out", str(out)]) == 2

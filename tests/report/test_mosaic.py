@@ -8,8 +8,16 @@ from ostraka.report.mosaic import ASCII, UNICODE, blocks, per_party, whole
 LETTERS = tuple("abc")
 
 
-def lines(counts: list[list[int]], width: int = 80, names: tuple[str, ...] = LETTERS, **more: object) -> list[str]:
-    found = blocks(np.array(counts), [f"p{i}" for i in range(len(counts))], names, width, **({"pen": UNICODE} | more))  # type: ignore[arg-type]
+def lines(
+    counts: list[list[int]], width: int = 80, names: tuple[str, ...] = LETTERS, **more: object
+) -> list[str]:
+    found = blocks(
+        np.array(counts),
+        [f"p{i}" for i in range(len(counts))],
+        names,
+        width,
+        **({"pen": UNICODE} | more),
+    )  # type: ignore[arg-type]
     assert found is not None
     return [line.plain for line in found]
 
@@ -50,11 +58,16 @@ def test_the_legend_keeps_a_shade_and_its_counts_on_one_line() -> None:
 def test_words_for_each_party_by_hand() -> None:
     """Halves of two of four classes: entropy log 2 of log 4, half a bar. One class alone: an empty one."""
     counts = np.array([[5, 5, 0, 0], [0, 0, 0, 3]])
-    found = [line.plain for line in per_party(counts, ("north", "south"), ("ant", "bee", "cat", "dog"), 80, UNICODE)]
+    found = [
+        line.plain
+        for line in per_party(counts, ("north", "south"), ("ant", "bee", "cat", "dog"), 80, UNICODE)
+    ]
     assert found[0].split() == ["party", "samples", "classes", "mix", "largest", "classes"]
     assert found[1] == "north       10        2  █████░░░░░  ant (50%), bee (50%)"
     assert found[2] == "south        3        1  ░░░░░░░░░░  dog (100%)"
-    narrow = [line.plain for line in per_party(counts, ("north", "south"), ("antelope",) * 4, 36, ASCII)]
+    narrow = [
+        line.plain for line in per_party(counts, ("north", "south"), ("antelope",) * 4, 36, ASCII)
+    ]
     assert narrow[1] == "north       10        2  an..e (50%)"
 
 
@@ -63,7 +76,11 @@ def test_the_whole_by_hand() -> None:
     counts = np.array([[5, 5, 0, 0], [0, 0, 0, 3], [2, 0, 0, 0]])
     found = [line.plain.split() for line in whole(counts, ("ant", "bee", "cat", "dog"))]
     assert found[0] == ["min", "median", "max"]
-    assert [line[-3:] for line in found[1:4]] == [["1", "1", "2"], ["2", "3", "10"], ["0", "1", "2"]]
+    assert [line[-3:] for line in found[1:4]] == [
+        ["1", "1", "2"],
+        ["2", "3", "10"],
+        ["0", "1", "2"],
+    ]
     assert " ".join(found[4]) == "classes that one party alone holds: 2 of 4 (bee, dog)"
 
 

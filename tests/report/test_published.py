@@ -11,7 +11,15 @@ from ostraka.data.partition import format_spec, parse
 from ostraka.data.sources import canonical
 from ostraka.errors import ConfigError
 from ostraka.registry import METHODS, NETS, OBJECTIVES, PRESETS
-from ostraka.report.published import PAPERS_NAME, SOFTMAX, Published, beside, published, rows, with_published
+from ostraka.report.published import (
+    PAPERS_NAME,
+    SOFTMAX,
+    Published,
+    beside,
+    published,
+    rows,
+    with_published,
+)
 from ostraka.runs.config import make
 
 PAPERS = {"fedov", "fedpd", "fedova", "fedos", "dedes"}
@@ -65,7 +73,9 @@ def test_every_data_set_has_its_usual_name_or_is_pending() -> None:
 
 
 def test_every_partition_resolves() -> None:
-    assert {spec for spec in column("partition") - NO_PARTITION if format_spec(parse(spec)) != spec} == set()
+    assert {
+        spec for spec in column("partition") - NO_PARTITION if format_spec(parse(spec)) != spec
+    } == set()
 
 
 def test_the_file_is_whole() -> None:
@@ -88,7 +98,9 @@ CELL = ("mnist", "labels:2", "simple-cnn", "fedavg", 10, 1)
 def test_a_figure_of_table_1() -> None:
     """FedOV, Table 1, CIFAR-10 with #C=2: FedOV 42.0 ± 2.4, and FedAvg 11.1 ± 1.9."""
     assert published("cifar10", "labels:2", "simple-cnn", "fedov", 10, 1) == (42.0, 2.4, "fedov-1")
-    assert published("cifar10", "labels:2", "simple-cnn", "fedavg", 10, 1) == Published(11.1, 1.9, "fedov-1")
+    assert published("cifar10", "labels:2", "simple-cnn", "fedavg", 10, 1) == Published(
+        11.1, 1.9, "fedov-1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,18 +149,32 @@ def test_rounds_that_the_paper_leaves_open_fit_any() -> None:
     assert found.table == "fedova-2"
 
 
-def grid_cell(method: str, seed: int, accuracy: float | None, **more: Any) -> tuple[Any, dict[str, Any]]:
+def grid_cell(
+    method: str, seed: int, accuracy: float | None, **more: Any
+) -> tuple[Any, dict[str, Any]]:
     place = {"method": method, "data": "cifar10", "partition": "labels:2", "seed": seed}
     costs = {"seconds": 1.0, "cpu_seconds": 1.0, "bytes_up": 1, "bytes_down": 1}
-    record = {**place, **costs, "accuracy": accuracy, "auroc": None, "parties": 10, "rounds": 1, "status": "ok"}
-    return make(place | {k: v for k, v in more.items() if k in ("set", "known_classes")}), record | {
-        k: v for k, v in more.items() if k in ("status", "error", "rounds")
+    record = {
+        **place,
+        **costs,
+        "accuracy": accuracy,
+        "auroc": None,
+        "parties": 10,
+        "rounds": 1,
+        "status": "ok",
     }
+    return make(
+        place | {k: v for k, v in more.items() if k in ("set", "known_classes")}
+    ), record | {k: v for k, v in more.items() if k in ("status", "error", "rounds")}
 
 
 def test_a_comparison_beside_the_papers() -> None:
     """FedAvg 13.1 and 15.1 with two seeds: mean 14.1, published 11.1 ± 1.9, difference +3.0."""
-    cells = [grid_cell("fedavg", 0, 13.1), grid_cell("fedavg", 1, 15.1), grid_cell("fedvc", 0, 50.0)]
+    cells = [
+        grid_cell("fedavg", 0, 13.1),
+        grid_cell("fedavg", 1, 15.1),
+        grid_cell("fedvc", 0, 50.0),
+    ]
     records = with_published(*zip(*cells, strict=True))
     told = records[0]["published"]["accuracy"]
     assert (told["value"], told["std"], told["table"]) == (11.1, 1.9, "fedov-1")
@@ -156,7 +182,10 @@ def test_a_comparison_beside_the_papers() -> None:
     assert "published" not in records[2]
     table = beside(records)
     assert table is not None
-    assert "| fedavg | cifar10 / labels:2 | accuracy | 14.10 ± 1.41 | 11.1 ± 1.9 | +3.0 | fedov-1 |" in table.markdown()
+    assert (
+        "| fedavg | cifar10 / labels:2 | accuracy | 14.10 ± 1.41 | 11.1 ± 1.9 | +3.0 | fedov-1 |"
+        in table.markdown()
+    )
     [line] = csv.DictReader(io.StringIO(table.csv()))
     assert float(line["published"]) == 11.1
     assert float(line["difference"]) == pytest.approx(3.0)
@@ -180,14 +209,26 @@ def test_what_is_not_the_same_experiment_stays_alone(more: dict[str, Any]) -> No
 def cell_of(method: str, figures: dict[str, Any], **values: Any) -> dict[str, Any]:
     """The annotated record of one finished cell."""
     config = make({"method": method, **values})
-    record = {"method": method, "data": config.data, "partition": config.partition, "seed": 0, "status": "ok"}
-    [told] = with_published([config], [record | {"parties": 5, "rounds": 100, "auroc": None, "open": None} | figures])
+    record = {
+        "method": method,
+        "data": config.data,
+        "partition": config.partition,
+        "seed": 0,
+        "status": "ok",
+    }
+    [told] = with_published(
+        [config], [record | {"parties": 5, "rounds": 100, "auroc": None, "open": None} | figures]
+    )
     return told
 
 
 def on_domains(*names: str) -> dict[str, Any]:
     """Accuracy 80 and AUROC 60 on every domain."""
-    return {"accuracy": 80.0, "auroc": 60.0, "per_domain": {n: {"accuracy": 80.0, "auroc": 60.0} for n in names}}
+    return {
+        "accuracy": 80.0,
+        "auroc": 60.0,
+        "per_domain": {n: {"accuracy": 80.0, "auroc": 60.0} for n in names},
+    }
 
 
 HDR = {"data": "hdr-fl", "partition": "domain", "known": 6, "net": {"name": "digits"}}
@@ -195,7 +236,9 @@ HDR = {"data": "hdr-fl", "partition": "domain", "known": 6, "net": {"name": "dig
 
 def test_all_five_domains_of_hdr_fl() -> None:
     """FedPD, Table 1: PROSER 98.04 / 83.63 on MNIST, 86.92 / 71.76 on SynthDigits, 88.58 / 76.20 on average."""
-    told = cell_of("fedavg", on_domains(*NAMED["hdr-fl"]), **HDR, set={"objective": "proser"})["published"]
+    told = cell_of("fedavg", on_domains(*NAMED["hdr-fl"]), **HDR, set={"objective": "proser"})[
+        "published"
+    ]
     assert len(told) == 12
     assert (told["accuracy"]["value"], told["auroc"]["value"]) == (88.58, 76.2)
     assert told["accuracy"]["table"] == "fedpd-1"
@@ -206,7 +249,11 @@ def test_all_five_domains_of_hdr_fl() -> None:
 
 def test_fewer_domains_stand_beside_the_same_ones_of_the_paper() -> None:
     """FedAvg trained with cross-entropy is the paper's SoftMax: 97.97 on USPS, 83.99 on SynthDigits, mean 90.98."""
-    record = cell_of("fedavg", on_domains("usps", "synthdigits-like") | {"parties": 2, "notes": ["a stand-in"]}, **HDR)
+    record = cell_of(
+        "fedavg",
+        on_domains("usps", "synthdigits-like") | {"parties": 2, "notes": ["a stand-in"]},
+        **HDR,
+    )
     told = record["published"]
     assert told["accuracy"]["value"] == pytest.approx((97.97 + 83.99) / 2)
     assert told["accuracy"]["table"] == "fedpd-1, mean of 2 domains"
@@ -214,7 +261,10 @@ def test_fewer_domains_stand_beside_the_same_ones_of_the_paper() -> None:
     table = beside([record])
     assert table is not None
     assert table.notes == ("a stand-in",)
-    assert "| fedavg | hdr-fl / domain | accuracy, usps | 80.00 | 98.0 | -18.0 | fedpd-1 |" in table.markdown()
+    assert (
+        "| fedavg | hdr-fl / domain | accuracy, usps | 80.00 | 98.0 | -18.0 | fedpd-1 |"
+        in table.markdown()
+    )
 
 
 @pytest.mark.parametrize(
@@ -235,7 +285,12 @@ def test_another_setting_than_hdr_fls_stays_alone(other: dict[str, Any]) -> None
 
 def test_cifar10_with_known_classes() -> None:
     """FedPD, Table 2, 6:4: PROSER 85.77 ± 0.48, AUROC 80.69 ± 0.27."""
-    place = {"data": "cifar10", "partition": "iid", "net": {"name": "wideresnet"}, "set": {"objective": "proser"}}
+    place = {
+        "data": "cifar10",
+        "partition": "iid",
+        "net": {"name": "wideresnet"},
+        "set": {"objective": "proser"},
+    }
     figures = {"accuracy": 80.0, "auroc": 70.0, "rounds": 50}
     for known in ({"known": 6}, {"known_classes": list(range(6))}):
         told = cell_of("fedavg", figures, **place, **known)["published"]
@@ -250,12 +305,16 @@ def test_centralised_open_set_training() -> None:
     """
     figures = {"accuracy": 99.0, "auroc": 90.0, "open": {"open_accuracy": 70.0}, "parties": 10}
     for objective, value in (("fedov", 70.9), ("proser", 65.9)):
-        told = cell_of("centralised", figures, data="mnist", known=6, set={"objective": objective})["published"]
+        told = cell_of("centralised", figures, data="mnist", known=6, set={"objective": objective})[
+            "published"
+        ]
         assert list(told) == ["accuracy, unknown as a class"]
         [figure] = told.values()
         assert (figure["value"], figure["ours"], figure["table"]) == (value, 70.0, "fedov-20")
     assert "published" not in cell_of("centralised", figures, data="mnist", known=6)
-    assert "published" not in cell_of("fedavg", figures, data="mnist", known=6, set={"objective": "proser"})
+    assert "published" not in cell_of(
+        "fedavg", figures, data="mnist", known=6, set={"objective": "proser"}
+    )
 
 
 def test_one_known_class_on_pooled_data() -> None:
@@ -270,7 +329,12 @@ def test_one_known_class_on_pooled_data() -> None:
 
 @pytest.mark.parametrize(
     ("method", "value"),
-    [("fedpd", 98.73), ("fedpd-matched", 97.21), ("fedpd-no-divide", 98.39), ("fedavg-proser", 98.04)],
+    [
+        ("fedpd", 98.73),
+        ("fedpd-matched", 97.21),
+        ("fedpd-no-divide", 98.39),
+        ("fedavg-proser", 98.04),
+    ],
 )
 def test_fedpd_and_its_ablations(method: str, value: float) -> None:
     """Tables 1 and 3, accuracy on MNIST."""

@@ -15,11 +15,27 @@ from ostraka.runs.loop import execute
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import RunDir
 
-ONE = History("fedavg", "", "digits / iid", 0, {"local.lr": 0.1, "mu": 1}, True, (1, 2), (10, 20), (50.0, 60.0))
+ONE = History(
+    "fedavg",
+    "",
+    "digits / iid",
+    0,
+    {"local.lr": 0.1, "mu": 1},
+    True,
+    (1, 2),
+    (10, 20),
+    (50.0, 60.0),
+)
 
 
 def run(out: Path, **values: Any) -> dict[str, Any]:
-    small = {"data": "digits", "train_per_class": 6, "partition": "iid", "parties": 2, "engine": "serial"}
+    small = {
+        "data": "digits",
+        "train_per_class": 6,
+        "partition": "iid",
+        "parties": 2,
+        "engine": "serial",
+    }
     given = {"method": "fedavg", **small, "set": {"rounds": 2, "local": {"epochs": 1}}, **values}
     return execute(make_plan(config.make(given)), RunDir(out))
 
@@ -74,7 +90,9 @@ def test_stored_runs_of_two_seeds_are_one_curve(tmp_path: Path) -> None:
         run(tmp_path / f"start-{seed}", seed=seed)
         run(tmp_path / f"next-{seed}", seed=seed, start_from=str(tmp_path / f"start-{seed}"))
     for name, label in (("start", "fedavg"), ("next", "fedavg from fedavg")):
-        [curve] = panels(histories([tmp_path / f"{name}-{seed}" for seed in (0, 1)])[0], "rounds")["digits / iid"]
+        [curve] = panels(histories([tmp_path / f"{name}-{seed}" for seed in (0, 1)])[0], "rounds")[
+            "digits / iid"
+        ]
         assert (curve.label, len(curve.values)) == (label, 2)
 
 
@@ -87,7 +105,9 @@ def test_what_is_no_finished_run(tmp_path: Path) -> None:
     run(tmp_path / "grid" / "cells" / "a")
     shutil.copytree(tmp_path / "grid" / "cells" / "a", tmp_path / "grid" / "cells" / "b")
     RunDir(tmp_path / "grid" / "cells" / "b").summary.unlink()
-    with pytest.raises(ConfigError, match="b is not finished; finish it with: ostraka run --resume --out"):
+    with pytest.raises(
+        ConfigError, match="b is not finished; finish it with: ostraka run --resume --out"
+    ):
         histories([tmp_path / "grid" / "cells" / "b"])
     found, unfinished = histories([tmp_path / "grid"])
     assert len(found) == 1
@@ -106,13 +126,28 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     ("change", "message"),
     [
         (lambda rows: [], "is missing or has no rounds, though the run is finished"),
-        (lambda rows: rows[:1], "ends in round 1 with an accuracy of .*: lines are missing or of another run"),
+        (
+            lambda rows: rows[:1],
+            "ends in round 1 with an accuracy of .*: lines are missing or of another run",
+        ),
         (lambda rows: rows[::-1], "line 2 of .* is not the next evaluated round"),
         (lambda rows: [rows[0], rows[0], rows[1]], "line 2 of .* is not the next evaluated round"),
-        (lambda rows: [rows[0] | {"test": {}}, rows[1]], "line 1 of .* is not the next evaluated round"),
-        (lambda rows: [rows[0] | {"round": "1"}, rows[1]], "line 1 of .* is not the next evaluated round"),
-        (lambda rows: [rows[0] | {"test": {"accuracy": float("nan")}}, rows[1]], "line 1: its accuracy is nan"),
-        (lambda rows: [rows[0], rows[1] | {"bytes_up": None}], r"line 2: it has no bytes \(an older version"),
+        (
+            lambda rows: [rows[0] | {"test": {}}, rows[1]],
+            "line 1 of .* is not the next evaluated round",
+        ),
+        (
+            lambda rows: [rows[0] | {"round": "1"}, rows[1]],
+            "line 1 of .* is not the next evaluated round",
+        ),
+        (
+            lambda rows: [rows[0] | {"test": {"accuracy": float("nan")}}, rows[1]],
+            "line 1: its accuracy is nan",
+        ),
+        (
+            lambda rows: [rows[0], rows[1] | {"bytes_up": None}],
+            r"line 2: it has no bytes \(an older version",
+        ),
     ],
 )
 def test_metrics_that_are_not_those_of_the_run_are_refused(

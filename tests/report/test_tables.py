@@ -40,12 +40,17 @@ def cell(method: str, seed: int, accuracy: float | None, **more: Any) -> dict[st
 
 def failed(method: str, seed: int, error: str, **more: Any) -> dict[str, Any]:
     """One cell that did not finish."""
-    return cell(method, seed, None, seconds=None, cpu_seconds=None, status="failed", error=error, **more)
+    return cell(
+        method, seed, None, seconds=None, cpu_seconds=None, status="failed", error=error, **more
+    )
 
 
 SMALL = Table(
     ("name", "score", "size"),
-    (("a|b", Mean(1 / 3, 0.125, 3, best=True), Number(2048, "2 kB")), ("[red]c", Mean(0.25, None, 1), MISSING)),
+    (
+        ("a|b", Mean(1 / 3, 0.125, 3, best=True), Number(2048, "2 kB")),
+        ("[red]c", Mean(0.25, None, 1), MISSING),
+    ),
     title="Small",
     notes=("a note",),
 )
@@ -81,7 +86,11 @@ def test_csv_keeps_full_precision_and_puts_the_spread_in_its_own_column() -> Non
 
 def test_records_are_strict_json() -> None:
     records = json.loads(json.dumps(SMALL.records(), allow_nan=False))
-    assert records[0] == {"name": "a|b", "score": {"mean": 1 / 3, "std": 0.125, "n": 3, "best": True}, "size": 2048}
+    assert records[0] == {
+        "name": "a|b",
+        "score": {"mean": 1 / 3, "std": 0.125, "n": 3, "best": True},
+        "size": 2048,
+    }
     assert records[1]["score"] == {"mean": 0.25, "std": None, "n": 1, "best": False}
     assert records[1]["size"] is None
 
@@ -111,7 +120,9 @@ def test_a_row_of_the_wrong_width_is_refused() -> None:
 
 def test_comparison_by_hand() -> None:
     """Seeds 70, 72, 77: mean 73, sample variance (9 + 1 + 16) / 2 = 13. Times 10, 10, 40: median 10."""
-    cells = [cell("fedov", s, a) for s, a in enumerate((70.0, 72.0, 77.0))] + [cell("solo", 0, 40.0)]
+    cells = [cell("fedov", s, a) for s, a in enumerate((70.0, 72.0, 77.0))] + [
+        cell("solo", 0, 40.0)
+    ]
     cells[2]["seconds"] = 40.0
     (table,) = comparison(cells)
     assert table.title == "Accuracy (%)"
@@ -140,7 +151,12 @@ def test_a_note_says_when_members_were_reused() -> None:
 def test_ties_are_all_best_and_unrounded_means_decide() -> None:
     """a and b have the same seeds in another order; c looks the same when rounded, but is lower."""
     cells = [cell("a", 0, 70.1), cell("a", 1, 80.2), cell("a", 2, 0.3)]
-    cells += [cell("b", 0, 0.3), cell("b", 1, 80.2), cell("b", 2, 70.1), cell("c", 0, 150.6 / 3 - 1e-9)]
+    cells += [
+        cell("b", 0, 0.3),
+        cell("b", 1, 80.2),
+        cell("b", 2, 70.1),
+        cell("c", 0, 150.6 / 3 - 1e-9),
+    ]
     column = [row[1] for row in comparison(cells)[0].rows]
     assert all(isinstance(c, Mean) and c.text(2).startswith("50.20") for c in column)
     assert [c.best for c in column if isinstance(c, Mean)] == [True, True, False]
@@ -157,7 +173,11 @@ def test_best_is_judged_within_each_column() -> None:
 
 def test_failed_and_missing_cells() -> None:
     """b failed outright in one place and was not run in the other; a lost one seed of two, and says so."""
-    cells = [cell("a", 0, 60.0), failed("a", 1, "party 3: out of memory"), failed("b", 0, "no public data")]
+    cells = [
+        cell("a", 0, 60.0),
+        failed("a", 1, "party 3: out of memory"),
+        failed("b", 0, "no public data"),
+    ]
     cells.append(cell("a", 0, 50.0, data="digits"))
     (table,) = comparison(cells)
     a, b = table.rows
@@ -179,10 +199,16 @@ def test_a_figure_that_is_not_a_number_counts_as_failed() -> None:
 
 
 def test_auroc_has_its_own_table_where_it_was_measured() -> None:
-    accuracy, auroc = comparison([cell("a", 0, 90.0, auroc=60.0), cell("b", 0, 80.0, auroc=70.0), cell("c", 0, 70.0)])
+    accuracy, auroc = comparison(
+        [cell("a", 0, 90.0, auroc=60.0), cell("b", 0, 80.0, auroc=70.0), cell("c", 0, 70.0)]
+    )
     assert accuracy.rows[0][1] == Mean(90.0, None, 1, best=True)
     assert auroc.title == "AUROC (%)"
-    assert [row[1] for row in auroc.rows] == [Mean(60.0, None, 1), Mean(70.0, None, 1, best=True), MISSING]
+    assert [row[1] for row in auroc.rows] == [
+        Mean(60.0, None, 1),
+        Mean(70.0, None, 1, best=True),
+        MISSING,
+    ]
 
 
 def test_a_seed_counts_only_once() -> None:
@@ -192,7 +218,14 @@ def test_a_seed_counts_only_once() -> None:
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_960, "1.0 MB"), (2_340_000_000, "2.3 GB"), (5e12, "5.0 TB")],
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (999_960, "1.0 MB"),
+        (2_340_000_000, "2.3 GB"),
+        (5e12, "5.0 TB"),
+    ],
 )
 def test_human_bytes(count: float, text: str) -> None:
     assert human_bytes(count) == text
@@ -221,38 +254,63 @@ def opened(method: str, seed: int, *figures: float | None, **more: Any) -> dict[
 
 def test_open_answers_have_a_table_for_each_place() -> None:
     """Only the balanced accuracy has a best one: refusing nothing, or everything, would win the other two columns."""
-    cells = [opened("a", 0, 4.0, 60.0, 78.0), opened("a", 1, 6.0, 62.0, 80.0), opened("b", 0, 0.0, 0.0, 45.0)]
+    cells = [
+        opened("a", 0, 4.0, 60.0, 78.0),
+        opened("a", 1, 6.0, 62.0, 80.0),
+        opened("b", 0, 0.0, 0.0, 45.0),
+    ]
     cells += [failed("b", 1, "no"), cell("old", 0, 1.0)]
     [table] = open_answers([*cells, opened("a", 0, 3.0, None, None, data="all known")])
     assert table.title == "Open answers (%): fashion / classes:2"
     assert table.columns == ("method", "balanced", "known refused", "unknown refused")
     std = 2**0.5
-    assert table.rows[0] == ("a", Mean(79.0, std, 2, best=True), Mean(5.0, std, 2), Mean(61.0, std, 2))
-    assert table.rows[1] == ("b", *(Mean(value, None, 1, mark=" [1]") for value in (45.0, 0.0, 0.0)))
+    assert table.rows[0] == (
+        "a",
+        Mean(79.0, std, 2, best=True),
+        Mean(5.0, std, 2),
+        Mean(61.0, std, 2),
+    )
+    assert table.rows[1] == (
+        "b",
+        *(Mean(value, None, 1, mark=" [1]") for value in (45.0, 0.0, 0.0)),
+    )
     assert table.rows[2] == ("old", MISSING, MISSING, MISSING)
     assert table.notes[0] == "[1] b on fashion / classes:2 failed: seed 1: no"
     assert "called unknown" in table.notes[1]
     assert len(table.notes) == 2
     two = open_answers([*cells, opened("a", 0, 1.0, 2.0, 3.0, data="other")])
-    assert [table.title for table in two] == [f"Open answers (%): {data} / classes:2" for data in ("fashion", "other")]
+    assert [table.title for table in two] == [
+        f"Open answers (%): {data} / classes:2" for data in ("fashion", "other")
+    ]
 
 
 def of_domains(method: str, seed: int, photo: float, sketch: float, **more: Any) -> dict[str, Any]:
     """A cell of data with two domains and no unknown classes."""
     domains = {"photo": {"accuracy": photo}, "sketch": {"accuracy": sketch}}
-    return cell(method, seed, (photo + sketch) / 2, per_domain=domains, notes=["a stand-in"], **more)
+    return cell(
+        method, seed, (photo + sketch) / 2, per_domain=domains, notes=["a stand-in"], **more
+    )
 
 
 def test_a_table_per_domain() -> None:
     """One of seeds 0 and 1; the method that failed has no figures, and its note stands once."""
-    cells = [of_domains("a", 0, 90.0, 40.0), of_domains("a", 1, 92.0, 42.0), of_domains("b", 0, 80.0, 60.0)]
+    cells = [
+        of_domains("a", 0, 90.0, 40.0),
+        of_domains("a", 1, 92.0, 42.0),
+        of_domains("b", 0, 80.0, 60.0),
+    ]
     [table] = per_domain([*cells, failed("c", 0, "no"), cell("a", 0, 1.0, data="plain")])
     assert table.title == "Accuracy (%) per domain: fashion / classes:2"
     assert table.columns == ("method", "photo", "sketch", "average")
     assert table.rows[0] == (
         "a", Mean(91.0, 2**0.5, 2, best=True), Mean(41.0, 2**0.5, 2), Mean(66.0, 2**0.5, 2)
     )  # fmt: skip
-    assert table.rows[1] == ("b", Mean(80.0, None, 1), Mean(60.0, None, 1, best=True), Mean(70.0, None, 1, best=True))
+    assert table.rows[1] == (
+        "b",
+        Mean(80.0, None, 1),
+        Mean(60.0, None, 1, best=True),
+        Mean(70.0, None, 1, best=True),
+    )
     assert table.rows[2] == ("c", MISSING, MISSING, "failed [1]")
     assert table.notes == (
         "[1] c on fashion / classes:2 failed: seed 0: no", "fashion: plain average over 2 domains", "a stand-in"
@@ -263,7 +321,12 @@ def test_a_table_per_domain() -> None:
 
 def test_auroc_per_domain_where_there_is_one() -> None:
     opened = of_domains("a", 0, 90.0, 40.0, auroc=55.0)
-    opened["per_domain"] = {"photo": {"accuracy": 90.0, "auroc": 70.0}, "sketch": {"accuracy": 40.0, "auroc": None}}
+    opened["per_domain"] = {
+        "photo": {"accuracy": 90.0, "auroc": 70.0},
+        "sketch": {"accuracy": 40.0, "auroc": None},
+    }
     tables = per_domain([opened])
     assert [table.title.split(" per")[0] for table in tables] == ["Accuracy (%)", "AUROC (%)"]
-    assert tables[1].rows == (("a", Mean(70.0, None, 1, best=True), MISSING, Mean(55.0, None, 1, best=True)),)
+    assert tables[1].rows == (
+        ("a", Mean(70.0, None, 1, best=True), MISSING, Mean(55.0, None, 1, best=True)),
+    )

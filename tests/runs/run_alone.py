@@ -13,7 +13,12 @@ from ostraka.runs.record import RunDir
 if __name__ == "__main__":
     out, values, *rest = sys.argv[1:]
     try:
-        execute(make_plan(config.make(json.loads(values))), RunDir(Path(out)), resume=bool(rest), save_seconds=0.02)
+        execute(
+            make_plan(config.make(json.loads(values))),
+            RunDir(Path(out)),
+            resume=bool(rest),
+            save_seconds=0.02,
+        )
     except OstrakaError as error:
         print(f"{type(error).__name__}: {error}")
         sys.exit(error.exit_code)

@@ -48,9 +48,18 @@ class Stubborn(Net):
         ("digits", {"width": 3000.0}, "net.width"),
     ],
 )
-def test_a_plan_with_a_giant_names_need_room_and_setting(net: str, options: dict[str, object], setting: str) -> None:
-    values = {"method": "fedavg", "data": "digits", "partition": "iid", "net": {"name": net, "options": options}}
-    with pytest.raises(ConfigError, match=rf"needs at least .* of memory, and .* available\. .*{setting}"):
+def test_a_plan_with_a_giant_names_need_room_and_setting(
+    net: str, options: dict[str, object], setting: str
+) -> None:
+    values = {
+        "method": "fedavg",
+        "data": "digits",
+        "partition": "iid",
+        "net": {"name": net, "options": options},
+    }
+    with pytest.raises(
+        ConfigError, match=rf"needs at least .* of memory, and .* available\. .*{setting}"
+    ):
         make_plan(make(values))
 
 
@@ -62,7 +71,9 @@ def test_a_plan_with_a_giant_names_need_room_and_setting(net: str, options: dict
         ("wideresnet", {"depth": 6_000_004}, "at least 10 and at most 1204"),
     ],
 )
-def test_sizes_beyond_counting_are_refused_at_once(net: str, options: dict[str, object], words: str) -> None:
+def test_sizes_beyond_counting_are_refused_at_once(
+    net: str, options: dict[str, object], words: str
+) -> None:
     with pytest.raises(ConfigError, match=words) as refused:
         outline(Task(("a", "b"), (1, 8, 8), Recipe(net, options)))
     assert "\n" not in str(refused.value)
@@ -95,7 +106,9 @@ def test_training_needs_weights_gradients_optimiser_and_report_of_every_worker(
     monkeypatch: pytest.MonkeyPatch, optimiser: str, workers: int, need: int
 ) -> None:
     config = Config(engine="pool", workers=workers)
-    method = make_plan(make({"data": "digits", "set": {"local": {"optimiser": optimiser}}, "partition": "iid"})).method
+    method = make_plan(
+        make({"data": "digits", "set": {"local": {"optimiser": optimiser}}, "partition": "iid"})
+    ).method
     monkeypatch.setattr(memory, "available", lambda: need)
     check_network(MLP, config, method, parties=10)
     monkeypatch.setattr(memory, "available", lambda: need - 1)
@@ -127,7 +140,9 @@ def test_all_members_of_a_vote_are_in_memory_at_once(monkeypatch: pytest.MonkeyP
 
 def test_a_system_that_does_not_tell_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available", lambda: None)
-    check_network(Task(("a", "b"), (3,), Recipe("mlp", {"hidden": [10**10]})), Config(), FedAvg(), 2)
+    check_network(
+        Task(("a", "b"), (3,), Recipe("mlp", {"hidden": [10**10]})), Config(), FedAvg(), 2
+    )
 
 
 def test_the_limit_of_a_container_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -36,7 +36,12 @@ VALUES: dict[str, Any] = {
 def arrays(seed: int = 0) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 256, (60, 3, 3), dtype=np.uint8)
-    return {"x_train": x[:40], "y_train": np.arange(40) % 4, "x_test": x[40:], "y_test": np.arange(20) % 4}
+    return {
+        "x_train": x[:40],
+        "y_train": np.arange(40) % 4,
+        "x_test": x[40:],
+        "y_test": np.arange(20) % 4,
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +72,9 @@ class StopAfter(Watch):
             raise KeyboardInterrupt
 
 
-def go(out: str = "run", resume: bool = False, watch: Watch | None = None, **values: Any) -> dict[str, Any]:
+def go(
+    out: str = "run", resume: bool = False, watch: Watch | None = None, **values: Any
+) -> dict[str, Any]:
     home = RunDir(Path(out))
     ready = prepare(config.make({**VALUES, **values}), home, resume)
     return execute(ready, home, watch, resume) if isinstance(ready, Plan) else ready
@@ -85,7 +92,8 @@ def test_labels_that_changed_between_stop_and_resume(mine: Callable[..., None]) 
     stop()
     mine(**OTHER_LABELS)
     with pytest.raises(
-        DataError, match=r"mine\.npz' has changed since the run in run was begun: other training labels"
+        DataError,
+        match=r"mine\.npz' has changed since the run in run was begun: other training labels",
     ):
         go(resume=True)
     mine()
@@ -96,7 +104,9 @@ def test_labels_that_changed_between_stop_and_resume(mine: Callable[..., None]) 
     ("part", "words"),
     [("x_train", "training samples"), ("x_test", "test samples"), ("y_test", "test labels")],
 )
-def test_what_changed_is_said_of_a_finished_run_too(part: str, words: str, mine: Callable[..., None]) -> None:
+def test_what_changed_is_said_of_a_finished_run_too(
+    part: str, words: str, mine: Callable[..., None]
+) -> None:
     go()
     values = arrays()[part].copy()
     values[0] = (values[0] + 1) % 4
@@ -116,11 +126,17 @@ def test_the_same_samples_in_another_file_are_the_same_data(mine: Callable[..., 
     assert go("other", resume=True)["accuracy"] == done["accuracy"]
 
 
-def test_files_of_the_same_size_and_time_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_the_same_size_and_time_are_not_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     done = go()
     forget()
-    monkeypatch.setattr("ostraka.data.fingerprint.load", lambda *_: pytest.fail("the data was decoded"))
-    monkeypatch.setattr("ostraka.data.fingerprint.sha256_of", lambda *_: pytest.fail("the file was read"))
+    monkeypatch.setattr(
+        "ostraka.data.fingerprint.load", lambda *_: pytest.fail("the data was decoded")
+    )
+    monkeypatch.setattr(
+        "ostraka.data.fingerprint.sha256_of", lambda *_: pytest.fail("the file was read")
+    )
     assert go(resume=True) == done
 
 
@@ -135,7 +151,9 @@ def test_a_finished_run_is_shown_without_its_data() -> None:
 
 
 def test_a_grid_does_not_show_a_cell_of_other_data(mine: Callable[..., None]) -> None:
-    base = {key: value for key, value in VALUES.items() if key not in ("method", "data", "partition")}
+    base = {
+        key: value for key, value in VALUES.items() if key not in ("method", "data", "partition")
+    }
     grid = Grid(("fedavg",), ("./mine.npz",), ("iid",), (0,), base, {})
     (first,) = run_grid(grid, Path("grid"))
     assert run_grid(grid, Path("grid")) == [first]
@@ -162,7 +180,9 @@ def test_a_shelf_is_not_asked_for_other_data(mine: Callable[..., None]) -> None:
         if out == "c":
             mine(x_train=arrays(1)["x_train"])
         plan = prepare(
-            config.make({**VALUES, "method": "solo", "set": {"local": {"epochs": 1}}}), RunDir(Path(out)), False
+            config.make({**VALUES, "method": "solo", "set": {"local": {"epochs": 1}}}),
+            RunDir(Path(out)),
+            False,
         )
         assert isinstance(plan, Plan)
         execute(plan, RunDir(Path(out)), Ready(), shelf=Path("shelf"))
@@ -192,7 +212,9 @@ def test_a_partition_file_that_is_gone_or_changed() -> None:
 
 
 def test_rows_left_out_on_purpose_are_remembered() -> None:
-    Path("division.json").write_text(json.dumps({"parties": [[0, 1, 2, 3], [4, 5, 6, 7]], "partial": True}))
+    Path("division.json").write_text(
+        json.dumps({"parties": [[0, 1, 2, 3], [4, 5, 6, 7]], "partial": True})
+    )
     values = {"partition": "file:division.json", "parties": None}
     stop("run", **values)
     Path("division.json").unlink()
@@ -204,7 +226,9 @@ def test_an_edited_division_of_the_run_itself_is_refused() -> None:
     content = json.loads(Path("run/partition.json").read_text())
     content["parties"][0], content["parties"][1] = content["parties"][1], content["parties"][0]
     Path("run/partition.json").write_text(json.dumps(content))
-    with pytest.raises(DataError, match=r"partition\.json or the file that it was read from has changed"):
+    with pytest.raises(
+        DataError, match=r"partition\.json or the file that it was read from has changed"
+    ):
         go(resume=True)
 
 
@@ -229,9 +253,13 @@ def test_a_report_copied_over_another_partys_is_its_failure() -> None:
         go(watch=StopInside())
     first, second = reports("run")
     shutil.copy(first, second)
-    with pytest.raises(PartyFailed, match=r"party-1: its report cannot be used: .* party 1, but it is the report"):
+    with pytest.raises(
+        PartyFailed, match=r"party-1: its report cannot be used: .* party 1, but it is the report"
+    ):
         go(resume=True)
-    assert go(resume=True)["accuracy"] == go("straight")["accuracy"], "the party that was named has trained again"
+    assert go(resume=True)["accuracy"] == go("straight")["accuracy"], (
+        "the party that was named has trained again"
+    )
 
 
 @pytest.mark.parametrize("number", [999, -5, 0])
@@ -259,7 +287,9 @@ def test_a_summary_of_another_run_or_an_edited_one_is_refused() -> None:
     go("other", seed=1)
     mine = Path("run/summary.json").read_text()
     shutil.copy("other/summary.json", "run/summary.json")
-    with pytest.raises(StoreError, match=r"summary\.json is of the run .*, but this folder holds the run"):
+    with pytest.raises(
+        StoreError, match=r"summary\.json is of the run .*, but this folder holds the run"
+    ):
         go(resume=True)
     Path("run/summary.json").write_text(mine.replace('"parties": 3', '"parties": 4'))
     with pytest.raises(StoreError, match="was changed after it was written"):
@@ -311,7 +341,9 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(monkeypatch: pytest.MonkeyP
     assert len(trained) == 1 + 2 * 3
 
 
-def test_a_log_that_cannot_be_written_does_not_hide_the_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_cannot_be_written_does_not_hide_the_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("ostraka.methods.fedavg.FedAvg.local_update", lambda *_: 1 / 0)
     plan = prepare(config.make(VALUES), RunDir(Path("run")), False)
     assert isinstance(plan, Plan)
@@ -329,9 +361,13 @@ def test_a_failed_party_can_be_dropped_on_resume(monkeypatch: pytest.MonkeyPatch
 
     usual = FedAvg.local_update
     monkeypatch.setattr(
-        FedAvg, "local_update", lambda self, rnd, party, memory: usual(self, rnd, party, memory) if party.id else 1 / 0
+        FedAvg,
+        "local_update",
+        lambda self, rnd, party, memory: usual(self, rnd, party, memory) if party.id else 1 / 0,
     )
-    with pytest.raises(PartyFailed, match="or go on without: ostraka run --resume --out run --on-failure drop"):
+    with pytest.raises(
+        PartyFailed, match="or go on without: ostraka run --resume --out run --on-failure drop"
+    ):
         go()
     assert go(resume=True, on_failure="drop")["dropped"] == [0, 0, 0]
 

@@ -39,7 +39,10 @@ def test_what_is_wrong_is_said(values: dict[str, Any], words: str) -> None:
     [
         ({"method": "fedavgg"}, r"unknown method 'fedavgg'\. Did you mean 'fedavg'\?"),
         ({"set": {"locl": {}}}, r"unknown setting 'locl'\. Did you mean 'local'\?"),
-        ({"set": {"local": {"epoch": 1}}}, r"unknown setting 'local\.epoch'\. Did you mean 'epochs'\?"),
+        (
+            {"set": {"local": {"epoch": 1}}},
+            r"unknown setting 'local\.epoch'\. Did you mean 'epochs'\?",
+        ),
         ({"set": {"objective": "proserr"}}, "unknown objective 'proserr'"),
     ],
 )
@@ -68,7 +71,9 @@ def test_a_configuration_survives_toml(tmp_path: Path) -> None:
 
 def test_identity_is_what_decides_the_numbers() -> None:
     base = identity(Config())
-    assert identity(make({"engine": "serial", "workers": 1, "device": "cpu", "data_dir": "x"})) == base
+    assert (
+        identity(make({"engine": "serial", "workers": 1, "device": "cpu", "data_dir": "x"})) == base
+    )
     for change in (
         {"seed": 1},
         {"data": "digits"},
@@ -87,7 +92,10 @@ def test_identity_is_what_decides_the_numbers() -> None:
         (["local.epochs=20", "local.lr=0.1"], {"local": {"epochs": 20, "lr": 0.1}}),
         (["objective=proser"], {"objective": "proser"}),
         (["objective=proser", "objective.w=2"], {"objective": {"name": "proser", "w": 2}}),
-        (["flag=true", "text = 'a=b'", "hidden=[1, 2]"], {"flag": True, "text": "a=b", "hidden": [1, 2]}),
+        (
+            ["flag=true", "text = 'a=b'", "hidden=[1, 2]"],
+            {"flag": True, "text": "a=b", "hidden": [1, 2]},
+        ),
         (["a=1", "a=2"], {"a": 2}),
         (["name="], {"name": ""}),
     ],
@@ -116,9 +124,13 @@ def test_unreadable_files(tmp_path: Path) -> None:
 
 def test_a_preset_is_a_method_plus_settings() -> None:
     """The user's own settings go over the preset's, table by table."""
-    PRESETS.add("test-preset")(Preset("fedavg", {"rounds": 7, "local": {"epochs": 3, "lr": 0.5}}, "for a test"))
+    PRESETS.add("test-preset")(
+        Preset("fedavg", {"rounds": 7, "local": {"epochs": 3, "lr": 0.5}}, "for a test")
+    )
     try:
-        method = config.build_method(make({"method": "test-preset", "set": {"local": {"lr": 0.25}}}))
+        method = config.build_method(
+            make({"method": "test-preset", "set": {"local": {"lr": 0.25}}})
+        )
     finally:
         PRESETS.remove("test-preset")
     assert type(method) is METHODS.get("fedavg")
@@ -136,7 +148,9 @@ def test_plans_check_the_whole_before_anything_trains() -> None:
     with pytest.raises(ConfigError, match="'train_per_class' is 0"):
         make_plan(make({"train_per_class": 0}))
     with pytest.raises(DataError, match="is empty"):
-        make_plan(make({"train_per_class": 1, "validation": 0.01, "parties": 1, "partition": "iid"}))
+        make_plan(
+            make({"train_per_class": 1, "validation": 0.01, "parties": 1, "partition": "iid"})
+        )
     with pytest.raises(ConfigError, match=r"unknown setting 'net.depth'"):
         make_plan(make({"net": {"name": "mlp", "options": {"depth": 2}}}))
 
@@ -144,7 +158,10 @@ def test_plans_check_the_whole_before_anything_trains() -> None:
 @pytest.mark.parametrize(
     ("local", "words"),
     [
-        ({"epochs": 100}, "2 of 2 parties end before their 100 epochs, the first after 2.5: local.most_steps is 10"),
+        (
+            {"epochs": 100},
+            "2 of 2 parties end before their 100 epochs, the first after 2.5: local.most_steps is 10",
+        ),
         (
             {"epochs": 100, "class_steps": 1, "most_steps": 11},
             "2 of 2 parties end before their 100 epochs, the first after 2.5: local.most_steps is 11 and "
@@ -160,13 +177,27 @@ def test_plans_check_the_whole_before_anything_trains() -> None:
 def test_epochs_that_will_not_be_trained_are_told(local: dict[str, int], words: str | None) -> None:
     """Two parties of 50 samples, batch 16: an epoch has 4 steps, so 10 steps are 2.5 epochs."""
     table = {"local": {"batch": 16, "most_steps": 10, "class_steps": 0, **local}}
-    plan = make_plan(make({"method": "fedov", "train_per_class": 10, "parties": 2, "partition": "iid", "set": table}))
-    assert [note.split(";")[0] for note in plan.notes if "epochs" in note] == ([words] if words else [])
+    plan = make_plan(
+        make(
+            {
+                "method": "fedov",
+                "train_per_class": 10,
+                "parties": 2,
+                "partition": "iid",
+                "set": table,
+            }
+        )
+    )
+    assert [note.split(";")[0] for note in plan.notes if "epochs" in note] == (
+        [words] if words else []
+    )
 
 
 def test_validation_samples_are_taken_from_training() -> None:
     """A fifth of 100 rows: 80 are left to the parties, 20 are held, none is both; the test set is untouched."""
-    plan = make_plan(make({"train_per_class": 10, "validation": 0.2, "parties": 4, "partition": "iid"}))
+    plan = make_plan(
+        make({"train_per_class": 10, "validation": 0.2, "parties": 4, "partition": "iid"})
+    )
     assert plan.validation is not None
     assert plan.validation.rows is not None
     held, left = set(plan.validation.rows.tolist()), set(plan.parties.rows.tolist())
@@ -179,7 +210,13 @@ def test_the_fingerprint_stands_for_data_division_and_task() -> None:
     base = {"train_per_class": 5, "parties": 4, "partition": "iid"}
     prints = [
         make_plan(make({**base, **change})).fingerprint
-        for change in ({}, {"method": "solo"}, {"seed": 1}, {"parties": 5}, {"net": {"name": "mlp"}})
+        for change in (
+            {},
+            {"method": "solo"},
+            {"seed": 1},
+            {"parties": 5},
+            {"net": {"name": "mlp"}},
+        )
     ]
     assert prints[0] == prints[1]
     assert len(set(prints)) == 4

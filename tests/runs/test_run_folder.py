@@ -45,12 +45,17 @@ def test_new_empty_and_own_folders_are_free(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (("a", "b", "c", "d", "e"), r"out holds files that are not of a run: a, b, c and 2 more; choose an empty"),
+        (
+            ("a", "b", "c", "d", "e"),
+            r"out holds files that are not of a run: a, b, c and 2 more; choose an empty",
+        ),
         (("a",), r"not of a run: a; choose"),
         (("results.json",), "is the folder of a grid, not of a run"),
     ],
 )
-def test_other_folders_are_refused_with_what_they_hold(tmp_path: Path, names: tuple[str, ...], words: str) -> None:
+def test_other_folders_are_refused_with_what_they_hold(
+    tmp_path: Path, names: tuple[str, ...], words: str
+) -> None:
     with pytest.raises(ConfigError, match=words):
         check_free(folder_with(tmp_path, *names), "run")
 

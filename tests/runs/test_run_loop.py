@@ -75,7 +75,13 @@ def test_a_finished_run(tmp_path: Path) -> None:
     home = RunDir(tmp_path / "run")
     summary = execute(plan_of(set={"rounds": 3, "local": {"epochs": 1}}), home)
     names = {path.name for path in home.root.iterdir()}
-    assert {"config.toml", "partition.json", "environment.json", "metrics.jsonl", "summary.json"} <= names
+    assert {
+        "config.toml",
+        "partition.json",
+        "environment.json",
+        "metrics.jsonl",
+        "summary.json",
+    } <= names
     assert "model.safetensors" in names
     assert "checkpoint.safetensors" not in names
     rows = home.read_metrics()
@@ -87,15 +93,20 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert json.loads(home.summary.read_text()) == summary
     assert "auroc" not in brief(summary)
     stored, state = load_run(home.root)
-    assert config.identity(stored) == config.identity(plan_of(set={"rounds": 3, "local": {"epochs": 1}}).config)
-    assert stored.set["local"]["lr"] == 0.01, "settings that were left at their defaults are written out"
+    assert config.identity(stored) == config.identity(
+        plan_of(set={"rounds": 3, "local": {"epochs": 1}}).config
+    )
+    assert stored.set["local"]["lr"] == 0.01, (
+        "settings that were left at their defaults are written out"
+    )
     assert state.keys() == plan_of().method.init(plan_of().task, 0).keys()
 
 
 def test_bytes_are_counted_per_party_and_round(tmp_path: Path) -> None:
     """Four parties get and give the same network in each of 2 rounds: twice the bytes of one round, up and down."""
     once, twice = (
-        execute(plan_of(set={"rounds": n, "local": {"epochs": 1}}), RunDir(tmp_path / str(n))) for n in (1, 2)
+        execute(plan_of(set={"rounds": n, "local": {"epochs": 1}}), RunDir(tmp_path / str(n)))
+        for n in (1, 2)
     )
     state = codec.encode(plan_of().method.init(plan_of().task, 0))
     assert once["bytes_down"] == 4 * len(state)
@@ -124,7 +135,9 @@ def test_a_process_that_has_imported_nothing_else_can_load_a_run(tmp_path: Path)
     execute(plan_of(method="scaffold", set={"local": {"epochs": 1}}), RunDir(tmp_path / "run"))
     code = "import sys; from ostraka.runs.record import load_run; from pathlib import Path; "
     code += "print(type(load_run(Path(sys.argv[1]))[1]).__name__)"
-    shown = subprocess.run([sys.executable, "-c", code, tmp_path / "run"], capture_output=True, text=True, check=False)
+    shown = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "run"], capture_output=True, text=True, check=False
+    )
     assert shown.stdout.strip() == "Controls", shown.stderr
 
 
@@ -152,7 +165,9 @@ def test_resuming_a_finished_run_gives_its_summary(tmp_path: Path) -> None:
         ({"set": {"local": {"epochs": 2}}}, r"set\.local\.epochs = 1 \(now 2\)"),
     ],
 )
-def test_resuming_with_another_setting_is_refused(changed: dict[str, Any], words: str, tmp_path: Path) -> None:
+def test_resuming_with_another_setting_is_refused(
+    changed: dict[str, Any], words: str, tmp_path: Path
+) -> None:
     home = RunDir(tmp_path / "run")
     execute(plan_of(), home)
     with pytest.raises(ConfigError, match=words):
@@ -167,11 +182,15 @@ def test_resuming_with_another_engine_is_allowed(tmp_path: Path) -> None:
 
 def test_a_failed_party_stops_the_run_and_keeps_the_others(unlucky: str, tmp_path: Path) -> None:
     home, counter = RunDir(tmp_path / "run"), Counter()
-    with pytest.raises(PartyFailed, match="1 of 4 parties failed: party-2: RuntimeError: out of luck"):
+    with pytest.raises(
+        PartyFailed, match="1 of 4 parties failed: party-2: RuntimeError: out of luck"
+    ):
         execute(plan_of(unlucky), home)
     assert "Traceback" in (home.root / "failures.log").read_text()
     plan = plan_of(unlucky)
-    execute(replace(plan, method=Unlucky(bad=(), local=plan.method.local)), home, counter, resume=True)  # mended
+    execute(
+        replace(plan, method=Unlucky(bad=(), local=plan.method.local)), home, counter, resume=True
+    )  # mended
     assert counter.ready == [3]
     assert counter.trained == [2]
 
@@ -179,7 +198,8 @@ def test_a_failed_party_stops_the_run_and_keeps_the_others(unlucky: str, tmp_pat
 def test_a_failed_party_can_be_dropped(unlucky: str, tmp_path: Path) -> None:
     """The others' mean; the dropped one is named once for every round."""
     summary = execute(
-        plan_of(unlucky, on_failure="drop", set={"rounds": 2, "local": {"epochs": 1}}), RunDir(tmp_path / "run")
+        plan_of(unlucky, on_failure="drop", set={"rounds": 2, "local": {"epochs": 1}}),
+        RunDir(tmp_path / "run"),
     )
     assert summary["dropped"] == [2, 2]
     assert (tmp_path / "run" / "failures.log").exists()
@@ -198,7 +218,12 @@ def test_members_are_trained_once_for_every_ballot(tmp_path: Path) -> None:
     execute(plan_of("closed-voting"), RunDir(tmp_path / "a"), first, shelf=shelf)
     ballot = {"local": {"epochs": 1}, "ballot": "plurality"}
     execute(plan_of("closed-voting", set=ballot), RunDir(tmp_path / "b"), second, shelf=shelf)
-    execute(plan_of("closed-voting", set={"local": {"epochs": 2}}), RunDir(tmp_path / "c"), other, shelf=shelf)
+    execute(
+        plan_of("closed-voting", set={"local": {"epochs": 2}}),
+        RunDir(tmp_path / "c"),
+        other,
+        shelf=shelf,
+    )
     execute(plan_of("closed-voting", seed=1), RunDir(tmp_path / "d"), seed, shelf=shelf)
     assert len(first.trained) == len(other.trained) == len(seed.trained) == 4
     assert (second.trained, second.ready) == ([], [4])
@@ -238,7 +263,9 @@ def test_a_strange_metrics_line_is_refused(line: str, tmp_path: Path) -> None:
     home.write_metrics([ROW])
     with home.metrics.open("a") as file:
         file.write(line + "\n")
-    with pytest.raises(StoreError, match=r"line 2 of .*metrics\.jsonl is not the next evaluated round of this run"):
+    with pytest.raises(
+        StoreError, match=r"line 2 of .*metrics\.jsonl is not the next evaluated round of this run"
+    ):
         home.read_metrics()
 
 

@@ -12,7 +12,13 @@ from ostraka.runs.plan import Plan, make_plan
 from ostraka.runs.record import RunDir
 from ostraka.store import codec
 
-SMALL: dict[str, Any] = {"data": "digits", "partition": "labels:2", "parties": 5, "known": 5, "engine": "serial"}
+SMALL: dict[str, Any] = {
+    "data": "digits",
+    "partition": "labels:2",
+    "parties": 5,
+    "known": 5,
+    "engine": "serial",
+}
 SHORT = {"local": {"epochs": 3}}
 
 
@@ -23,7 +29,9 @@ def plan_of(method: str, **values: Any) -> Plan:
 
 def answer(tmp: Path, method: str, **values: Any) -> dict[str, Any]:
     summary = execute(plan_of(method, **values), RunDir(tmp / "run"))
-    assert codec.load(tmp / "run" / "model.safetensors")["answer"] == summary["answer"], "kept with the model"
+    assert codec.load(tmp / "run" / "model.safetensors")["answer"] == summary["answer"], (
+        "kept with the model"
+    )
     found: dict[str, Any] = summary["answer"]
     return found
 
@@ -60,7 +68,9 @@ def test_a_single_network_needs_validation_samples(tmp_path: Path) -> None:
     found = answer(tmp_path, "fedavg", set={"rounds": 2, "objective": "proser"})
     assert (found["rate"], found["threshold"]) == (None, None)
     assert "nothing of held-out samples" in found["why"]
-    found = answer(tmp_path / "held", "fedavg", set={"rounds": 2, "objective": "proser"}, validation=0.2)
+    found = answer(
+        tmp_path / "held", "fedavg", set={"rounds": 2, "objective": "proser"}, validation=0.2
+    )
     assert (found["rate"], found["basis"]) == (0.05, "validation")
 
 
@@ -83,9 +93,12 @@ def test_who_never_answers_unknown_promises_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "what"), [({"rate_from": "validation"}, "--validation"), ({"rate_from": "public"}, "--public")]
+    ("values", "what"),
+    [({"rate_from": "validation"}, "--validation"), ({"rate_from": "public"}, "--public")],
 )
-def test_a_source_that_is_not_there_is_refused_before_training(values: dict[str, Any], what: str) -> None:
+def test_a_source_that_is_not_there_is_refused_before_training(
+    values: dict[str, Any], what: str
+) -> None:
     with pytest.raises(NeedError, match=what):
         plan_of("fedov", **values)
 

@@ -59,7 +59,9 @@ def test_a_sick_member_is_the_failure_of_its_party_and_there_is_a_way_out(tmp_pa
     assert len(list((home.root / "members").iterdir())) == 2
 
 
-def test_a_report_in_another_partys_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_in_another_partys_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     usual = PanelMethod.local_update
 
     def update(self: PanelMethod, rnd: Any, party: Any, memory: Any) -> Any:
@@ -67,11 +69,15 @@ def test_a_report_in_another_partys_name_is_refused(tmp_path: Path, monkeypatch:
         return replace(report, card=replace(report.card, party=0))
 
     monkeypatch.setattr(PanelMethod, "local_update", update)
-    with pytest.raises(PartyFailed, match=r"2 of 3 .*party-1: .*its card says that it is of party 0"):
+    with pytest.raises(
+        PartyFailed, match=r"2 of 3 .*party-1: .*its card says that it is of party 0"
+    ):
         execute(plan_of(BASE), RunDir(tmp_path / "run"))
 
 
-def test_reports_stay_until_the_checkpoint_lies_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_stay_until_the_checkpoint_lies_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Killed while the checkpoint of round 2 is written: no party of round 2 may have to train again."""
     home, save = RunDir(tmp_path / "run"), Place.save
 
@@ -94,7 +100,9 @@ def test_reports_stay_until_the_checkpoint_lies_there(tmp_path: Path, monkeypatc
     assert ready == [(2, 3), (3, 0)]
 
 
-def test_a_memory_is_stored_before_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_memory_is_stored_before_its_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A report that exists says that all of its party's work is there; so it comes last."""
     order: list[str] = []
     save = Place.save
@@ -106,7 +114,9 @@ def test_a_memory_is_stored_before_its_report(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(Place, "save", note)
     execute(plan_of(ROUNDS), RunDir(tmp_path / "run"))
-    expected = [f"{what} {r} {p}" for r in (1, 2, 3) for p in (0, 1, 2) for what in ("memory", "report")]
+    expected = [
+        f"{what} {r} {p}" for r in (1, 2, 3) for p in (0, 1, 2) for what in ("memory", "report")
+    ]
     assert order == expected
 
 

@@ -21,14 +21,32 @@ from ostraka.runs.watch import Watch
 from ostraka.store import codec
 
 SCRIPT = Path(__file__).parent / "run_alone.py"
-BASE = {"data": "fashion-4k", "parties": 3, "train_per_class": 40, "partition": "labels:5", "workers": 2}
+BASE = {
+    "data": "fashion-4k",
+    "parties": 3,
+    "train_per_class": 40,
+    "partition": "labels:5",
+    "workers": 2,
+}
 NET = {"name": "mlp", "options": {"hidden": [32]}}
-ONE_SHOT = {**BASE, "method": "closed-voting", "net": NET, "set": {"local": {"epochs": 80, "batch": 8}}}
-ROUNDS = {**BASE, "method": "fedavg", "net": NET, "set": {"rounds": 12, "local": {"epochs": 4, "batch": 8, "lr": 0.05}}}
+ONE_SHOT = {
+    **BASE,
+    "method": "closed-voting",
+    "net": NET,
+    "set": {"local": {"epochs": 80, "batch": 8}},
+}
+ROUNDS = {
+    **BASE,
+    "method": "fedavg",
+    "net": NET,
+    "set": {"rounds": 12, "local": {"epochs": 4, "batch": 8, "lr": 0.05}},
+}
 
 
 def start(out: Path, values: dict[str, Any]) -> subprocess.Popen[str]:
-    paths = os.pathsep.join([str(Path(ostraka.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join(
+        [str(Path(ostraka.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    )
     return subprocess.Popen(
         [sys.executable, str(SCRIPT), str(out), json.dumps(values)],
         env={**os.environ, "PYTHONPATH": paths},
@@ -41,7 +59,9 @@ def start(out: Path, values: dict[str, Any]) -> subprocess.Popen[str]:
 def wait_for(there: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 90
     while not there():
-        assert process.poll() is None, f"the run ended before it could be stopped: {process.communicate()[0]}"
+        assert process.poll() is None, (
+            f"the run ended before it could be stopped: {process.communicate()[0]}"
+        )
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -121,7 +141,9 @@ def test_a_run_of_many_rounds_killed_between_rounds(tmp_path: Path, straight: An
 
 
 @pytest.mark.parametrize("engine", ["serial", "pool"])
-def test_ctrl_c_leaves_a_run_that_can_be_resumed(engine: str, tmp_path: Path, straight: Any) -> None:
+def test_ctrl_c_leaves_a_run_that_can_be_resumed(
+    engine: str, tmp_path: Path, straight: Any
+) -> None:
     """As a terminal does it: SIGINT to the whole group, workers included."""
     out = tmp_path / "run"
     process = start(out, {**ONE_SHOT, "engine": engine})
@@ -129,7 +151,9 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed(engine: str, tmp_path: Path, st
     os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=60)[0]
     assert process.returncode == 130
-    assert said.startswith("Interrupted: stopped; nothing that was finished is lost. Go on with: ostraka run --resume")
+    assert said.startswith(
+        "Interrupted: stopped; nothing that was finished is lost. Go on with: ostraka run --resume"
+    )
     assert "Traceback" not in said
     finish(out, ONE_SHOT, resume=True)
     assert_same(out, straight(ONE_SHOT))

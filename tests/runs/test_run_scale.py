@@ -76,7 +76,9 @@ def test_only_the_drawn_parties_memories_are_touched(tmp_path: Path) -> None:
 
     class Listener(Drawn):
         def round_begins(self, index: int, rounds: int, parties: int, ready: int) -> None:
-            seen.append({int(path.split("memory/p")[1][:5]) for path in paths if "memory/p" in path})
+            seen.append(
+                {int(path.split("memory/p")[1][:5]) for path in paths if "memory/p" in path}
+            )
             paths.clear()
             watch.round_begins(index, rounds, parties, ready)
 
@@ -84,7 +86,11 @@ def test_only_the_drawn_parties_memories_are_touched(tmp_path: Path) -> None:
             watch.party_ends(outcome)
 
     with touched() as paths:
-        execute(plan_of("scaffold", parties=200, rounds=4, drawn=3), RunDir(tmp_path / "run"), Listener())
+        execute(
+            plan_of("scaffold", parties=200, rounds=4, drawn=3),
+            RunDir(tmp_path / "run"),
+            Listener(),
+        )
         seen.append({int(path.split("memory/p")[1][:5]) for path in paths if "memory/p" in path})
     assert len(set.union(*watch.rounds)) > 6  # or there would be no other memories to leave alone
     # the jobs of a round, and so the look for its parties' memories, are made before it begins
@@ -100,13 +106,18 @@ def test_a_desk_clears_the_memories_of_the_given_parties_alone(tmp_path: Path) -
             desk.memory(index, party).save({})
     with touched() as paths:
         desk.clear_round(2, [4, 7])
-    assert {path.split("memory/")[1][:6] for path in paths if "memory" in path} == {"p00004", "p00007"}
+    assert {path.split("memory/")[1][:6] for path in paths if "memory" in path} == {
+        "p00004",
+        "p00007",
+    }
     assert not desk.memory(1, 4).exists()
     assert desk.memory(2, 4).exists()
     assert desk.memory(1, 5).exists()
 
 
-def test_a_round_makes_no_list_of_all_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_makes_no_list_of_all_parties(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The roster is made once; figures of every party are in the last line of the metrics only."""
     made: list[int] = []
     usual = Parties.roster
@@ -124,7 +135,9 @@ def test_a_round_makes_no_list_of_all_parties(tmp_path: Path, monkeypatch: pytes
     assert len(summary["per_party"]) == 50
 
 
-def test_reports_are_never_in_memory_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_are_never_in_memory_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Received, looked at and averaged one by one: the one before may still be held while the next is loaded."""
     alive: weakref.WeakSet[torch.Tensor] = weakref.WeakSet()
     most, usual = [0], Place.load
@@ -179,7 +192,9 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return saved
 
 
-def test_messages_of_many_parties_are_not_held(tmp_path: Path, personal: str, messages: list[str]) -> None:
+def test_messages_of_many_parties_are_not_held(
+    tmp_path: Path, personal: str, messages: list[str]
+) -> None:
     execute(plan_of(personal, parties=40, rounds=1, drawn=40), RunDir(tmp_path / "run"))
     assert MOST[0] <= MESSAGES_HELD + 2
     assert messages == ["all.safetensors", *(f"p{party:05d}.safetensors" for party in range(1, 40))]

@@ -54,7 +54,13 @@ def test_the_first_model_is_the_last_of_the_other_run(start: Path, tmp_path: Pat
     "method", ["fedavg", "fedprox", "fednova", "scaffold", "fedvc", "fedir", "centralised", "feddf"]
 )
 def test_every_averaging_method_begins_there(start: Path, tmp_path: Path, method: str) -> None:
-    values = {**BASE, "method": method, "set": QUICK, "public": "half-test", "start_from": str(start)}
+    values = {
+        **BASE,
+        "method": method,
+        "set": QUICK,
+        "public": "half-test",
+        "start_from": str(start),
+    }
     plan = make_plan(config.make(values))
     model = plan.method.single_model(plan.method.init(plan.task, 0))
     first = load_run(start)[1]
@@ -97,7 +103,9 @@ def test_bytes_of_the_start_are_counted_once(start: Path, tmp_path: Path) -> Non
         ("centralised", QUICK),
     ],
 )
-def test_whatever_ends_in_one_network_can_be_a_start(tmp_path: Path, method: str, settings: dict[str, Any]) -> None:
+def test_whatever_ends_in_one_network_can_be_a_start(
+    tmp_path: Path, method: str, settings: dict[str, Any]
+) -> None:
     """FedOV's Figure 4 without further settings: the student has one output for each class, as cross-entropy has."""
     made = run(tmp_path / "a", method, public="half-test", set=settings)
     summary = run(tmp_path / "b", "fedprox", public="half-test", start_from=str(tmp_path / "a"))
@@ -107,13 +115,29 @@ def test_whatever_ends_in_one_network_can_be_a_start(tmp_path: Path, method: str
 @pytest.mark.parametrize(
     ("first", "then", "words"),
     [
-        ({"method": "closed-voting"}, {}, "a run of closed-voting, whose result is not one network"),
-        ({}, {"method": "closed-voting"}, "closed-voting makes its models itself and takes no start"),
-        ({}, {"net": {"name": "mlp", "options": {"hidden": [9]}}}, r"first\.\w+ is \(8.*\) there and \(9.*\) here"),
+        (
+            {"method": "closed-voting"},
+            {},
+            "a run of closed-voting, whose result is not one network",
+        ),
+        (
+            {},
+            {"method": "closed-voting"},
+            "closed-voting makes its models itself and takes no start",
+        ),
+        (
+            {},
+            {"net": {"name": "mlp", "options": {"hidden": [9]}}},
+            r"first\.\w+ is \(8.*\) there and \(9.*\) here",
+        ),
         ({}, {"set": {**QUICK, "objective": "proser"}}, "open-set objectives have one more"),
         ({}, {"known": 9}, "start from a run with the same data and known classes"),
         ({"public": "half-test"}, {}, "scored on that half too. Add --public half-test"),
-        ({}, {"validation": 0.2}, "may have learnt from this run's validation samples, since it differs in validation"),
+        (
+            {},
+            {"validation": 0.2},
+            "may have learnt from this run's validation samples, since it differs in validation",
+        ),
         ({"validation": 0.2}, {"validation": 0.2, "seed": 1}, "since it differs in seed"),
     ],
 )
@@ -129,7 +153,10 @@ def test_what_does_not_fit_is_refused_before_anything_trains(
 def test_the_same_protocol_is_accepted(tmp_path: Path) -> None:
     for name, more in (("half", {"public": "half-test"}), ("held", {"validation": 0.2})):
         run(tmp_path / name, **more)
-        assert run(tmp_path / f"{name}-next", start_from=str(tmp_path / name), **more)["start"] is not None
+        assert (
+            run(tmp_path / f"{name}-next", start_from=str(tmp_path / name), **more)["start"]
+            is not None
+        )
 
 
 def test_a_start_that_is_not_there_or_not_finished(tmp_path: Path) -> None:
@@ -160,7 +187,9 @@ def test_a_start_is_known_by_its_content(start: Path, tmp_path: Path) -> None:
     assert codec.encode(load_run(home.root)[1]) == codec.encode(load_run(tmp_path / "straight")[1])
     run(tmp_path / "other", seed=5)
     with pytest.raises(ConfigError, match="it is not the model that this run was begun with"):
-        make_plan(config.make({**config.read_toml(home.config), "start_from": str(tmp_path / "other")}))
+        make_plan(
+            config.make({**config.read_toml(home.config), "start_from": str(tmp_path / "other")})
+        )
 
 
 def grid(*methods: str, seeds: tuple[int, ...] = (0, 1), **base: Any) -> Grid:

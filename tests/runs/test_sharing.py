@@ -93,8 +93,16 @@ def registered() -> Iterator[None]:
 
 
 def plan_of(method: str, **values: Any) -> Plan:
-    small = {"data": "digits", "train_per_class": 6, "partition": "iid", "parties": 3, "engine": "serial"}
-    return make_plan(config.make({**small, "method": method, "set": {"local": {"epochs": 1}}, **values}))
+    small = {
+        "data": "digits",
+        "train_per_class": 6,
+        "partition": "iid",
+        "parties": 3,
+        "engine": "serial",
+    }
+    return make_plan(
+        config.make({**small, "method": method, "set": {"local": {"epochs": 1}}, **values})
+    )
 
 
 def trained(plan: Plan, out: Path) -> int:
@@ -125,7 +133,13 @@ def test_a_subclass_shares_nothing_unless_it_says_so(other: str, tmp_path: Path)
 def test_a_key_of_its_own_is_shared_under_that_key(tmp_path: Path) -> None:
     assert trained(plan_of("closed-voting"), tmp_path / "base") == 3
     assert trained(plan_of("own-key"), tmp_path / "first") == 3
-    assert trained(plan_of("own-key", set={"local": {"epochs": 1}, "ballot": "plurality"}), tmp_path / "second") == 0
+    assert (
+        trained(
+            plan_of("own-key", set={"local": {"epochs": 1}, "ballot": "plurality"}),
+            tmp_path / "second",
+        )
+        == 0
+    )
     assert trained(plan_of("own-key", set={"local": {"epochs": 2}}), tmp_path / "longer") == 3
 
 

@@ -12,13 +12,33 @@ from ostraka.runs.plan import make_plan
 from ostraka.runs.record import RunDir
 from ostraka.runs.summary import brief, summarise
 
-SMALL = {"data": "digits", "train_per_class": 6, "partition": "iid", "parties": 3, "engine": "serial"}
-COSTS = {"seconds": 0.0, "cpu_seconds": 0.0, "bytes_up": 0, "bytes_down": 0, "dropped": [], "reused": 0}
+SMALL = {
+    "data": "digits",
+    "train_per_class": 6,
+    "partition": "iid",
+    "parties": 3,
+    "engine": "serial",
+}
+COSTS = {
+    "seconds": 0.0,
+    "cpu_seconds": 0.0,
+    "bytes_up": 0,
+    "bytes_down": 0,
+    "dropped": [],
+    "reused": 0,
+}
 
 
 def figures(accuracy: float) -> dict[str, Any]:
     """What an evaluation stores of one model."""
-    rest = {"balanced_accuracy": 1.0, "f1": 2.0, "per_class": {}, "open": None, "per_part": {}, "per_domain": {}}
+    rest = {
+        "balanced_accuracy": 1.0,
+        "f1": 2.0,
+        "per_class": {},
+        "open": None,
+        "per_part": {},
+        "per_domain": {},
+    }
     return {"accuracy": accuracy, **rest}
 
 
@@ -65,9 +85,12 @@ def test_the_confusion_matrix_is_in_the_last_line_and_in_the_summary(
 
 def test_names_of_parties_stand_beside_their_figures(tmp_path: Path) -> None:
     summary = execute(
-        make_plan(config.make({"method": "solo", **SMALL, "set": {"local": {"epochs": 1}}})), RunDir(tmp_path / "run")
+        make_plan(config.make({"method": "solo", **SMALL, "set": {"local": {"epochs": 1}}})),
+        RunDir(tmp_path / "run"),
     )
-    assert list(summary["per_part"]) == list(summary["per_party"]) == ["party-0", "party-1", "party-2"]
+    assert (
+        list(summary["per_part"]) == list(summary["per_party"]) == ["party-0", "party-1", "party-2"]
+    )
     assert sum(map(sum, summary["confusion"])) == 3 * 355  # every model has answered every sample
 
 
@@ -87,17 +110,32 @@ def summary_of(opened: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
         notes=(),
         start=None,
     )
-    row = {"round": 1, "test": {**figures(50.0), "open": opened, **more}, "validation": None, "per_party": {}}
+    row = {
+        "round": 1,
+        "test": {**figures(50.0), "open": opened, **more},
+        "validation": None,
+        "per_party": {},
+    }
     return summarise(plan, [{**row, "confusion": []}], COSTS, Path("x"))
 
 
 def test_open_answers_stand_beside_the_accuracy_and_leave_the_closed_figures_alone() -> None:
     """Both answers have a balanced accuracy: 1 of the closed, 75 of the open one, also in every domain."""
-    part = {**figures(40.0), "samples": 3, "unknown_samples": 1, "open": {**OPENED, "balanced_accuracy": 65.0}}
+    part = {
+        **figures(40.0),
+        "samples": 3,
+        "unknown_samples": 1,
+        "open": {**OPENED, "balanced_accuracy": 65.0},
+    }
     found = summary_of(OPENED, per_domain={"photo": part})
     assert found["open"] == OPENED
     told = brief(found)
-    wanted = {"auroc": 90.0, "known_refused": 5.0, "unknown_refused": 60.0, "open_balanced_accuracy": 75.0}
+    wanted = {
+        "auroc": 90.0,
+        "known_refused": 5.0,
+        "unknown_refused": 60.0,
+        "open_balanced_accuracy": 75.0,
+    }
     assert {name: told[name] for name in wanted} == wanted
     assert told["balanced_accuracy"] == 1.0
     assert told["per_domain"]["photo"]["balanced_accuracy"] == 1.0
@@ -105,14 +143,20 @@ def test_open_answers_stand_beside_the_accuracy_and_leave_the_closed_figures_alo
     assert told["per_domain"]["photo"]["unknown_refused"] == 60.0
 
 
-@pytest.mark.parametrize("opened", [None, {name: OPENED[name] for name in ("auroc", "fpr95", "oscr", "open_accuracy")}])
-def test_a_last_round_of_an_older_version_has_the_figures_it_has(opened: dict[str, Any] | None) -> None:
+@pytest.mark.parametrize(
+    "opened", [None, {name: OPENED[name] for name in ("auroc", "fpr95", "oscr", "open_accuracy")}]
+)
+def test_a_last_round_of_an_older_version_has_the_figures_it_has(
+    opened: dict[str, Any] | None,
+) -> None:
     told = brief(summary_of(opened))
     assert told.get("auroc") == (opened or {}).get("auroc")
     assert not told.keys() & {"known_refused", "unknown_refused", "open_balanced_accuracy"}
 
 
-def test_a_run_in_which_all_classes_are_known_tells_how_many_samples_it_refused(tmp_path: Path) -> None:
+def test_a_run_in_which_all_classes_are_known_tells_how_many_samples_it_refused(
+    tmp_path: Path,
+) -> None:
     made = {"method": "fedov", **SMALL, "set": {"local": {"epochs": 1}}}
     summary = execute(make_plan(config.make(made)), RunDir(tmp_path / "run"))
     assert 0 <= summary["open"]["known_refused"] <= 100
@@ -127,7 +171,10 @@ def test_every_line_of_a_run_has_the_open_answers_of_its_round(tmp_path: Path) -
     made = {"method": "fedavg", **SMALL, "known": 6, "set": {"rounds": 2, "local": {"epochs": 1}}}
     execute(make_plan(config.make(made)), RunDir(tmp_path / "run"))
     rows = RunDir(tmp_path / "run").read_metrics()
-    assert [(row["test"]["open"]["known_refused"], row["test"]["open"]["unknown_refused"]) for row in rows] == [
-        (0, 0)
-    ] * 2
-    assert rows[0]["test"]["open"]["balanced_accuracy"] == pytest.approx(rows[0]["test"]["accuracy"] / 2)
+    assert [
+        (row["test"]["open"]["known_refused"], row["test"]["open"]["unknown_refused"])
+        for row in rows
+    ] == [(0, 0)] * 2
+    assert rows[0]["test"]["open"]["balanced_accuracy"] == pytest.approx(
+        rows[0]["test"]["accuracy"] / 2
+    )

@@ -66,7 +66,9 @@ VALUES = st.recursive(
         st.lists(inner, max_size=4)
         | st.lists(inner, max_size=4).map(tuple)
         | st.dictionaries(
-            st.text(max_size=3) | st.sampled_from(["a", "a/b", "b", "tensor", "float", "is"]), inner, max_size=4
+            st.text(max_size=3) | st.sampled_from(["a", "a/b", "b", "tensor", "float", "is"]),
+            inner,
+            max_size=4,
         )
         | st.builds(Leaf, inner, st.dictionaries(st.sampled_from("ab/"), inner, max_size=2))
     ),
@@ -114,7 +116,9 @@ def test_a_tensor_with_gradient() -> None:
 
 
 def test_a_report_travels() -> None:
-    report = Report({"w": torch.ones(2)}, 3.0, Card(1, 3, (1, 2), {"loss": math.nan}), {"m": torch.zeros(1)}, 4)
+    report = Report(
+        {"w": torch.ones(2)}, 3.0, Card(1, 3, (1, 2), {"loss": math.nan}), {"m": torch.zeros(1)}, 4
+    )
     assert difference(report, codec.decode(codec.encode(report)), "report") is None
 
 
@@ -231,7 +235,9 @@ def test_a_file_says_what_it_is(tmp_path: Path) -> None:
         ({"what": "memory"}, "should be the memory of"),
     ],
 )
-def test_a_file_that_belongs_elsewhere_is_refused(other: dict[str, Any], words: str, tmp_path: Path) -> None:
+def test_a_file_that_belongs_elsewhere_is_refused(
+    other: dict[str, Any], words: str, tmp_path: Path
+) -> None:
     path = tmp_path / "value.safetensors"
     codec.save(path, [1, 2], SEAL)
     with pytest.raises(StoreError, match=words):
@@ -258,7 +264,9 @@ def test_a_header_whose_length_looks_like_a_pickle_is_read() -> None:
     assert [len(codec.decode(data)) for data in padded] == list(range(600, 1400, 8))
 
 
-@pytest.mark.parametrize("data", [pickle.dumps({"a": 1}), pickle.dumps([1], protocol=2), b"PK\x03\x04" + b"\0" * 40])
+@pytest.mark.parametrize(
+    "data", [pickle.dumps({"a": 1}), pickle.dumps([1], protocol=2), b"PK\x03\x04" + b"\0" * 40]
+)
 def test_pickles_are_never_read(data: bytes) -> None:
     with pytest.raises(StoreError, match=r"pickle .* never read\. Store tensors as safetensors"):
         codec.decode(data, "model.pt")
@@ -291,7 +299,9 @@ def test_save_and_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_failed_write_leaves_the_old_file(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "value.safetensors"
     codec.save(path, "old")
 

@@ -61,7 +61,9 @@ def test_clear_round_leaves_a_shelf_alone(tmp_path: Path) -> None:
     assert desk.report(1, 0).exists()
     assert not desk.progress(1, 0).exists()
     assert desk.report(1, 0).path.is_relative_to(tmp_path / "shelf")
-    assert desk.report(1, 0).seal["run"] == "cd34", "a shared report belongs to the shelf, not to one run"
+    assert desk.report(1, 0).seal["run"] == "cd34", (
+        "a shared report belongs to the shelf, not to one run"
+    )
     assert desk.memory(1, 0).seal["run"] == "ab12"
 
 
@@ -77,7 +79,9 @@ def test_every_piece_says_whose_it_is(tmp_path: Path) -> None:
                 wrong.load()
     other.report(1, 0).path.parent.mkdir(parents=True)
     shutil.copy(desk.report(1, 0).path, other.report(1, 0).path)
-    with pytest.raises(StoreError, match="of run cd34, round 1, party 0, but it is the report of run ab12"):
+    with pytest.raises(
+        StoreError, match="of run cd34, round 1, party 0, but it is the report of run ab12"
+    ):
         other.report(1, 0).load()
 
 
@@ -91,7 +95,9 @@ def test_progress_remembers_values_and_cpu_time(tmp_path: Path) -> None:
     assert loaded is not None
     assert loaded["x"].tolist() == [1.0, 1.0]
     assert loaded["n"] == 3
-    saved = codec.load(tmp_path / "p" / "fit.safetensors", {"what": "x", "name": "fit"})["cpu_seconds"]
+    saved = codec.load(tmp_path / "p" / "fit.safetensors", {"what": "x", "name": "fit"})[
+        "cpu_seconds"
+    ]
     assert second.cpu_seconds() >= second.spent_before == saved
 
 

@@ -41,7 +41,11 @@ def test_every_type_of_an_older_file_is_read() -> None:
     for name, value in found.items():
         assert type(value) is WIRE_TYPES[name].cls
         later = LATER.get(name, {})
-        expected = {spec.name: later.get(spec.name, f"the {spec.name}") for spec in fields(value) if spec.init}
+        expected = {
+            spec.name: later.get(spec.name, f"the {spec.name}")
+            for spec in fields(value)
+            if spec.init
+        }
         assert {key: getattr(value, key) for key in expected} == expected
 
 
@@ -54,7 +58,10 @@ def test_a_state_of_fedkt_that_names_its_public_samples_is_read() -> None:
 
 def test_an_older_member_file_is_read_and_written_anew(tmp_path: Path) -> None:
     member = load_member(OLDER / "member.safetensors")
-    assert (member.card, member.classes) == (Card(4, 10, (6, 4), {"loss": 0.25}, {}, "clinic"), ("ant", "bee"))
+    assert (member.card, member.classes) == (
+        Card(4, 10, (6, 4), {"loss": 0.25}, {}, "clinic"),
+        ("ant", "bee"),
+    )
     assert torch.equal(member.params["last.bias"], torch.full((3,), 0.5))
     written = codec.encode(member)
     assert b'\\"is\\":\\"member-file/1\\"' in written
@@ -64,7 +71,11 @@ def test_an_older_member_file_is_read_and_written_anew(tmp_path: Path) -> None:
 
 def test_the_names_that_are_written_never_change() -> None:
     """A name in this list stands in files: a renamed or moved class keeps it, other fields get a new version."""
-    ours = {wire_name(found.cls) for found in WIRE_TYPES.values() if found.cls.__module__.startswith("ostraka.")}
+    ours = {
+        wire_name(found.cls)
+        for found in WIRE_TYPES.values()
+        if found.cls.__module__.startswith("ostraka.")
+    }
     assert ours == {
         "assessment/1", "card/1", "envelope/1", "fedaws.positive/1", "fedaws.spread/1", "feddf.fused/1",
         "fedkt.transfer/2",
@@ -112,7 +123,9 @@ def test_fields_of_an_older_version_are_brought_up_to_date(unregistered: None) -
     written = codec.encode(Percent(25.0))
     WIRE_TYPES.pop("tests.share/1")
 
-    @wire("tests.share/2", "tests.share/1", upgrade=lambda fields: {"share": fields["percent"] / 100})
+    @wire(
+        "tests.share/2", "tests.share/1", upgrade=lambda fields: {"share": fields["percent"] / 100}
+    )
     @dataclass(frozen=True)
     class Share:
         share: float
@@ -130,5 +143,8 @@ def test_a_name_that_is_not_known_is_told(unregistered: None) -> None:
 
     written = codec.encode(Guest())
     WIRE_TYPES.pop("tests.guest/7")
-    with pytest.raises(StoreError, match=r"holds a 'tests.guest/7', which this version does not know: a newer version"):
+    with pytest.raises(
+        StoreError,
+        match=r"holds a 'tests.guest/7', which this version does not know: a newer version",
+    ):
         codec.decode(written)

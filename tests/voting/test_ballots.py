@@ -61,7 +61,9 @@ def test_plurality_by_hand() -> None:
     assert scores.closed.item() == 1
     assert scores.known.floor().tolist() == [[1.0, 1.0]]
     two_to_one = logits_of([0.6, 0.1, 0.3], [0.5, 0.2, 0.3], [0.0, 1.0, 0.0])
-    assert Plurality().count(Votes(two_to_one, ANYONE)).closed.item() == 0, "two voices beat one, however sure it is"
+    assert Plurality().count(Votes(two_to_one, ANYONE)).closed.item() == 0, (
+        "two voices beat one, however sure it is"
+    )
 
 
 def test_plurality_answers_unknown_only_when_all_abstain() -> None:
@@ -121,10 +123,17 @@ def test_one_member_can_take_only_so_much_from_a_class() -> None:
     of 8, beyond which a hundredth counts, class 0 gets (2 log .99 - 8 + (8 + log 1e-9) / 100) / 3 = -2.7.
     """
     votes = Votes(logits_of([0.99, 0.005, 0.005], [0.99, 0.005, 0.005], [1e-9, 0.99, 0.01]), ANYONE)
-    limited, free = Calibrated(share=0.0).count(votes), Calibrated(share=0.0, veto=float("inf")).count(votes)
+    limited, free = (
+        Calibrated(share=0.0).count(votes),
+        Calibrated(share=0.0, veto=float("inf")).count(votes),
+    )
     second = (2 * log(0.005) + log(0.99)) / 3
-    torch.testing.assert_close(limited.known, torch.tensor([[(2 * log(0.99) - 8 + (8 + log(1e-9)) / 100) / 3, second]]))
-    torch.testing.assert_close(free.known, torch.tensor([[(2 * log(0.99) + log(1e-9)) / 3, second]]))
+    torch.testing.assert_close(
+        limited.known, torch.tensor([[(2 * log(0.99) - 8 + (8 + log(1e-9)) / 100) / 3, second]])
+    )
+    torch.testing.assert_close(
+        free.known, torch.tensor([[(2 * log(0.99) + log(1e-9)) / 3, second]])
+    )
     assert (limited.closed.item(), free.closed.item()) == (0, 1)
     with pytest.raises(ConfigError, match=r"'veto' is 0.0; it must be above 0 \(inf: no limit\)"):
         Calibrated(veto=0.0)
@@ -135,7 +144,9 @@ def test_the_veto_never_changes_the_order_of_single_owners() -> None:
     votes = Votes(logits_of([1e-6, 0.0, 1.0], [0.0, 1e-5, 1.0]), cards((9, 0), (0, 9)))
     limited, free = Calibrated().count(votes), Calibrated(veto=float("inf")).count(votes)
     assert limited.closed.item() == free.closed.item() == 1
-    assert float(limited.known[0, 1] - limited.known[0, 0]) == pytest.approx(0.01 * log(10), rel=1e-3)
+    assert float(limited.known[0, 1] - limited.known[0, 0]) == pytest.approx(
+        0.01 * log(10), rel=1e-3
+    )
 
 
 def test_calibrated_with_one_owner_per_class_is_the_sum_over_owned_classes() -> None:
@@ -148,7 +159,9 @@ def test_calibrated_with_one_owner_per_class_is_the_sum_over_owned_classes() -> 
 def test_calibrated_is_the_same_for_permuted_or_doubled_members() -> None:
     torch.manual_seed(0)
     votes = torch.randn(4, 50, 6)
-    members = cards((9, 1, 0, 0, 40), (0, 30, 2, 0, 0), (0, 0, 0, 80, 5), (3, 0, 60, 1, 0), doubt=1.5)
+    members = cards(
+        (9, 1, 0, 0, 40), (0, 30, 2, 0, 0), (0, 0, 0, 80, 5), (3, 0, 60, 1, 0), doubt=1.5
+    )
     plain = Calibrated().count(Votes(votes, members))
     order = [2, 0, 3, 1]
     permuted = Calibrated().count(Votes(votes[order], [members[i] for i in order]))
@@ -203,7 +216,9 @@ def test_shares_for_a_student_sum_to_one() -> None:
     shares = Sum().shares(Sum().count(Votes(THREE, ANYONE)))
     torch.testing.assert_close(shares, torch.tensor([[0.9 / 1.95, 1.05 / 1.95]]))
     scores = Calibrated(share=0.0).count(Votes(THREE, cards((7, 0), (0, 0), (0, 9))))
-    torch.testing.assert_close(Calibrated().shares(scores), torch.tensor([[0.6 / 1.35, 0.75 / 1.35]]))
+    torch.testing.assert_close(
+        Calibrated().shares(scores), torch.tensor([[0.6 / 1.35, 0.75 / 1.35]])
+    )
 
 
 def test_mix_is_half_of_what_public_samples_say_and_half_of_what_members_tell() -> None:

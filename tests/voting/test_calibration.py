@@ -29,7 +29,9 @@ def test_own_samples_are_usual_and_far_ones_are_not() -> None:
     own = standing[torch.arange(400), labels]
     assert abs(own.mean().item()) < 0.1
     assert typicality(cloud[:1] + 50.0, places)[0, :2].max().item() < own.min().item() - 5
-    assert standing[:, 2].abs().max().item() == 0, "a class that the party does not have says nothing"
+    assert standing[:, 2].abs().max().item() == 0, (
+        "a class that the party does not have says nothing"
+    )
 
 
 def test_distance_is_mahalanobis() -> None:
@@ -49,4 +51,6 @@ def test_distance_is_mahalanobis() -> None:
         gaps = [v - means[c] for v in cloud[labels == c]]
         usual = torch.stack([(g @ torch.linalg.solve(shrunk, g)).sqrt() for g in gaps])
         expected = -(distance - usual.mean()) / (usual.std() + 0.2)
-        torch.testing.assert_close(typicality(x.unsqueeze(0), places)[0, c], expected, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(
+            typicality(x.unsqueeze(0), places)[0, c], expected, rtol=1e-3, atol=1e-3
+        )

@@ -25,10 +25,14 @@ MANY = 10**6
 """Samples of a class, in units of which cards are made: so many that a class is known as well as told."""
 
 
-def card(party: int, counts: Sequence[int], claims: Sequence[float] | None = RAMP, **more: float) -> Card:
+def card(
+    party: int, counts: Sequence[int], claims: Sequence[float] | None = RAMP, **more: float
+) -> Card:
     counts = [int(more.get("unit", MANY)) * n for n in counts]
     told = {} if claims is None else {"claims": tuple(claims), "held": more.get("held", 50)}
-    return Card(party, sum(counts), tuple(counts), calibration={"doubt": more.get("doubt", -4.0), **told})
+    return Card(
+        party, sum(counts), tuple(counts), calibration={"doubt": more.get("doubt", -4.0), **told}
+    )
 
 
 class Reading(Predictor):
@@ -89,7 +93,9 @@ def slow(owners: int, rate: float, score: str, draws: int = 40_000) -> float:
             u = 0.5 * (1 + float(torch.erf(torch.tensor(z / 2**0.5, dtype=torch.float64))))
             odds.append(10 * u - 2)
         chances = [sigmoid(o) for o in odds]
-        found.append(min(1 - p for p in chances) if score == "sum" else -sum(map(log, chances)) / owners)
+        found.append(
+            min(1 - p for p in chances) if score == "sum" else -sum(map(log, chances)) / owners
+        )
     return float(np.quantile(found, 1 - rate))
 
 
@@ -98,7 +104,9 @@ def test_three_owners_of_a_class_against_plain_loops(score: str) -> None:
     """The sum refuses when all owners doubt, the calibrated ballot when they do on average."""
     ballot = Sum() if score == "sum" else Calibrated(share=0.0)
     owners = [card(i, (60, 0)) for i in range(3)]
-    assert line(ballot, *owners, card(3, (0, 1), claims=None)) == pytest.approx(slow(3, 0.05, score), abs=0.05)
+    assert line(ballot, *owners, card(3, (0, 1), claims=None)) == pytest.approx(
+        slow(3, 0.05, score), abs=0.05
+    )
 
 
 def test_classes_count_by_their_size() -> None:
@@ -111,7 +119,9 @@ def test_classes_count_by_their_size() -> None:
         card(3, (0, 0), (-2.0,) * len(LEVELS)),
     ]  # so that nobody is out of the ordinary
     assert line(plain, hard, easy, *middling) == pytest.approx(-log(sigmoid(-2)), abs=1e-4)
-    assert line(plain, hard, easy, *middling, rate=0.15) == pytest.approx(-log(sigmoid(8)), abs=1e-4)
+    assert line(plain, hard, easy, *middling, rate=0.15) == pytest.approx(
+        -log(sigmoid(8)), abs=1e-4
+    )
 
 
 def test_a_higher_rate_draws_a_lower_line() -> None:
@@ -212,7 +222,9 @@ def test_who_tells_little_or_nothing_gets_the_curve_of_all_together() -> None:
         (card(2, (1, 1), low, held=3), 0.8),
     ):
         found = [draw.logits[2] for draw in draws([*two, other], typical=False)]
-        assert all((a - b)[:, :-1].abs().median() < likeness for a, b in zip(expected, found, strict=True))
+        assert all(
+            (a - b)[:, :-1].abs().median() < likeness for a, b in zip(expected, found, strict=True)
+        )
     own = next(draws([*two, *[card(i, (1, 1), low, held=10) for i in (2, 3, 4)]], typical=False))
     assert own.logits[2, :, 0].max() == -6.0
 
@@ -227,7 +239,12 @@ def test_strangers_say_unknown() -> None:
 
 def test_typicality_is_drawn_at_the_same_level_as_the_claim() -> None:
     """With claims and standings that are both the ramp, both are alike on every draw; classes not drawn are usual."""
-    told = Card(0, MANY, (0, MANY), calibration={"claims": RAMP, "standing": RAMP, "held": 50, "doubt": -4.0})
+    told = Card(
+        0,
+        MANY,
+        (0, MANY),
+        calibration={"claims": RAMP, "standing": RAMP, "held": 50, "doubt": -4.0},
+    )
     (draw,) = draws([told], typical=True)
     assert draw.typicality is not None
     torch.testing.assert_close(draw.typicality[0, :, 1], draw.logits[0, :, 1], atol=1e-3, rtol=0)
@@ -250,7 +267,9 @@ def test_members_that_tell_no_counts_or_too_little_promise_nothing() -> None:
 
 
 def test_members_that_have_hardly_learnt_get_a_line_and_a_warning() -> None:
-    kept, promise = ensemble(Sum(), card(0, (5, 5), doubt=-0.4), card(1, (5, 5), doubt=-0.2)).keeping(0.05)
+    kept, promise = ensemble(
+        Sum(), card(0, (5, 5), doubt=-0.4), card(1, (5, 5), doubt=-0.2)
+    ).keeping(0.05)
     assert isinstance(kept, Placed)
     assert promise.rate is None
     assert promise.threshold == kept.threshold
@@ -272,11 +291,15 @@ def votes_of(counts: Tensor, labels: Tensor, sharpness: Tensor, rng: torch.Gener
 
 @pytest.mark.parametrize("ballot", [Sum(), TopK(3), Calibrated()], ids=str)
 @pytest.mark.parametrize(("rate", "within"), [(0.05, 0.015), (0.2, 0.03)])
-def test_the_promise_is_kept_where_samples_are_as_told(ballot: Ballot, rate: float, within: float) -> None:
+def test_the_promise_is_kept_where_samples_are_as_told(
+    ballot: Ballot, rate: float, within: float
+) -> None:
     """Eight parties with two to four of five classes tell quantiles of 200 own samples; 4,000 new ones are refused at
     the promised rate, but for a few points: between the nine levels, quantiles are taken to be straight lines."""
     rng = torch.Generator().manual_seed(3)
-    counts = (torch.rand(8, 5, generator=rng) < 0.6).long() * torch.randint(20, 200, (8, 5), generator=rng)
+    counts = (torch.rand(8, 5, generator=rng) < 0.6).long() * torch.randint(
+        20, 200, (8, 5), generator=rng
+    )
     sharpness = 1 + torch.rand(8, generator=rng)
     cards = []
     for m in range(8):
@@ -284,6 +307,8 @@ def test_the_promise_is_kept_where_samples_are_as_told(ballot: Ballot, rate: flo
         cards.append(card(m, counts[m].tolist(), quantiles(own), doubt=-2.0))
     labels = torch.multinomial(counts.sum(dim=0).float(), 4000, replacement=True, generator=rng)
     kept, promise = ensemble(ballot, *cards).keeping(rate)
-    refused = float((kept.scores(votes_of(counts, labels, sharpness, rng)).open == -1).double().mean())
+    refused = float(
+        (kept.scores(votes_of(counts, labels, sharpness, rng)).open == -1).double().mean()
+    )
     assert promise.rate == rate
     assert refused == pytest.approx(rate, abs=within)

@@ -27,7 +27,13 @@ def member(number: int, scale: float = 1.0) -> Member:
     net = TASK.build(unknown=True, seed=number)
     rng = torch.Generator().manual_seed(number)
     samples = Samples(3.0 * number + torch.randn(40, 4, generator=rng), torch.arange(40) % 2)
-    card = Card(number, 40, (20, 20), calibration=measure(net, OBJECTIVE, samples, typicality=True), name=f"p{number}")
+    card = Card(
+        number,
+        40,
+        (20, 20),
+        calibration=measure(net, OBJECTIVE, samples, typicality=True),
+        name=f"p{number}",
+    )
     return Member(card, {name: tensor * scale for name, tensor in params_of(net).items()})
 
 
@@ -40,7 +46,9 @@ def test_every_members_typicality_is_its_own() -> None:
     with torch.no_grad():
         for i, own in enumerate(panel.members):
             net = load_predictor(TASK, OBJECTIVE, own.params).net
-            torch.testing.assert_close(found[i], typicality(net.embed(x), own.card.calibration["typicality"]))
+            torch.testing.assert_close(
+                found[i], typicality(net.embed(x), own.card.calibration["typicality"])
+            )
     assert not torch.allclose(found[0], found[1])
 
 
@@ -50,12 +58,18 @@ def test_a_member_that_answers_no_number_is_named() -> None:
         Ensemble.of(TASK, OBJECTIVE, panel, Sum()).scores(torch.ones(3, 4))
 
 
-@pytest.mark.parametrize("ballot", [Sum(), TopK(1), Calibrated()], ids=["sum", "top-k", "calibrated"])
-def test_a_student_learns_what_its_ballot_says(ballot: object, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "ballot", [Sum(), TopK(1), Calibrated()], ids=["sum", "top-k", "calibrated"]
+)
+def test_a_student_learns_what_its_ballot_says(
+    ballot: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The targets are the ballot's shares: not another ballot's, and every row sums to 1."""
     learnt: list[torch.Tensor] = []
 
-    def fit(net: torch.nn.Module, start: None, samples: Samples, goal: Distillation, *rest: object) -> object:
+    def fit(
+        net: torch.nn.Module, start: None, samples: Samples, goal: Distillation, *rest: object
+    ) -> object:
         learnt.append(goal.targets)
         return type("Fitted", (), {"params": params_of(net)})
 

@@ -22,7 +22,9 @@ CLASSES, SAMPLES = 10, 400
 LABELS = torch.arange(SAMPLES) % CLASSES
 
 
-def panel(members: int = 10, skill: float = 6.0, unknown: float = 0.0, doubt: float = -2.0, seed: int = 0) -> Votes:
+def panel(
+    members: int = 10, skill: float = 6.0, unknown: float = 0.0, doubt: float = -2.0, seed: int = 0
+) -> Votes:
     """Members that own two neighbouring classes each, so that every class has two owners.
 
     Their logits are noise, plus `skill` for the true class if they own it and for unknown if they do not.
@@ -78,7 +80,10 @@ def test_a_sound_panel_is_counted_as_calibrated_after_looking() -> None:
 
 def by_hand(logits: list[list[float]]) -> Votes:
     """One sample; member 0 owns class 0, member 1 class 1, with 100 samples each."""
-    cards = [Card(0, 100, (100, 0), calibration={"doubt": 0.0}), Card(1, 100, (0, 100), calibration={"doubt": 0.0})]
+    cards = [
+        Card(0, 100, (100, 0), calibration={"doubt": 0.0}),
+        Card(1, 100, (0, 100), calibration={"doubt": 0.0}),
+    ]
     return Votes(torch.tensor(logits).log().unsqueeze(1), cards)
 
 
@@ -119,8 +124,12 @@ def test_leaning_on_the_sum_by_hand() -> None:
     one = torch.ones(2, 2)
     seen = Assessment(300, one, one, 0 * one, one, one, torch.eye(2))
     known = Guarded().count(replace(votes, assessment=seen)).known
-    torch.testing.assert_close(known, 0.25 * leaned + 0.75 * torch.tensor([[0.8, 0.5]]).log(), rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(Guarded(rescale=False).count(replace(votes, assessment=seen)).known, leaned)
+    torch.testing.assert_close(
+        known, 0.25 * leaned + 0.75 * torch.tensor([[0.8, 0.5]]).log(), rtol=1e-4, atol=1e-4
+    )
+    torch.testing.assert_close(
+        Guarded(rescale=False).count(replace(votes, assessment=seen)).known, leaned
+    )
 
 
 def test_one_sample_is_no_batch() -> None:
@@ -162,7 +171,9 @@ def test_an_answer_depends_on_its_own_votes_and_the_assessment() -> None:
 def test_the_order_of_members_and_samples_does_not_matter() -> None:
     votes = attacked(panel(), "constant", 1)
     members, rows = torch.randperm(10), torch.randperm(SAMPLES)
-    turned = Votes(votes.logits[members][:, rows], [votes.cards[m] for m in members], junk=votes.junk)
+    turned = Votes(
+        votes.logits[members][:, rows], [votes.cards[m] for m in members], junk=votes.junk
+    )
     a, b = Guarded().assess(votes), Guarded().assess(turned)
     assert a is not None
     assert b is not None
@@ -208,7 +219,9 @@ def test_each_defence_is_worth_its_place(attack: str, number: int, part: str, ga
 
 def test_the_cap_is_worth_its_place_without_a_batch() -> None:
     votes = attacked(panel(skill=4.0), "constant", 1)
-    assert accuracy(Guarded(batch=False), votes) > accuracy(Guarded(batch=False, cap=False), votes) + 3
+    assert (
+        accuracy(Guarded(batch=False), votes) > accuracy(Guarded(batch=False, cap=False), votes) + 3
+    )
 
 
 GATED = {

@@ -11,18 +11,27 @@ from ostraka.voting import guards
 
 def test_ramp_goes_from_the_low_to_the_high_end() -> None:
     """Between 2 and 6: 1 is below, 3 is a quarter of the way, 7 is above."""
-    torch.testing.assert_close(guards.ramp(torch.tensor([1.0, 3.0, 7.0]), (2.0, 6.0)), torch.tensor([0.0, 0.25, 1.0]))
+    torch.testing.assert_close(
+        guards.ramp(torch.tensor([1.0, 3.0, 7.0]), (2.0, 6.0)), torch.tensor([0.0, 0.25, 1.0])
+    )
 
 
 def test_counts_are_capped_at_the_median_total() -> None:
     """Totals 10, 20 and 1000 have the median 20: the last party's (900, 100) becomes (18, 2), the others stay."""
     counts = torch.tensor([[4.0, 6.0], [20.0, 0.0], [900.0, 100.0]])
-    torch.testing.assert_close(guards.capped(counts), torch.tensor([[4.0, 6.0], [20.0, 0.0], [18.0, 2.0]]))
+    torch.testing.assert_close(
+        guards.capped(counts), torch.tensor([[4.0, 6.0], [20.0, 0.0], [18.0, 2.0]])
+    )
 
 
 @pytest.mark.parametrize(
     ("told", "expected"),
-    [((-3.0, -0.25, 9.0), 0.5), ((-3.0, -2.0, 9.0), 0.0), ((1.0, 2.0, 3.0), 1.0), ((2.0, None, None), 0.0)],
+    [
+        ((-3.0, -0.25, 9.0), 0.5),
+        ((-3.0, -2.0, 9.0), 0.0),
+        ((1.0, 2.0, 3.0), 1.0),
+        ((2.0, None, None), 0.0),
+    ],
     ids=["halfway from -0.5 to 0", "one absurd number of three", "all doubt", "most tell nothing"],
 )
 def test_doubt_gates_by_the_median(told: tuple[float | None, ...], expected: float) -> None:
@@ -69,7 +78,9 @@ def test_others_are_asked_without_the_member() -> None:
     """
     others, voice = guards.said_by_others(CLAIMS, WEIGHTS, torch.eye(3))
     inf = torch.inf
-    torch.testing.assert_close(others[:, 0], torch.tensor([[-13 / 3, -inf], [-11 / 3, -2.0], [-2.0, -2.0]]))
+    torch.testing.assert_close(
+        others[:, 0], torch.tensor([[-13 / 3, -inf], [-11 / 3, -2.0], [-2.0, -2.0]])
+    )
     assert voice.tolist() == [[1.0, 0.0], [1.0, 1.0], [1.0, 1.0]]
 
 
@@ -86,7 +97,9 @@ def test_agreement_is_a_correlation_with_the_others_share() -> None:
     """The others give class 0 the shares .9 and .1: who claims .6 and .2 agrees (1), who claims .2 and .6 does not
     (-1), who claims .5 twice says nothing (0)."""
     others = torch.tensor([[0.9, 0.1], [0.1, 0.9]]).log().expand(3, 2, 2)
-    claims = torch.tensor([[[0.6, 0.5], [0.2, 0.5]], [[0.2, 0.5], [0.6, 0.5]], [[0.5, 0.5], [0.5, 0.5]]]).log()
+    claims = torch.tensor(
+        [[[0.6, 0.5], [0.2, 0.5]], [[0.2, 0.5], [0.6, 0.5]], [[0.5, 0.5], [0.5, 0.5]]]
+    ).log()
     found = guards.agreement(claims, others, torch.ones(3, 2))
     torch.testing.assert_close(found[:, 0], torch.tensor([1.0, -1.0, 0.0]), rtol=1e-4, atol=1e-5)
 
@@ -108,13 +121,17 @@ def test_who_has_a_handful_of_samples_is_no_measure_for_the_main_owner() -> None
     So nine tenths of the measure are what is left unclaimed, where nobody else claims anything: member 1 claims the
     wrong sample, and member 0, who claims the other, still agrees; with a weight of .5 it would not (-1).
     """
-    claims = torch.tensor([[[0.9, 0.1], [0.1, 0.1]], [[0.1, 0.1], [0.9, 0.1]], [[0.1, 0.2], [0.1, 0.9]]]).log()
+    claims = torch.tensor(
+        [[[0.9, 0.1], [0.1, 0.1]], [[0.1, 0.1], [0.9, 0.1]], [[0.1, 0.2], [0.1, 0.9]]]
+    ).log()
     weights = torch.tensor([[1.0, 0.0], [0.05, 0.0], [0.0, 1.0]])
     others, voice = guards.said_by_others(claims, weights, torch.eye(3))
     assert voice[0].tolist() == pytest.approx([0.1, 1.0])
     assert guards.agreement(claims, others, voice)[0, 0] > 0.9
     weights[1, 0] = 0.5
-    assert guards.agreement(claims, *guards.said_by_others(claims, weights, torch.eye(3)))[0, 0] < -0.9
+    assert (
+        guards.agreement(claims, *guards.said_by_others(claims, weights, torch.eye(3)))[0, 0] < -0.9
+    )
 
 
 def test_trust_is_measured_against_the_best_owner() -> None:
@@ -137,7 +154,9 @@ def test_contradiction_is_by_the_others_best_other_class() -> None:
     """
     others = torch.tensor([[[0.9, 0.2], [0.1, 0.6]]]).log()
     claims = torch.tensor([[[0.5, 0.5], [0.5, 0.1]]]).log()
-    torch.testing.assert_close(guards.contradicted(claims, others), torch.tensor([[0.4, 0.46 / 0.6]]))
+    torch.testing.assert_close(
+        guards.contradicted(claims, others), torch.tensor([[0.4, 0.46 / 0.6]])
+    )
 
 
 def test_claims_are_counted_in_multiples_of_the_share() -> None:

@@ -35,7 +35,9 @@ AGREEMENT = torch.tensor([[0.9, 0.1], [0.8, 0.0], [0.1, 0.05], [0.7, 0.0]])
 CARDS = [Card(i, 40, counts) for i, counts in enumerate([(20, 0), (20, 0), (20, 20), (20, 0)])]
 
 
-def found(claimed: float = 1.0, junk: tuple[float, ...] = (0.0,) * 4, copies: bool = False) -> dict[str, object]:
+def found(
+    claimed: float = 1.0, junk: tuple[float, ...] = (0.0,) * 4, copies: bool = False
+) -> dict[str, object]:
     alike = torch.eye(4)
     alike[0, 1] = alike[1, 0] = 0.9 if copies else 0.0
     claims = torch.ones(4, 2)
@@ -67,7 +69,10 @@ def test_claims_junk_and_copies_are_told() -> None:
     assert told == {
         "party 0": ["answers as party 1"],
         "party 1": ["answers as party 0"],
-        "party 2": ["agrees with nobody on class 0", "claims more than 5 times its share of class 0"],
+        "party 2": [
+            "agrees with nobody on class 0",
+            "claims more than 5 times its share of class 0",
+        ],
         "party 3": ["takes 70 % of junk for known classes"],
     }
 
@@ -111,7 +116,9 @@ def test_known_mass_by_hand() -> None:
 
 
 def ensemble() -> Ensemble:
-    return Ensemble.of(TASK, OpenVoting(outliers="none"), Panel(tuple(member(i) for i in range(3))), Guarded())
+    return Ensemble.of(
+        TASK, OpenVoting(outliers="none"), Panel(tuple(member(i) for i in range(3))), Guarded()
+    )
 
 
 def test_an_ensemble_sees_and_its_answers_can_be_repeated() -> None:

@@ -31,19 +31,29 @@ class MaskRecord:
 
 def record(layers: Sequence[Layer], parties: Sequence[int], masks: Sequence[Masks]) -> MaskRecord:
     """The record of the masks that `parties` sent."""
-    codes = {layer.weight: torch.stack([mask[layer.weight].flatten(1) for mask in masks]) for layer in layers}
+    codes = {
+        layer.weight: torch.stack([mask[layer.weight].flatten(1) for mask in masks])
+        for layer in layers
+    }
     close, open_ = (
-        {name: code.bitwise_and(bit).ne(0).float().mean(dim=2) for name, code in codes.items()} for bit in (CLOSE, OPEN)
+        {name: code.bitwise_and(bit).ne(0).float().mean(dim=2) for name, code in codes.items()}
+        for bit in (CLOSE, OPEN)
     )
     shares = {
-        name: torch.stack([code.eq(kind).flatten(1).float().mean(dim=1) for kind in range(4)], dim=1)
+        name: torch.stack(
+            [code.eq(kind).flatten(1).float().mean(dim=1) for kind in range(4)], dim=1
+        )
         for name, code in codes.items()
     }
     overlap = {
-        name: torch.stack([_overlap(code.bitwise_and(bit).ne(0).flatten(1)) for bit in (CLOSE, OPEN)])
+        name: torch.stack(
+            [_overlap(code.bitwise_and(bit).ne(0).flatten(1)) for bit in (CLOSE, OPEN)]
+        )
         for name, code in codes.items()
     }
-    return MaskRecord(tuple(parties), codes[layers[0].weight].clone(), close, open_, shares, overlap)
+    return MaskRecord(
+        tuple(parties), codes[layers[0].weight].clone(), close, open_, shares, overlap
+    )
 
 
 def _overlap(masks: Tensor) -> Tensor:

@@ -45,7 +45,9 @@ def match(
             writers = [layer for layer in layers if layer.outputs == group]
             ready = [layer for layer in writers if layer.inputs == INPUT or layer.inputs in maps]
             complete = complete and len(ready) == len(writers)
-            rows = torch.cat([_inputs_moved(moving[x.weight], x, maps).flatten(1) for x in ready], dim=1)
+            rows = torch.cat(
+                [_inputs_moved(moving[x.weight], x, maps).flatten(1) for x in ready], dim=1
+            )
             goal = torch.cat([target[x.weight].flatten(1) for x in ready], dim=1)
             maps[group] = transport.solve(rows, goal, prefer.get(group))
         if complete and all(g not in before or torch.equal(maps[g], before[g]) for g in groups):
@@ -78,11 +80,18 @@ def move_vector(vector: Tensor, layer: Layer, maps: Maps) -> Tensor:
     return moved(vector, maps[layer.outputs], 0) if layer.outputs in maps else vector
 
 
-def matched_average(layers: Sequence[Layer], models: Sequence[Params], reference: int, transport: Transport) -> Params:
+def matched_average(
+    layers: Sequence[Layer], models: Sequence[Params], reference: int, transport: Transport
+) -> Params:
     """The plain mean of the networks, all aligned to the one numbered `reference` by one map each."""
     target = models[reference]
     return average(
-        (model if k == reference else move(layers, model, match(layers, model, target, transport)), 1.0)
+        (
+            model
+            if k == reference
+            else move(layers, model, match(layers, model, target, transport)),
+            1.0,
+        )
         for k, model in enumerate(models)
     )
 

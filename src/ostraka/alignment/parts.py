@@ -43,16 +43,31 @@ class Conquest:
     remainder: Remainder = "average"
 
     def merge(
-        self, layers: Sequence[Layer], models: Sequence[Params], masks: Sequence[Masks], reference: int
+        self,
+        layers: Sequence[Layer],
+        models: Sequence[Params],
+        masks: Sequence[Masks],
+        reference: int,
     ) -> Params:
         """The mean of all networks, each with its parts aligned to those of the network numbered `reference`."""
         return average(
-            (self._aligned(layers, model, codes, models[reference], masks[reference], k == reference), 1.0)
+            (
+                self._aligned(
+                    layers, model, codes, models[reference], masks[reference], k == reference
+                ),
+                1.0,
+            )
             for k, (model, codes) in enumerate(zip(models, masks, strict=True))
         )
 
     def _aligned(
-        self, layers: Sequence[Layer], model: Params, codes: Masks, target: Params, theirs: Masks, itself: bool
+        self,
+        layers: Sequence[Layer],
+        model: Params,
+        codes: Masks,
+        target: Params,
+        theirs: Masks,
+        itself: bool,
     ) -> Params:
         parts = (CLOSE, OPEN, CLOSE | OPEN) if self.divide else (CLOSE, OPEN)
         maps: dict[int, Maps] = {part: {} for part in (0, *parts)}
@@ -62,7 +77,10 @@ class Conquest:
         rest = {} if self.remainder == "average" else base
         for layer in layers:
             weight, code = model[layer.weight], codes[layer.weight]
-            moved = [move_weight(weight * _share(code, part, self.divide), layer, maps[part]) for part in parts]
+            moved = [
+                move_weight(weight * _share(code, part, self.divide), layer, maps[part])
+                for part in parts
+            ]
             if self.remainder != "drop":
                 moved.append(move_weight(weight * code.eq(0), layer, rest))
             out[layer.weight] = torch.stack(moved).sum(dim=0)
@@ -80,7 +98,11 @@ class Conquest:
     ) -> dict[int, Maps]:
         """A map for each part; under 0 the one of everything that masks do not cover."""
         whole = self.maps == "one" or not self.divide
-        pair = (model, target) if whole else (only(model, codes, 3, True), only(target, theirs, 3, True))
+        pair = (
+            (model, target)
+            if whole
+            else (only(model, codes, 3, True), only(target, theirs, 3, True))
+        )
         base = match(layers, *pair, self.transport)
         if self.maps == "one":
             return dict.fromkeys((0, *parts), base)
@@ -101,5 +123,8 @@ def _share(codes: Tensor, part: int, divide: bool) -> Tensor:
 
 def only(params: Params, codes: Masks, part: int, divide: bool) -> Params:
     """The weights of one part, zero elsewhere (equations 8 to 10), or of a whole subnetwork."""
-    inside = {name: code.eq(part) if divide else code.bitwise_and(part).ne(0) for name, code in codes.items()}
+    inside = {
+        name: code.eq(part) if divide else code.bitwise_and(part).ne(0)
+        for name, code in codes.items()
+    }
     return {name: params[name] * mask for name, mask in inside.items()}

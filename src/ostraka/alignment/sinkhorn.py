@@ -24,10 +24,14 @@ def sinkhorn(cost: Tensor, blur: float) -> Tensor:
     if scale == 0:
         return torch.full((n, m), 1 / (n * m), dtype=torch.float64)
     masses = [torch.full((size,), 1 / size, dtype=torch.float64).numpy() for size in (n, m)]
-    plan = ot.sinkhorn(*masses, (cost / scale).numpy(), blur, numItermax=500, stopThr=1e-6, warn=False)
+    plan = ot.sinkhorn(
+        *masses, (cost / scale).numpy(), blur, numItermax=500, stopThr=1e-6, warn=False
+    )
     found = torch.from_numpy(plan)
     if not found.isfinite().all() or (found.sum(dim=1) <= 0).any():
-        raise OstrakaError(f"Sinkhorn's transport with blur {blur} left the range of numbers; give a larger one")
+        raise OstrakaError(
+            f"Sinkhorn's transport with blur {blur} left the range of numbers; give a larger one"
+        )
     astray = float((found.sum(dim=0) - 1 / m).abs().sum()) / 2
     if astray > ASTRAY:
         warnings.warn(

@@ -42,7 +42,9 @@ class Exact(Transport):
 
     def solve(self, moving: Tensor, target: Tensor, prefer: Map | None = None) -> Map:
         """A permutation."""
-        from scipy.optimize import linear_sum_assignment  # takes as long to load as all methods together
+        from scipy.optimize import (
+            linear_sum_assignment,
+        )  # takes as long to load as all methods together
 
         cost = distances(moving, target)
         units = len(cost)
@@ -67,13 +69,19 @@ class Entropic(Transport):
 
     def __post_init__(self) -> None:
         if not 0 < self.blur < float("inf"):
-            raise ConfigError(f"the blur of Sinkhorn's transport is {self.blur}; it must be above 0")
+            raise ConfigError(
+                f"the blur of Sinkhorn's transport is {self.blur}; it must be above 0"
+            )
 
     def solve(self, moving: Tensor, target: Tensor, prefer: Map | None = None) -> Map:
         """A matrix of shares."""
         from ostraka.alignment.sinkhorn import sinkhorn
 
-        shares = torch.eye(len(target), dtype=torch.float64) if prefer is None else matrix(prefer).clone()
+        shares = (
+            torch.eye(len(target), dtype=torch.float64)
+            if prefer is None
+            else matrix(prefer).clone()
+        )
         rows, columns = (side.ne(0).any(dim=1).nonzero().squeeze(1) for side in (target, moving))
         if len(rows) == 0 or len(columns) == 0:
             return shares
@@ -102,7 +110,9 @@ def moved(tensor: Tensor, way: Map, dim: int) -> Tensor:
     """`tensor` with the units along `dim` mapped; where that is longer, in equal runs, one for each unit."""
     units, length = len(way), tensor.shape[dim]
     if length % units:
-        raise ConfigError(f"{length} values do not fall into equal runs for {units} units; mend the net's anatomy")
+        raise ConfigError(
+            f"{length} values do not fall into equal runs for {units} units; mend the net's anatomy"
+        )
     runs = tensor.unflatten(dim, (units, length // units))
     if way.dim() == 1:
         picked: Tensor = runs.index_select(dim, way.to(tensor.device))

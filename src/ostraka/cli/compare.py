@@ -7,7 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ostraka.cli.options import add_outcome_options, add_run_options, check_local, place, values_from
+from ostraka.cli.options import (
+    add_outcome_options,
+    add_run_options,
+    check_local,
+    place,
+    values_from,
+)
 from ostraka.core import settings
 from ostraka.core.values import convert
 from ostraka.errors import ConfigError, writing
@@ -48,10 +54,14 @@ def add_to(verbs: Any) -> None:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("methods", nargs="*", metavar="METHOD", help="methods or presets (ostraka list methods)")
+    parser.add_argument(
+        "methods", nargs="*", metavar="METHOD", help="methods or presets (ostraka list methods)"
+    )
     parser.add_argument("--data", nargs="+", metavar="D", help="data sets; default: fashion-4k")
     parser.add_argument("--partition", nargs="+", metavar="P", help="partitions; default: labels:2")
-    parser.add_argument("--seeds", metavar="N|A,B", help="number of seeds (3: 0, 1, 2) or a list; default: 1")
+    parser.add_argument(
+        "--seeds", metavar="N|A,B", help="number of seeds (3: 0, 1, 2) or a list; default: 1"
+    )
     parser.add_argument("--seed", type=int, metavar="S", help="this one seed, instead of --seeds")
     add_run_options(parser)
     parser.add_argument(
@@ -62,7 +72,10 @@ def add_to(verbs: Any) -> None:
         help="folder of the grid (default: runs/compare)",
     )
     parser.add_argument(
-        "--format", choices=tuple(FORMATS), default="rich", help="how the table is printed (default: rich)"
+        "--format",
+        choices=tuple(FORMATS),
+        default="rich",
+        help="how the table is printed (default: rich)",
     )
     add_outcome_options(parser)
     parser.set_defaults(act=act)
@@ -89,7 +102,9 @@ def act(options: argparse.Namespace) -> int:
     with follow_grid(loudness(options)) as follow:
         records = with_published(cells, run_grid(grid, options.out, follow))
     others = codec.read_json(options.out / "results.json")[len(records) :]
-    codec.write_json(options.out / "results.json", [*records, *others])  # now with the published figures
+    codec.write_json(
+        options.out / "results.json", [*records, *others]
+    )  # now with the published figures
     tables, more, known = tables_of(cells, grid.labels(), records)
     store(options.out, tables, more, known)
     tables += more
@@ -98,7 +113,12 @@ def act(options: argparse.Namespace) -> int:
         notes = [note for table in tables for note in table.notes]
         print(
             json.dumps(
-                {"cells": records, "tables": [t.records() for t in tables], "notes": notes, "out": str(options.out)}
+                {
+                    "cells": records,
+                    "tables": [t.records() for t in tables],
+                    "notes": notes,
+                    "out": str(options.out),
+                }
             )
         )
     else:
@@ -114,9 +134,15 @@ def tables_of(
     from ostraka.report.tables import comparison, open_answers, per_domain
 
     tables = comparison(records)
-    tables[0] = replace(tables[0], notes=(*tables[0].notes, *exchanges(cells, labels), *public_samples(cells)))
+    tables[0] = replace(
+        tables[0], notes=(*tables[0].notes, *exchanges(cells, labels), *public_samples(cells))
+    )
     known = beside(records)
-    return tables, [*per_domain(records), *open_answers(records), *([known] if known else [])], known
+    return (
+        tables,
+        [*per_domain(records), *open_answers(records), *([known] if known else [])],
+        known,
+    )
 
 
 def make_grid(options: argparse.Namespace) -> "Grid":
@@ -135,7 +161,9 @@ def make_grid(options: argparse.Namespace) -> "Grid":
     )  # a folder that is not there is one mistake, not one in every cell
     methods = options.methods or _several(values, "methods", ())
     if not methods:
-        raise ConfigError("name the methods to compare, for example: ostraka compare closed-voting fedavg")
+        raise ConfigError(
+            "name the methods to compare, for example: ostraka compare closed-voting fedavg"
+        )
     per_method: dict[str, Any] = dict(values.pop("method", {}))
     for pair in single:
         method, _, rest = pair.partition(":")
@@ -157,14 +185,21 @@ def make_grid(options: argparse.Namespace) -> "Grid":
     return grid
 
 
-def with_rounds(methods: Sequence[str], rounds: Any, per_method: Mapping[str, Any]) -> dict[str, Any]:
+def with_rounds(
+    methods: Sequence[str], rounds: Any, per_method: Mapping[str, Any]
+) -> dict[str, Any]:
     """The settings of single methods, with `rounds` for all that can have several and have no number of their own."""
     names = dict.fromkeys(canonical_method(read_variant(word)[0]) for word in methods)
     several = [name for name in names if not build_method(make({"method": name})).one_shot]
     if not several and rounds != 1:
-        raise ConfigError(f"rounds is {rounds}, but {', '.join(names)} have one exchange each; leave --rounds out")
+        raise ConfigError(
+            f"rounds is {rounds}, but {', '.join(names)} have one exchange each; leave --rounds out"
+        )
     per_method = {canonical_method(name): given for name, given in per_method.items()}
-    return {**per_method, **{m: settings.merge({"rounds": rounds}, per_method.get(m, {})) for m in several}}
+    return {
+        **per_method,
+        **{m: settings.merge({"rounds": rounds}, per_method.get(m, {})) for m in several},
+    }
 
 
 def exchanges(cells: Sequence[Config], labels: Sequence[str]) -> list[str]:
@@ -183,9 +218,13 @@ def public_samples(cells: Sequence[Config]) -> list[str]:
 
     if all(cell.public != HALF_TEST for cell in cells):
         return []
-    needy = dict.fromkeys(canonical_method(cell.method) for cell in cells if build_method(cell).needs.public)
+    needy = dict.fromkeys(
+        canonical_method(cell.method) for cell in cells if build_method(cell).needs.public
+    )
     users = f" ({', '.join(needy)})" if needy else ""
-    return [f"half of the test samples are public, without labels{users}; every method is scored on the other half"]
+    return [
+        f"half of the test samples are public, without labels{users}; every method is scored on the other half"
+    ]
 
 
 def _check_groups(values: Mapping[str, Any]) -> None:
@@ -197,7 +236,9 @@ def _check_groups(values: Mapping[str, Any]) -> None:
     for name, given in groups.items():
         if not isinstance(given, Mapping):
             example = "[method.fedavg]" if name.startswith("method") else "[set]"
-            raise ConfigError(f"{name!r} is a table of settings, such as {example}; {given!r} was given")
+            raise ConfigError(
+                f"{name!r} is a table of settings, such as {example}; {given!r} was given"
+            )
 
 
 AXES = ("methods", "data", "partition", "seeds", "seed")
@@ -218,7 +259,10 @@ def _seeds(options: argparse.Namespace, values: Mapping[str, Any]) -> tuple[int,
     from ostraka.runs.grid import parse_seeds
 
     places: list[Mapping[str, Any]] = [{"seeds": options.seeds, "seed": options.seed}, values]
-    for given in ({key: held[key] for key in ("seeds", "seed") if held.get(key) is not None} for held in places):
+    for given in (
+        {key: held[key] for key in ("seeds", "seed") if held.get(key) is not None}
+        for held in places
+    ):
         if len(given) > 1:
             raise ConfigError(f"give seeds ({given['seeds']}) or seed ({given['seed']}), not both")
         if given:
@@ -235,7 +279,9 @@ FORMATS: dict[str, Callable[[Sequence[Table]], str] | None] = {
 """How tables are printed; rich is for the terminal and depends on its width."""
 
 
-def store(out: Path, tables: list[Table], more: Sequence[Table] = (), known: Table | None = None) -> None:
+def store(
+    out: Path, tables: list[Table], more: Sequence[Table] = (), known: Table | None = None
+) -> None:
     """Write the tables beside the cells; `known` is that of `more` which holds published figures, if there are any."""
     from ostraka.report.published import METRICS
 
@@ -263,5 +309,7 @@ def show(tables: list[Table], style: str, out: Path, drawn: Sequence[str] = ()) 
         return
     for table in tables:
         show_wide(console, table)
-    files = ", ".join(("results.md", "results.tex", "accuracy.csv", "results.json", *drawn, "cells/"))
+    files = ", ".join(
+        ("results.md", "results.tex", "accuracy.csv", "results.json", *drawn, "cells/")
+    )
     console.print(f"Results: {out} ({files})", soft_wrap=True, highlight=False)

@@ -119,7 +119,9 @@ def names() -> dict[str, tuple[str, ...]]:
     from ostraka.runs.config import method_names
 
     methods = tuple(method_names())
-    partitions = tuple(f"{n}:" if getattr(PARTITIONS.get(n), "argument", "") else n for n in PARTITIONS)
+    partitions = tuple(
+        f"{n}:" if getattr(PARTITIONS.get(n), "argument", "") else n for n in PARTITIONS
+    )
     return {
         "method": methods,
         "methods": methods,
@@ -136,7 +138,9 @@ def names() -> dict[str, tuple[str, ...]]:
     }
 
 
-def _values(action: argparse.Action, known: Mapping[str, Iterable[str]]) -> tuple[str, ...] | str | None:
+def _values(
+    action: argparse.Action, known: Mapping[str, Iterable[str]]
+) -> tuple[str, ...] | str | None:
     if action.choices is not None:
         return tuple(map(str, action.choices))
     if action.metavar in ("FILE", "DIR"):
@@ -169,7 +173,13 @@ def _bash(verbs: list[Verb]) -> Iterator[str]:
     yield f"        {_reply([*(verb.name for verb in verbs), '--help', '--version'])}"
     yield "        return"
     yield "    fi"
-    several = [quote(f"{v.name} {option}") for v in verbs for w in v.taking if w.several for option in w.options]
+    several = [
+        quote(f"{v.name} {option}")
+        for v in verbs
+        for w in v.taking
+        if w.several
+        for option in w.options
+    ]
     yield '    if [[ ${COMP_WORDS[COMP_CWORD-1]} != "$option" ]]; then'
     yield f'        case "$verb $option" in {"|".join(several)}) ;; *) option= ;; esac'
     yield "    fi"
@@ -253,8 +263,12 @@ def _fish(verbs: list[Verb]) -> Iterator[str]:
         )
         seen = f"-n {quote(f'__fish_seen_subcommand_from {verb.name}')}"
         for word in (word for word in verb.words if word.options or word.values):
-            spelt = " ".join(f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}" for o in word.options)
-            yield " ".join(part for part in ("complete -c ostraka", seen, spelt, _fish_values(word)) if part)
+            spelt = " ".join(
+                f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}" for o in word.options
+            )
+            yield " ".join(
+                part for part in ("complete -c ostraka", seen, spelt, _fish_values(word)) if part
+            )
 
 
 def _fish_values(word: Word) -> str:

@@ -27,7 +27,9 @@ def show_run(plan: Plan, as_json: bool) -> int:
         return 0
     console = Console()
     console.print(_parties(found).head(SHOWN).rich())
-    console.print(Table(("what", "needed"), _rows(found), title=_title(found), notes=(ESTIMATED,)).rich())
+    console.print(
+        Table(("what", "needed"), _rows(found), title=_title(found), notes=(ESTIMATED,)).rich()
+    )
     for note in found.notes:
         console.print(f"Note: {note}", soft_wrap=True, highlight=False)
     console.print("Nothing was trained or written.", highlight=False)
@@ -47,11 +49,16 @@ def show_grid(cells: Sequence[Config], out: Path, as_json: bool) -> int:
     rows = [_line(one, ready) for one, ready in zip(found, done, strict=True)]
     counted = f"{len(cells)} cells, {sum(done)} of them finished; the rest may take about {human_seconds(left)}"
     most = human_bytes(max(one.memory for one in found))
-    notes = (ESTIMATED, "members that several cells share are trained once, which the sum leaves out")
+    notes = (
+        ESTIMATED,
+        "members that several cells share are trained once, which the sum leaves out",
+    )
     console = Console()
     console.print(Table(COLUMNS, rows, title="Cells", notes=notes).rich())
     console.print(
-        f"{counted} and up to {most} of memory. Nothing was trained or written.", soft_wrap=True, highlight=False
+        f"{counted} and up to {most} of memory. Nothing was trained or written.",
+        soft_wrap=True,
+        highlight=False,
     )
     return 0
 
@@ -67,7 +74,11 @@ def _line(one: Estimate, ready: bool) -> tuple[Cell, ...]:
 
 def _parties(found: Estimate) -> Table:
     rows = [(p.name, _count(p.samples), _count(p.classes), _count(p.steps)) for p in found.parties]
-    return Table(("party", "samples", "classes", "steps in a round"), rows, title=f"{len(found.parties)} parties")
+    return Table(
+        ("party", "samples", "classes", "steps in a round"),
+        rows,
+        title=f"{len(found.parties)} parties",
+    )
 
 
 def _rows(found: Estimate) -> list[tuple[Cell, ...]]:
@@ -78,7 +89,10 @@ def _rows(found: Estimate) -> list[tuple[Cell, ...]]:
         ("network", f"{found.net}, {found.parameters:,} parameters"),
         ("optimiser steps", MISSING if found.steps is None else f"{found.steps:,}"),
         ("memory", f"about {human_bytes(found.memory)}{free}"),
-        ("sent up / down", f"about {human_bytes(found.bytes_up)} / {human_bytes(found.bytes_down)}"),
+        (
+            "sent up / down",
+            f"about {human_bytes(found.bytes_up)} / {human_bytes(found.bytes_down)}",
+        ),
         ("time", f"about {human_seconds(found.seconds)} with {found.workers} at work at once"),
     ]
 

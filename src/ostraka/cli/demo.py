@@ -34,7 +34,9 @@ def add_to(verbs: Any) -> None:
         epilog="example:\n  ostraka demo --out runs/demo",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--out", type=place, default=Path("runs/demo"), metavar="DIR", help="folder of the results")
+    parser.add_argument(
+        "--out", type=place, default=Path("runs/demo"), metavar="DIR", help="folder of the results"
+    )
     parser.set_defaults(act=act)
 
 
@@ -58,7 +60,9 @@ def act(options: argparse.Namespace) -> int:
     console = Console()
     config = make({})
     division = divide(config)
-    console.print("Ten parties share 4,000 images of Fashion-MNIST; each sees only two of the ten classes.\n")
+    console.print(
+        "Ten parties share 4,000 images of Fashion-MNIST; each sees only two of the ten classes.\n"
+    )
     names, classes = division.partition.names, division.data.classes
     show_division(console, division)
     grid = Grid(

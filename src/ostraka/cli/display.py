@@ -36,17 +36,23 @@ NAMED = 40
 def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
     """The figures of a finished run."""
     console.print(
-        Table(("figure", "value"), _figures(summary), title=f"{summary['method']} on {summary['data']}").rich(
-            console.width
-        )
+        Table(
+            ("figure", "value"),
+            _figures(summary),
+            title=f"{summary['method']} on {summary['data']}",
+        ).rich(console.width)
     )
     for key, title, column in (
         ("per_class", "accuracy per class", "class"),
         ("per_part", "each model alone", "model"),
     ):
-        rows = [(name, Number(value or 0.0, _number(value))) for name, value in summary[key].items()]
+        rows = [
+            (name, Number(value or 0.0, _number(value))) for name, value in summary[key].items()
+        ]
         if rows:
-            console.print(Table((column, "accuracy (%)"), rows, title=title).head(SHOWN).rich(console.width))
+            console.print(
+                Table((column, "accuracy (%)"), rows, title=title).head(SHOWN).rich(console.width)
+            )
     if summary.get("confusion"):
         _show_confusion(console, stored_confusion(summary))
     if summary.get("per_domain"):
@@ -60,11 +66,16 @@ def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
 def _show_suspects(console: Console, trust: Mapping[str, Any]) -> None:
     """Members that the vote found unusual; nothing where there are none."""
     for what in trust.get("panel", ()):
-        console.print(f"Most members {what}; the vote makes up for it as far as it can.", soft_wrap=True)
+        console.print(
+            f"Most members {what}; the vote makes up for it as far as it can.", soft_wrap=True
+        )
     suspects: Mapping[str, Sequence[str]] = trust.get("suspects", {})
     if not suspects:
         return
-    console.print(f"The vote found {len(suspects)} of {len(trust['parties'])} members unusual:", highlight=False)
+    console.print(
+        f"The vote found {len(suspects)} of {len(trust['parties'])} members unusual:",
+        highlight=False,
+    )
     for name, words in list(suspects.items())[:SHOWN]:
         console.print(f"  {name} {'; '.join(words)}", soft_wrap=True, highlight=False)
     if len(suspects) > SHOWN:
@@ -103,8 +114,12 @@ def _narrowed(console: Console, table: Table) -> list[Table]:
     """The table, or, if it is too wide, its columns in as few tables as fit; each begins with the first column."""
     if _fits(console, table):
         return [table]
-    rows: list[tuple[Cell, ...]] = [(_folded(str(row[0]), console.width * 2 // 5), *row[1:]) for row in table.rows]
-    broken = replace(table, columns=tuple(name.replace(" / ", " /\n") for name in table.columns), rows=rows)
+    rows: list[tuple[Cell, ...]] = [
+        (_folded(str(row[0]), console.width * 2 // 5), *row[1:]) for row in table.rows
+    ]
+    broken = replace(
+        table, columns=tuple(name.replace(" / ", " /\n") for name in table.columns), rows=rows
+    )
     groups: list[list[int]] = [[]]
     for column in range(1, len(table.columns)):
         if groups[-1] and _width(console, broken.select([0, *groups[-1], column])) > console.width:
@@ -140,7 +155,10 @@ def show_division(console: Console, division: Division) -> None:
     else:
         _lines(console, shown or per_party(counts, names, classes, console.width, pen))
     if more > 0:
-        console.print(f"... and {more} more parties; --plot draws them all, --json lists them", highlight=False)
+        console.print(
+            f"... and {more} more parties; --plot draws them all, --json lists them",
+            highlight=False,
+        )
     console.print(division_size(division.counts) + "\n", highlight=False)
     if (shown and max(map(len, classes)) > 1) or (numbers and not short):
         _name_classes(console, classes)
@@ -187,26 +205,57 @@ def _domains(per_domain: Mapping[str, Mapping[str, Any]], summary: Mapping[str, 
         for name, part in [*per_domain.items(), ("average", average)]
     ]
     columns = ("domain", *(DOMAIN_COLUMNS[key] for key in average))
-    return Table(columns, rows, title="per domain (%)", notes=("the average counts every domain the same",))
+    return Table(
+        columns, rows, title="per domain (%)", notes=("the average counts every domain the same",)
+    )
 
 
 def _figures(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     domains = len(summary.get("per_domain", ()))
-    rows = [(f"accuracy, average of {domains} domains" if domains else "accuracy", f"{_number(summary['accuracy'])} %")]
+    rows = [
+        (
+            f"accuracy, average of {domains} domains" if domains else "accuracy",
+            f"{_number(summary['accuracy'])} %",
+        )
+    ]
     if summary["rounds"] > 1:
-        rows.append(("best", f"{_number(summary['best']['accuracy'])} % (round {summary['best']['round']})"))
+        rows.append(
+            ("best", f"{_number(summary['best']['accuracy'])} % (round {summary['best']['round']})")
+        )
         rows.append(("mean of the last 20 rounds", f"{_number(summary['mean_last_20'])} %"))
     if summary["best_on_validation"]:
         best = summary["best_on_validation"]
-        rows.append(("best on validation", f"{_number(best['accuracy'])} % (round {best['round']})"))
+        rows.append(
+            ("best on validation", f"{_number(best['accuracy'])} % (round {best['round']})")
+        )
     for key, name in BALANCED.items():
         if summary.get(key) is not None:  # older versions did not measure them
             rows.append((name, f"{_number(summary[key])} %"))
     for name, value in _open_figures(summary).items():
-        rows.append((OPEN_NAMES[name], f"{_number(value)} %{_promised(summary) if name == 'known_refused' else ''}"))
-    rows.append(("division", f"{summary['partition']}, {summary['parties']} parties, seed {summary['seed']}"))
-    rows.append(("time", f"{human_seconds(summary['seconds'])} ({human_seconds(summary['cpu_seconds'])} of CPU)"))
-    rows.append(("sent up / down", f"{human_bytes(summary['bytes_up'])} / {human_bytes(summary['bytes_down'])}"))
+        rows.append(
+            (
+                OPEN_NAMES[name],
+                f"{_number(value)} %{_promised(summary) if name == 'known_refused' else ''}",
+            )
+        )
+    rows.append(
+        (
+            "division",
+            f"{summary['partition']}, {summary['parties']} parties, seed {summary['seed']}",
+        )
+    )
+    rows.append(
+        (
+            "time",
+            f"{human_seconds(summary['seconds'])} ({human_seconds(summary['cpu_seconds'])} of CPU)",
+        )
+    )
+    rows.append(
+        (
+            "sent up / down",
+            f"{human_bytes(summary['bytes_up'])} / {human_bytes(summary['bytes_down'])}",
+        )
+    )
     if summary["dropped"]:
         rows.append(("dropped parties", ", ".join(map(str, summary["dropped"]))))
     return rows
@@ -222,7 +271,11 @@ def _open_figures(summary: Mapping[str, Any]) -> dict[str, float | None]:
     shown = {name: told[name] for name in OPEN_NAMES if name in told}
     if shown.get("unknown_refused", 0.0) is not None:
         return shown
-    return {name: value for name, value in shown.items() if value is not None} if shown["known_refused"] else {}
+    return (
+        {name: value for name, value in shown.items() if value is not None}
+        if shown["known_refused"]
+        else {}
+    )
 
 
 def _promised(summary: Mapping[str, Any]) -> str:
@@ -234,7 +287,12 @@ def _promised(summary: Mapping[str, Any]) -> str:
 def _unpromised(summary: Mapping[str, Any]) -> list[str]:
     """Why the result answers unknown without a promise of how often."""
     answer, shown = summary.get("answer") or {}, _open_figures(summary)
-    if not answer.get("why") or answer["rate"] is not None or not shown or answer["why"] == NEVER.why:
+    if (
+        not answer.get("why")
+        or answer["rate"] is not None
+        or not shown
+        or answer["why"] == NEVER.why
+    ):
         return []
     return [f"nothing is promised of how often a known sample is called unknown: {answer['why']}"]
 

@@ -27,8 +27,12 @@ def add_to(verbs: Any) -> None:
         epilog="example:\n  ostraka doctor --data-dir ~/datasets",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.add_argument(
+        "--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of a table"
+    )
     parser.set_defaults(act=act)
 
 
@@ -39,7 +43,9 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.data.sources import data_dirs
     from ostraka.report.tables import Table
 
-    data_dirs(options.data_dir)  # a folder that was named and is not there is a mistake in the command
+    data_dirs(
+        options.data_dir
+    )  # a folder that was named and is not there is a mistake in the command
     facts = {name: _told(probe, options) for name, probe in PROBES.items()}
     if options.json:
         print(json.dumps(facts))
@@ -83,7 +89,11 @@ def _disk(options: argparse.Namespace) -> str:
 
 def _temporary(options: argparse.Namespace) -> str:
     folder = Path(tempfile.gettempdir())
-    return _space(folder) if os.access(folder, os.W_OK) else f"{folder}, which may not be written; set TMPDIR"
+    return (
+        _space(folder)
+        if os.access(folder, os.W_OK)
+        else f"{folder}, which may not be written; set TMPDIR"
+    )
 
 
 def _space(folder: Path) -> str:
@@ -112,7 +122,9 @@ def _compiler(options: argparse.Namespace) -> str:
 
 def _plugins(options: argparse.Namespace) -> list[str]:
     """Every plug-in by name and place, those that cannot be loaded among them."""
-    points = [point for registry in all_registries() for point in entry_points(group=registry.group)]
+    points = [
+        point for registry in all_registries() for point in entry_points(group=registry.group)
+    ]
     return [f"{point.name} ({point.value})" for point in points]
 
 

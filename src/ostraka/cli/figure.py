@@ -40,20 +40,44 @@ def add_to(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", choices=tuple(KINDS), help="what to draw")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help=f"where to draw it ({FORMATS})")
-    parser.add_argument("--run", type=Path, metavar="DIR", help="a finished run (features, top-k: of a voting method)")
-    parser.add_argument("--party", type=int, default=0, metavar="N", help="whose member (default 0)")
     parser.add_argument(
-        "--runs", type=Path, nargs="+", default=[], metavar="DIR", help="for rounds: finished runs or grids"
+        "--out", type=Path, required=True, metavar="FILE", help=f"where to draw it ({FORMATS})"
     )
     parser.add_argument(
-        "--x", choices=("rounds", "bytes"), default="rounds", help="for rounds: against what (default rounds)"
+        "--run",
+        type=Path,
+        metavar="DIR",
+        help="a finished run (features, top-k: of a voting method)",
     )
     parser.add_argument(
-        "--data", default="fashion-4k", metavar="D", help="without --run: which images (default fashion-4k)"
+        "--party", type=int, default=0, metavar="N", help="whose member (default 0)"
     )
-    parser.add_argument("--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the drawing (default 0)")
+    parser.add_argument(
+        "--runs",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="DIR",
+        help="for rounds: finished runs or grids",
+    )
+    parser.add_argument(
+        "--x",
+        choices=("rounds", "bytes"),
+        default="rounds",
+        help="for rounds: against what (default rounds)",
+    )
+    parser.add_argument(
+        "--data",
+        default="fashion-4k",
+        metavar="D",
+        help="without --run: which images (default fashion-4k)",
+    )
+    parser.add_argument(
+        "--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="seed of the drawing (default 0)"
+    )
     parser.set_defaults(act=act)
 
 
@@ -80,7 +104,16 @@ def _outliers(options: argparse.Namespace) -> None:
     from ostraka.runs.plan import divide
 
     if options.run is None:
-        division = divide(make({"data": options.data, "data_dir": options.data_dir, "partition": "iid", "parties": 1}))
+        division = divide(
+            make(
+                {
+                    "data": options.data,
+                    "data_dir": options.data_dir,
+                    "partition": "iid",
+                    "parties": 1,
+                }
+            )
+        )
         return draw_gallery(division.data.train, options.out, options.seed)
     plan, panel = _panel(options.run)
     net = _member(plan, panel, options.party)
@@ -116,7 +149,12 @@ def _trust(options: argparse.Namespace) -> None:
     from ostraka.report.trust import draw_trust, stored_trust
 
     summary = _summary(options.run)
-    draw_trust(stored_trust(summary, str(options.run)), list(summary["per_class"]), options.out, _title(summary))
+    draw_trust(
+        stored_trust(summary, str(options.run)),
+        list(summary["per_class"]),
+        options.out,
+        _title(summary),
+    )
 
 
 def _summary(folder: Path) -> dict[str, Any]:
@@ -130,7 +168,9 @@ def _summary(folder: Path) -> dict[str, Any]:
 
 
 def _title(summary: dict[str, Any]) -> str:
-    return f"{summary['method']} on {summary['data']}, {summary['partition']}, seed {summary['seed']}"
+    return (
+        f"{summary['method']} on {summary['data']}, {summary['partition']}, seed {summary['seed']}"
+    )
 
 
 def _panel(folder: Path) -> "tuple[Plan, Panel]":
@@ -169,7 +209,9 @@ def _top_k(options: argparse.Namespace) -> None:
         ensemble = Ensemble.of(plan.task, plan.method.objective, panel, TopK(k))  # type: ignore[attr-defined]
         accuracy = evaluate(ensemble, plan.test, plan.task.classes, domains=plan.domains).accuracy
         if accuracy is None:
-            raise DataError(f"{options.run} has no accuracy to draw: its test samples are all of unknown classes")
+            raise DataError(
+                f"{options.run} has no accuracy to draw: its test samples are all of unknown classes"
+            )
         values.append(accuracy)
     title = f"{plan.name} on {plan.config.data}, {plan.config.partition}, seed {plan.config.seed}"
     curve = Curve("top-k vote", list(ks), [values])
@@ -183,7 +225,9 @@ def _masks(options: argparse.Namespace) -> None:
 
     config, state = load_run(options.run)
     if not isinstance(state, Conquered) or state.masks is None:
-        raise ConfigError(f"{options.run} is a run of {config.method}, whose parties send no masks; take one of fedpd")
+        raise ConfigError(
+            f"{options.run} is a run of {config.method}, whose parties send no masks; take one of fedpd"
+        )
     draw_masks(state.masks, options.out, options.party)
 
 
@@ -199,10 +243,20 @@ KINDS = {
     "outliers": Kind("samples and what destruction and enhancement make of them", _outliers),
     "features": Kind("t-SNE of a member's embedding", _features, ("run",)),
     "top-k": Kind("accuracy of the vote against the number of voters that count", _top_k, ("run",)),
-    "masks": Kind("which weights fedpd's parties found important for what, by layer and unit", _masks, ("run",)),
+    "masks": Kind(
+        "which weights fedpd's parties found important for what, by layer and unit",
+        _masks,
+        ("run",),
+    ),
     "confusion": Kind("which classes a finished run takes for which others", _confusion, ("run",)),
-    "trust": Kind("how far the members of a vote agree with each other, by party and class", _trust, ("run",)),
-    "rounds": Kind("accuracy of finished runs against rounds, or against bytes sent (--x bytes)", _rounds, ("runs",)),
+    "trust": Kind(
+        "how far the members of a vote agree with each other, by party and class", _trust, ("run",)
+    ),
+    "rounds": Kind(
+        "accuracy of finished runs against rounds, or against bytes sent (--x bytes)",
+        _rounds,
+        ("runs",),
+    ),
 }
 
 NEEDED = {"run": "the folder of a finished run", "runs": "the folders of finished runs or grids"}

@@ -39,9 +39,15 @@ def add_to(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", metavar="WHAT", help=", ".join(sorted(SHELVES)))
-    parser.add_argument("name", nargs="?", metavar="NAME", help="for settings: whose (default: fedavg)")
-    parser.add_argument("--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="for settings: whose (default: fedavg)"
+    )
+    parser.add_argument(
+        "--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of tables"
+    )
     parser.set_defaults(act=act)
 
 
@@ -75,7 +81,9 @@ def _settings(options: argparse.Namespace) -> int:
     for one in found:
         Console().print(one.table().rich())
     if len(found) > 1:
-        print(f"{options.name} is the name of several things: {', '.join(one.kind for one in found)}. All are shown.")
+        print(
+            f"{options.name} is the name of several things: {', '.join(one.kind for one in found)}. All are shown."
+        )
     return 0
 
 
@@ -84,7 +92,9 @@ Listing = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 
 def _registry(registry: Registry[Any]) -> Callable[[argparse.Namespace], Listing]:
     def rows(options: argparse.Namespace) -> Listing:
-        return ("name", "summary"), [(name, first_line(item)) for name, item in registry.working().items()]
+        return ("name", "summary"), [
+            (name, first_line(item)) for name, item in registry.working().items()
+        ]
 
     return rows
 
@@ -99,7 +109,10 @@ def _data(options: argparse.Namespace) -> Listing:
     from ostraka.data.domains import USAGE
     from ostraka.data.sources import data_dirs
 
-    rows = [(found.name, *_sizes(found, summary)) for found, summary in summaries(data_dirs(options.data_dir))]
+    rows = [
+        (found.name, *_sizes(found, summary))
+        for found, summary in summaries(data_dirs(options.data_dir))
+    ]
     joined = (USAGE.partition("[")[0], "", "", "", "sets of images with the same classes, joined")
     return ("name", "sample", "classes", "train + test", "where"), [*rows, joined]
 

@@ -51,8 +51,15 @@ class Owner:
     def table(self) -> Table:
         """For the terminal."""
         rows = [(name, _text(value), may, doc) for name, value, may, doc in self.rows()]
-        title = "settings of a run" if self.kind == RUN else f"settings of the {self.kind} {self.name}"
-        return Table(COLUMNS, rows, title, (self.usage,) if rows else (f"the {self.kind} {self.name} has none",))
+        title = (
+            "settings of a run" if self.kind == RUN else f"settings of the {self.kind} {self.name}"
+        )
+        return Table(
+            COLUMNS,
+            rows,
+            title,
+            (self.usage,) if rows else (f"the {self.kind} {self.name} has none",),
+        )
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
@@ -66,12 +73,23 @@ class Owner:
 
 def find_settings(name: str) -> list[Owner]:
     """Everything called `name` that has settings; a preset's are those that it gives to its method."""
-    found = [owner for kind in (_method, _objective, _ballot, _net) if (owner := kind(name)) is not None]
+    found = [
+        owner for kind in (_method, _objective, _ballot, _net) if (owner := kind(name)) is not None
+    ]
     if name == RUN:
-        found.append(Owner(RUN, RUN, Config(), "set in a file, by ostraka run's options, or in ostraka.run(...)"))
+        found.append(
+            Owner(
+                RUN,
+                RUN,
+                Config(),
+                "set in a file, by ostraka run's options, or in ostraka.run(...)",
+            )
+        )
     if not found:
         known = [
-            n for registry in (METHODS, PRESETS, OBJECTIVES, BALLOTS, NETS) for n in (*registry, *registry.aliases())
+            n
+            for registry in (METHODS, PRESETS, OBJECTIVES, BALLOTS, NETS)
+            for n in (*registry, *registry.aliases())
         ]
         raise ConfigError(
             f"nothing with settings is called {name!r}.{did_you_mean(name, [*known, RUN])} Give a method, preset, "

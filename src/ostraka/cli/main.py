@@ -28,7 +28,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Leave with the exit code of a mistake."""
-        for kind, words in (("int", "takes a whole number; given:"), ("float", "takes a number; given:")):
+        for kind, words in (
+            ("int", "takes a whole number; given:"),
+            ("float", "takes a number; given:"),
+        ):
             message = message.replace(f"invalid {kind} value:", words)
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
@@ -77,7 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # whatever the system refused and nobody had better words for
         leave_unread(sys.stdout)  # a full disk behind it would fail once more at the end of Python
         named = f"{error.filename}: " if error.filename else ""
-        print(f"ostraka: {named}{error.strerror or error}; nothing that was finished is lost", file=sys.stderr)
+        print(
+            f"ostraka: {named}{error.strerror or error}; nothing that was finished is lost",
+            file=sys.stderr,
+        )
         return 2
 
 
@@ -91,10 +97,14 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         top.print_help(sys.stderr)
         raise ConfigError("name a verb, for example: ostraka demo")
     if words[0].startswith("-") and not words[0].startswith(("-h", "--h", "--v")):
-        raise ConfigError(f"options stand behind the verb: ostraka VERB {words[0]} ... Verbs: {', '.join(names)}")
+        raise ConfigError(
+            f"options stand behind the verb: ostraka VERB {words[0]} ... Verbs: {', '.join(names)}"
+        )
     if not words[0].startswith("-") and words[0] not in names:
         hint = did_you_mean(words[0], names)
-        raise ConfigError(f"unknown verb {words[0]!r}.{hint} Verbs: {', '.join(names)}. See ostraka --help")
+        raise ConfigError(
+            f"unknown verb {words[0]!r}.{hint} Verbs: {', '.join(names)}. See ostraka --help"
+        )
     options, unknown = top.parse_known_args(words)
     if unknown:
         own = completion.verb_parsers(top)[options.verb]

@@ -43,14 +43,26 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="inputs with mean 0 and deviation 1 by the training data: auto (default: float data, not bytes), on, off",
     )
     group.add_argument("--net", metavar="NAME", help="network (ostraka list nets); default: auto")
-    group.add_argument("--objective", metavar="NAME", help="what the parties minimise; default: the method's own")
     group.add_argument(
-        "--start-from", metavar="DIR", help="a finished run (or grid) whose model is the first; default: a random one"
+        "--objective", metavar="NAME", help="what the parties minimise; default: the method's own"
     )
-    group.add_argument("--rounds", type=int, metavar="R", help="exchanges between server and parties")
-    group.add_argument("--epochs", type=int, metavar="E", help="the parties' passes over their data (local.epochs)")
-    group.add_argument("--lr", type=float, metavar="L", help="the parties' learning rate (local.lr)")
-    group.add_argument("--batch", type=int, metavar="B", help="the parties' samples per step (local.batch)")
+    group.add_argument(
+        "--start-from",
+        metavar="DIR",
+        help="a finished run (or grid) whose model is the first; default: a random one",
+    )
+    group.add_argument(
+        "--rounds", type=int, metavar="R", help="exchanges between server and parties"
+    )
+    group.add_argument(
+        "--epochs", type=int, metavar="E", help="the parties' passes over their data (local.epochs)"
+    )
+    group.add_argument(
+        "--lr", type=float, metavar="L", help="the parties' learning rate (local.lr)"
+    )
+    group.add_argument(
+        "--batch", type=int, metavar="B", help="the parties' samples per step (local.batch)"
+    )
     group.add_argument(
         "--set",
         action="append",
@@ -58,7 +70,12 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a setting of the method (local.epochs=20) or of the net (net.padding=same); repeatable",
     )
-    group.add_argument("--config", type=Path, metavar="FILE", help="TOML file with the same names; options override it")
+    group.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="TOML file with the same names; options override it",
+    )
     group = parser.add_argument_group("the answer unknown")
     group.add_argument(
         "--unknown-rate",
@@ -73,28 +90,50 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "(samples of known classes only), own (the method's own threshold); default: validation if any, else told",
     )
     group.add_argument(
-        "--threshold", type=float, metavar="T", help="unknown score above which the answer is unknown, by hand"
+        "--threshold",
+        type=float,
+        metavar="T",
+        help="unknown score above which the answer is unknown, by hand",
     )
     group = parser.add_argument_group("running")
-    group.add_argument("--engine", metavar="E", help="pool (default: one process per core) or serial")
-    group.add_argument("--workers", type=int, metavar="N", help="processes of the pool; default: one per core")
+    group.add_argument(
+        "--engine", metavar="E", help="pool (default: one process per core) or serial"
+    )
+    group.add_argument(
+        "--workers", type=int, metavar="N", help="processes of the pool; default: one per core"
+    )
     group.add_argument("--device", metavar="D", help="auto (default), cpu, cuda or mps")
     group.add_argument(
-        "--eval-every", type=int, metavar="N", help="evaluate every N-th round, and the last (default 1)"
+        "--eval-every",
+        type=int,
+        metavar="N",
+        help="evaluate every N-th round, and the last (default 1)",
     )
-    group.add_argument("--on-failure", metavar="WHAT", help="when a party fails: stop (default), or drop it and go on")
+    group.add_argument(
+        "--on-failure",
+        metavar="WHAT",
+        help="when a party fails: stop (default), or drop it and go on",
+    )
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """Which data, and which of it."""
     group = parser.add_argument_group("data")
     group.add_argument("--parties", type=int, metavar="N", help="number of parties (default 10)")
-    group.add_argument("--known", type=int, metavar="N", help="open-set test: the first N classes are known")
     group.add_argument(
-        "--known-classes", type=class_list, metavar="A,B,...", help="open-set test: these classes are known"
+        "--known", type=int, metavar="N", help="open-set test: the first N classes are known"
     )
     group.add_argument(
-        "--train-per-class", type=int, metavar="N", help="the first N training samples of each class (and domain)"
+        "--known-classes",
+        type=class_list,
+        metavar="A,B,...",
+        help="open-set test: these classes are known",
+    )
+    group.add_argument(
+        "--train-per-class",
+        type=int,
+        metavar="N",
+        help="the first N training samples of each class (and domain)",
     )
     group.add_argument(
         "--public",
@@ -103,12 +142,20 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "half), or the name or path of a data set",
     )
     group.add_argument(
-        "--validation", type=float, metavar="SHARE", help="share of the training data kept by the server"
+        "--validation",
+        type=float,
+        metavar="SHARE",
+        help="share of the training data kept by the server",
     )
     group.add_argument(
-        "--shared", type=float, metavar="SHARE", help="share of the training data that all parties may use, labelled"
+        "--shared",
+        type=float,
+        metavar="SHARE",
+        help="share of the training data that all parties may use, labelled",
     )
-    group.add_argument("--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)")
+    group.add_argument(
+        "--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)"
+    )
 
 
 def share(text: str) -> float:
@@ -124,7 +171,9 @@ def class_list(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of class numbers such as 0,3,7") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of class numbers such as 0,3,7"
+        ) from None
 
 
 def values_from(options: argparse.Namespace, names: Sequence[str] = ()) -> dict[str, Any]:
@@ -150,7 +199,9 @@ def _with_settings(values: dict[str, Any], options: argparse.Namespace) -> dict[
         if value is None:
             continue
         if name in given:
-            raise ConfigError(f"--{option} is {value} and --set {name} is {given[name]}; give one of them")
+            raise ConfigError(
+                f"--{option} is {value} and --set {name} is {given[name]}; give one of them"
+            )
         assigned = settings.merge(assigned, settings.nested(name, value))
     if options.objective is not None:
         assigned = settings.merge({"objective": {"name": options.objective}}, assigned)
@@ -190,16 +241,29 @@ def add_outcome_options(parser: argparse.ArgumentParser) -> None:
     """What verbs that train show, and whether they train at all."""
     group = parser.add_argument_group("showing")
     group.add_argument(
-        "--dry-run", action="store_true", help="train and write nothing; show parties, steps, memory and time needed"
+        "--dry-run",
+        action="store_true",
+        help="train and write nothing; show parties, steps, memory and time needed",
     )
-    group.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    group.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of tables"
+    )
     loud = group.add_mutually_exclusive_group()
-    loud.add_argument("-q", "--quiet", action="store_true", help="no progress: results and errors only")
-    loud.add_argument("-v", "--verbose", action="store_true", help="more progress: every party, with the time of day")
+    loud.add_argument(
+        "-q", "--quiet", action="store_true", help="no progress: results and errors only"
+    )
+    loud.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="more progress: every party, with the time of day",
+    )
 
 
 def place(text: str) -> Path:
     """A path that names something; an empty one would mean the current folder."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("the path is empty; give a folder or file, such as runs/mine")
+        raise argparse.ArgumentTypeError(
+            "the path is empty; give a folder or file, such as runs/mine"
+        )
     return Path(text)

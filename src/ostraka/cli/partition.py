@@ -44,13 +44,23 @@ def add_to(verbs: Any) -> None:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("partition", metavar="P", help="how to divide (ostraka list partitions), or file:PATH")
-    parser.add_argument("--data", metavar="D", default="fashion-4k", help="data set (default: fashion-4k)")
+    parser.add_argument(
+        "partition", metavar="P", help="how to divide (ostraka list partitions), or file:PATH"
+    )
+    parser.add_argument(
+        "--data", metavar="D", default="fashion-4k", help="data set (default: fashion-4k)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed (default 0)")
     add_data_options(parser)
-    parser.add_argument("--save", type=Path, metavar="FILE", help="write the indices as JSON, for file:FILE")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help=f"draw the table as a heatmap ({FORMATS})")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.add_argument(
+        "--save", type=Path, metavar="FILE", help="write the indices as JSON, for file:FILE"
+    )
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help=f"draw the table as a heatmap ({FORMATS})"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of a table"
+    )
     parser.set_defaults(act=act)
 
 
@@ -65,7 +75,9 @@ def act(options: argparse.Namespace) -> int:
 
     if options.plot is not None:
         check_suffix(options.plot)  # before the table is printed
-    config = make({name: getattr(options, name) for name in SETTINGS if getattr(options, name) is not None})
+    config = make(
+        {name: getattr(options, name) for name in SETTINGS if getattr(options, name) is not None}
+    )
     division = divide(config)
     public, test = public_and_test(config, division.data)
     apart = {
@@ -96,10 +108,19 @@ def act(options: argparse.Namespace) -> int:
 
 def _held_apart(apart: Mapping[str, int], public: str | None) -> list[str]:
     """What no party holds for itself, where there is any of it."""
-    words = {"validation": "kept by the server for validation", "shared": "that all parties may use, with labels"}
-    lines = [f"Held back before the division: {apart[key]} samples {said}" for key, said in words.items() if apart[key]]
+    words = {
+        "validation": "kept by the server for validation",
+        "shared": "that all parties may use, with labels",
+    }
+    lines = [
+        f"Held back before the division: {apart[key]} samples {said}"
+        for key, said in words.items()
+        if apart[key]
+    ]
     if public is not None:
-        lines.append(f"Public ({public}): {apart['public']} samples without labels; {apart['test']} to test on")
+        lines.append(
+            f"Public ({public}): {apart['public']} samples without labels; {apart['test']} to test on"
+        )
     return lines
 
 

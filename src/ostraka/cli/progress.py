@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.text import Text
 
 from ostraka.engines.base import Outcome
@@ -53,7 +60,13 @@ class Course:
 
     def begin(self, index: int, rounds: int, parties: int, ready: int) -> None:
         """A round starts."""
-        self.index, self.rounds, self.parties, self.ready, self.at = index, rounds, max(1, parties), ready, {}
+        self.index, self.rounds, self.parties, self.ready, self.at = (
+            index,
+            rounds,
+            max(1, parties),
+            ready,
+            {},
+        )
 
     def work(self, party: int, done: float, loss: float | None) -> None:
         """A party has done so much of its work in this round."""
@@ -78,7 +91,11 @@ class Course:
         """The time that the rest may take, in words; empty as long as nobody can know."""
         began, before = self.first or (0.0, self.share)
         done = self.share - before
-        return f"about {human_seconds((time.monotonic() - began) / done * (1 - self.share))} left" if done > 0 else ""
+        return (
+            f"about {human_seconds((time.monotonic() - began) / done * (1 - self.share))} left"
+            if done > 0
+            else ""
+        )
 
 
 @dataclass
@@ -155,7 +172,9 @@ class Bars:
         for old in (self.rounds, self.parties):
             if old is not None:
                 self.progress.remove_task(old)
-        if self.cells is None:  # a cell of a grid is named beside the bar of all cells, and when it ends
+        if (
+            self.cells is None
+        ):  # a cell of a grid is named beside the bar of all cells, and when it ends
             self.say(title)
         self.rounds = self.progress.add_task("rounds", total=None, note="")
         self.parties = self.progress.add_task("parties", total=None, note="")
@@ -166,7 +185,12 @@ class Bars:
             return
         seen = "" if course.accuracy is None else f"accuracy {course.accuracy:.1f} %"
         words = ", ".join(part for part in (course.left(), seen) if part)
-        self.progress.update(self.rounds, total=course.rounds, completed=int(course.rounds * course.share), note=words)
+        self.progress.update(
+            self.rounds,
+            total=course.rounds,
+            completed=int(course.rounds * course.share),
+            note=words,
+        )
         at = course.ready + sum(course.at.values())
         self.progress.update(self.parties, total=course.parties, completed=at, note=note)
 
@@ -235,7 +259,14 @@ class CellFollower(Follower):
     """Follows one cell of a grid."""
 
     def __init__(
-        self, surface: Lines | Bars, verbose: bool, grid: Grid, config: Config, label: str, number: int, total: int
+        self,
+        surface: Lines | Bars,
+        verbose: bool,
+        grid: Grid,
+        config: Config,
+        label: str,
+        number: int,
+        total: int,
     ) -> None:
         super().__init__(surface, verbose)
         self.grid, self.number, self.total, self.started = grid, number, total, False
@@ -261,7 +292,9 @@ class CellFollower(Follower):
         """The time left for the grid, shown where there is a bar for it."""
         left = self.grid.left(ended, self.total, share)
         if isinstance(self.surface, Bars):
-            self.surface.count_cells(ended, self.total, f"{left}, {self.title}" if left else self.title)
+            self.surface.count_cells(
+                ended, self.total, f"{left}, {self.title}" if left else self.title
+            )
         return left
 
     def run_ends(self, record: Mapping[str, Any]) -> None:
@@ -273,7 +306,11 @@ class CellFollower(Follower):
         else:
             accuracy = record.get("accuracy")
             figure = "done" if accuracy is None else f"accuracy {accuracy:.2f} %"
-            when = f"after {human_seconds(self.course.seconds())}" if self.started else "(finished before)"
+            when = (
+                f"after {human_seconds(self.course.seconds())}"
+                if self.started
+                else "(finished before)"
+            )
             text = f"{self.title}: {figure} {when}"
         self.surface.say(f"{text}; {left}" if left and isinstance(self.surface, Lines) else text)
 

@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ostraka.cli.options import add_outcome_options, add_run_options, check_local, place, values_from
+from ostraka.cli.options import (
+    add_outcome_options,
+    add_run_options,
+    check_local,
+    place,
+    values_from,
+)
 from ostraka.core.settings import merge, values_of, with_recipe
 from ostraka.errors import ConfigError
 from ostraka.runs.config import HOW, Config, build_method, canonical_method, changed, make, resolve
@@ -33,15 +39,25 @@ def add_to(verbs: Any) -> None:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("method", nargs="?", metavar="METHOD", help="method or preset (ostraka list methods)")
-    parser.add_argument("--data", metavar="D", help="data set (ostraka list data); default: fashion-4k")
     parser.add_argument(
-        "--partition", metavar="P", help="how it is divided (ostraka list partitions); default: labels:2"
+        "method", nargs="?", metavar="METHOD", help="method or preset (ostraka list methods)"
     )
-    parser.add_argument("--seed", type=int, metavar="S", help="seed of everything random (default 0)")
+    parser.add_argument(
+        "--data", metavar="D", help="data set (ostraka list data); default: fashion-4k"
+    )
+    parser.add_argument(
+        "--partition",
+        metavar="P",
+        help="how it is divided (ostraka list partitions); default: labels:2",
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="S", help="seed of everything random (default 0)"
+    )
     parser.add_argument("--seeds", help=argparse.SUPPRESS)  # only to say where it belongs
     add_run_options(parser)
-    parser.add_argument("--out", type=place, metavar="DIR", help="folder of the run; default: a new one under runs/")
+    parser.add_argument(
+        "--out", type=place, metavar="DIR", help="folder of the run; default: a new one under runs/"
+    )
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
     add_outcome_options(parser)
     parser.set_defaults(act=act)
@@ -98,7 +114,9 @@ def _config(options: argparse.Namespace) -> Config:
             raise ConfigError("--resume needs --out: say which run to go on with")
         return _resumed(RunDir(options.out).stored_config(), values, options.out)
     if "method" not in values:
-        raise ConfigError("name a method, for example: ostraka run fedavg (ostraka list methods shows all)")
+        raise ConfigError(
+            "name a method, for example: ostraka run fedavg (ostraka list methods shows all)"
+        )
     check_local(options, [values["method"]])
     return make(values)
 
@@ -127,7 +145,12 @@ def option_of(setting: str) -> str:
 
 def free_folder(config: Config) -> Path:
     """A new folder under runs/ that says what is in it."""
-    parts = (canonical_method(config.method), Path(config.data).name, config.partition, f"s{config.seed}")
+    parts = (
+        canonical_method(config.method),
+        Path(config.data).name,
+        config.partition,
+        f"s{config.seed}",
+    )
     name = "-".join(parts).replace(":", "").replace("/", "_").replace(",", "_")
     number = 1
     while (Path("runs") / f"{name}-{number}").exists():

@@ -29,9 +29,14 @@ def add_to(verbs: Any) -> None:
     )
     parser.add_argument("folder", type=place, metavar="DIR", help="folder of a run or a grid")
     parser.add_argument(
-        "--format", choices=("rich", "markdown", "csv"), default="rich", help="how a grid's tables are printed"
+        "--format",
+        choices=("rich", "markdown", "csv"),
+        default="rich",
+        help="how a grid's tables are printed",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of tables"
+    )
     parser.set_defaults(act=act)
 
 
@@ -47,7 +52,9 @@ def act(options: argparse.Namespace) -> int:
         return _show_grid(folder, options)
     if kind == "run":
         return _show_run(folder, options)
-    inside = sorted(path.name for path in folder.iterdir() if path.is_dir() and kind_of(path) in ("run", "grid"))
+    inside = sorted(
+        path.name for path in folder.iterdir() if path.is_dir() and kind_of(path) in ("run", "grid")
+    )
     hint = f"it has some in it: {', '.join(inside[:5])}" if inside else "give the folder of one"
     raise ConfigError(f"{folder} is neither a run nor a grid; {hint}")
 
@@ -97,7 +104,11 @@ def _show_unfinished(folder: Path, options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(facts))
         return 0
-    accuracy = "none yet" if facts["accuracy"] is None else f"{facts['accuracy']:.2f} % (round {last['round']})"
+    accuracy = (
+        "none yet"
+        if facts["accuracy"] is None
+        else f"{facts['accuracy']:.2f} % (round {last['round']})"
+    )
     figures = [
         ("evaluated rounds", f"{last['round']} of {facts['rounds']}"),
         ("accuracy", accuracy),
@@ -105,7 +116,11 @@ def _show_unfinished(folder: Path, options: argparse.Namespace) -> int:
         ("division", f"{config.partition}, seed {config.seed}"),
     ]
     console = Console()
-    console.print(Table(("figure", "value"), figures, title=f"{config.method} on {config.data}: not finished").rich())
+    console.print(
+        Table(
+            ("figure", "value"), figures, title=f"{config.method} on {config.data}: not finished"
+        ).rich()
+    )
     console.print(f"Go on with: {home.resume_command()}", soft_wrap=True, highlight=False)
     return 0
 
@@ -122,10 +137,20 @@ def _show_grid(folder: Path, options: argparse.Namespace) -> int:
     tables += more
     if options.json:
         notes = [note for table in tables for note in table.notes]
-        shown = {"cells": records, "tables": [table.records() for table in tables], "notes": notes, "out": str(folder)}
+        shown = {
+            "cells": records,
+            "tables": [table.records() for table in tables],
+            "notes": notes,
+            "out": str(folder),
+        }
         print(json.dumps(shown))
         return 0
-    show(tables, options.format, folder, [name for name in ("rounds.svg", "bytes.svg") if (folder / name).exists()])
+    show(
+        tables,
+        options.format,
+        folder,
+        [name for name in ("rounds.svg", "bytes.svg") if (folder / name).exists()],
+    )
     return 0
 
 
@@ -136,13 +161,25 @@ def _records(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
     path = folder / "results.json"
     if not path.exists():
-        raise ConfigError(f"no cell of the grid {folder} has ended yet; go on with it by the same ostraka compare")
+        raise ConfigError(
+            f"no cell of the grid {folder} has ended yet; go on with it by the same ostraka compare"
+        )
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     stored = codec.read_json(path)
     for record in stored:
-        found.setdefault(tuple(str(record[key]) for key in ("method", "data", "partition", "seed")), record)
+        found.setdefault(
+            tuple(str(record[key]) for key in ("method", "data", "partition", "seed")), record
+        )
     hidden = len(stored) - len(found)
-    notes = [f"{hidden} finished cells of earlier calls with other settings are not shown"] if hidden else []
-    begun = [path.name for path in sorted((folder / "cells").glob("*")) if not RunDir(path).summary.exists()]
+    notes = (
+        [f"{hidden} finished cells of earlier calls with other settings are not shown"]
+        if hidden
+        else []
+    )
+    begun = [
+        path.name
+        for path in sorted((folder / "cells").glob("*"))
+        if not RunDir(path).summary.exists()
+    ]
     notes += [f"not finished: {', '.join(begun)}"] if begun else []
     return list(found.values()), notes

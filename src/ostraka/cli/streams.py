@@ -6,7 +6,18 @@ import os
 import sys
 from typing import TextIO
 
-PLAIN = {"—": "-", "–": "-", "±": "+-", "×": "x", "…": "...", "·": ".", "→": "->", "░": "-", "▒": "+", "▓": "*"}
+PLAIN = {
+    "—": "-",
+    "–": "-",
+    "±": "+-",
+    "×": "x",
+    "…": "...",
+    "·": ".",
+    "→": "->",
+    "░": "-",
+    "▒": "+",
+    "▓": "*",
+}
 """What is written for a character that the stream's encoding lacks; boxes and blocks have one for all of them."""
 
 BOXES, BLOCKS = ("\u2500", "\u257f"), ("\u2580", "\u259f")
@@ -26,7 +37,9 @@ def plain_where_needed() -> None:
 
 def locale_name() -> str:
     """The locale of characters that the user chose; empty if none, which Python takes for UTF-8."""
-    return next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "")
+    return next(
+        (value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), ""
+    )
 
 
 def leave_unread(stream: TextIO) -> None:
@@ -39,7 +52,9 @@ def leave_unread(stream: TextIO) -> None:
 def _replace(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return "".join(_plain(character) for character in error.object[error.start : error.end]), error.end
+    return "".join(
+        _plain(character) for character in error.object[error.start : error.end]
+    ), error.end
 
 
 def _plain(character: str) -> str:

@@ -22,7 +22,11 @@ PROBES = 4
 def check_numbers(value: Any, name: str) -> None:
     """Refuse NaN and infinity, wherever they are in `value`."""
     for path, number in _numbers(value, name):
-        bad = int((~number.isfinite()).sum()) if isinstance(number, Tensor) else int(not isfinite(number))
+        bad = (
+            int((~number.isfinite()).sum())
+            if isinstance(number, Tensor)
+            else int(not isfinite(number))
+        )
         if bad:
             size = number.numel() if isinstance(number, Tensor) else 1
             raise ReportRefused(f"{path} holds {bad} of {size} numbers that are NaN or infinite")
@@ -33,9 +37,13 @@ def check_counts(counts: tuple[int, ...] | None, classes: int) -> None:
     if counts is None:
         return
     if len(counts) != classes:
-        raise ReportRefused(f"its card tells {len(counts)} class counts, but there are {classes} classes")
+        raise ReportRefused(
+            f"its card tells {len(counts)} class counts, but there are {classes} classes"
+        )
     if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in counts):
-        raise ReportRefused(f"its card tells the class counts {list(counts)}; they must be whole numbers from 0")
+        raise ReportRefused(
+            f"its card tells the class counts {list(counts)}; they must be whole numbers from 0"
+        )
 
 
 @torch.no_grad()
@@ -51,7 +59,9 @@ def check_answers(task: Task, objective: Objective, params: Params) -> None:
     scores = predictor.scores(probes)
     if not (scores.known.isfinite().all() and scores.unknown.isfinite().all()):
         largest = max(float(tensor.abs().max()) for tensor in params.values() if tensor.numel())
-        raise ReportRefused(f"its network answers with NaN or infinity; its largest weight is {largest:.3g}")
+        raise ReportRefused(
+            f"its network answers with NaN or infinity; its largest weight is {largest:.3g}"
+        )
 
 
 def _numbers(value: Any, path: str) -> Iterator[tuple[str, Tensor | float]]:

@@ -19,7 +19,9 @@ def _canonical(value: Any) -> Any:
     if isinstance(value, Mapping):
         strange = [key for key in value if not isinstance(key, str)]
         if strange:  # JSON would take 1 and "1" for the same key
-            raise TypeError(f"a digest is of tables with text keys; {strange[0]!r} is a {type(strange[0]).__name__}")
+            raise TypeError(
+                f"a digest is of tables with text keys; {strange[0]!r} is a {type(strange[0]).__name__}"
+            )
         return {key: _canonical(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_canonical(item) for item in value]

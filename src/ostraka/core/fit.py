@@ -26,26 +26,40 @@ class Budget(Settings):
     """How long and how a party trains."""
 
     epochs: int = setting(10, "passes over the party's data", span="[1, inf)")
-    steps: int | None = setting(None, "optimiser steps instead of epochs; 0: no training at all", span="[0, inf)")
+    steps: int | None = setting(
+        None, "optimiser steps instead of epochs; 0: no training at all", span="[0, inf)"
+    )
     most_steps: int = setting(
-        0, "end after so many optimiser steps, if the epochs have more; 0: no such end", span="[0, inf)"
+        0,
+        "end after so many optimiser steps, if the epochs have more; 0: no such end",
+        span="[0, inf)",
     )
     class_steps: int = setting(
-        0, "end after so many steps for each class the party holds, if the epochs have more; 0: no end", span="[0, inf)"
+        0,
+        "end after so many steps for each class the party holds, if the epochs have more; 0: no end",
+        span="[0, inf)",
     )
-    batch: int = setting(64, "samples per step; the last, smaller batch of an epoch is kept", span="[1, inf)")
+    batch: int = setting(
+        64, "samples per step; the last, smaller batch of an epoch is kept", span="[1, inf)"
+    )
     optimiser: Literal["sgd", "adam"] = setting("sgd", "sgd or adam")
     lr: float = setting(0.01, "learning rate", span="(0, inf)")
     momentum: float = setting(0.9, "momentum of sgd", span="[0, 1)")
     weight_decay: float = setting(1e-5, "L2 weight decay", span="[0, inf)")
     schedule: Literal["constant", "cosine"] = setting("constant", "learning rate over time")
     late_rate: float = setting(
-        1.0, "share of the learning rate that is left in the second half of all rounds", span="(0, inf)"
+        1.0,
+        "share of the learning rate that is left in the second half of all rounds",
+        span="(0, inf)",
     )
 
     def in_round(self, index: int, rounds: int) -> "Budget":
         """This training as it is in round `index` of so many; the middle one of an odd number is of the first half."""
-        return self if index <= (rounds + 1) // 2 else replace(self, lr=self.lr * self.late_rate, late_rate=1.0)
+        return (
+            self
+            if index <= (rounds + 1) // 2
+            else replace(self, lr=self.lr * self.late_rate, late_rate=1.0)
+        )
 
     def total(self, batches: int, classes: int) -> int:
         """Optimiser steps in all, where an epoch has so many batches and the samples are of so many classes."""
@@ -114,7 +128,12 @@ def fit(
         net.load_state_dict(start)
     net.to(samples.x.device)
     training = _Training(net, samples, objective, budget, seed, progress or NoProgress(), name)
-    with seeded(seed, "fit", "global"), _rare_garbage_collection(), _no_denormals(), _lonely(len(samples)):
+    with (
+        seeded(seed, "fit", "global"),
+        _rare_garbage_collection(),
+        _no_denormals(),
+        _lonely(len(samples)),
+    ):
         training.run()
     net.eval()
     with torch.no_grad():
@@ -163,7 +182,14 @@ class _Training:
     """Everything that changes while training, in one place, so that it can be saved and taken up again."""
 
     def __init__(
-        self, net: Net, samples: Samples, objective: Objective, budget: Budget, seed: int, progress: Progress, name: str
+        self,
+        net: Net,
+        samples: Samples,
+        objective: Objective,
+        budget: Budget,
+        seed: int,
+        progress: Progress,
+        name: str,
     ) -> None:
         self.net, self.samples, self.objective, self.budget = net, samples, objective, budget
         self.progress, self.name = progress, name
@@ -188,7 +214,9 @@ class _Training:
         while self.steps < self.total:
             self._epoch()
         if time.monotonic() - self.started > self.progress.every_seconds / 6:
-            self._save(self.order_rng.get_state())  # a party with several trainings need not repeat the finished ones
+            self._save(
+                self.order_rng.get_state()
+            )  # a party with several trainings need not repeat the finished ones
 
     def _epoch(self) -> None:
         at_start = self.order_rng.get_state()
@@ -306,7 +334,9 @@ def _joined(parameters: list[nn.Parameter]) -> list[nn.Parameter]:
     return [whole]
 
 
-def _groups(bounds: list[tuple[int, int]], skip: int, chunk: int) -> Iterator[list[tuple[int, int]]]:
+def _groups(
+    bounds: list[tuple[int, int]], skip: int, chunk: int
+) -> Iterator[list[tuple[int, int]]]:
     """The batches of an epoch from number `skip` on, in groups of about `chunk` samples with fixed borders."""
     size = max(1, chunk // max(1, bounds[0][1] - bounds[0][0]))
     for start in range(skip - skip % size, len(bounds), size):

@@ -48,7 +48,9 @@ class Needs:
         missing = [f.name for f in fields(self) if getattr(self, f.name) and not have[f.name]]
         if missing:
             advice = "; ".join(_ADVICE[name] for name in missing)
-            raise NeedError(f"the method {name!r} needs {', '.join(missing)}, which this run does not have: {advice}")
+            raise NeedError(
+                f"the method {name!r} needs {', '.join(missing)}, which this run does not have: {advice}"
+            )
 
 
 _ADVICE = {

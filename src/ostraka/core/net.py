@@ -38,13 +38,23 @@ class Layer:
     vectors: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, name: str, inputs: str, outputs: str, bias: bool = True, norms: Sequence[str] = ()) -> "Layer":
+    def of(
+        cls, name: str, inputs: str, outputs: str, bias: bool = True, norms: Sequence[str] = ()
+    ) -> "Layer":
         """The layer of the submodule `name`; `norms` are batch norms of its output units."""
-        normed = [f"{norm}.{part}" for norm in norms for part in ("weight", "bias", "running_mean", "running_var")]
-        return cls(f"{name}.weight", inputs, outputs, ((f"{name}.bias",) if bias else ()) + tuple(normed))
+        normed = [
+            f"{norm}.{part}"
+            for norm in norms
+            for part in ("weight", "bias", "running_mean", "running_var")
+        ]
+        return cls(
+            f"{name}.weight", inputs, outputs, ((f"{name}.bias",) if bias else ()) + tuple(normed)
+        )
 
 
-def chain(*names: str, norms: Mapping[str, Sequence[str]] | None = None, bias: bool = True) -> tuple[Layer, ...]:
+def chain(
+    *names: str, norms: Mapping[str, Sequence[str]] | None = None, bias: bool = True
+) -> tuple[Layer, ...]:
     """Layers one behind the other, each group of units named after the layer that writes it; the last has a bias."""
     groups, last = (INPUT, *names[:-1], OUTPUT), names[-1]
     return tuple(
@@ -127,14 +137,20 @@ class Recipe:
     def build(self, shape: tuple[int, ...], classes: int, unknown: bool, seed: int) -> Net:
         """A freshly initialised network; equal seeds give equal weights."""
         make = NETS.get(self.name)
-        checked: Any = settings.build(net_options(self.name), self.options, path="net.", owner=f"the net {self.name}")
+        checked: Any = settings.build(
+            net_options(self.name), self.options, path="net.", owner=f"the net {self.name}"
+        )
         options = {name: getattr(checked, name) for name in self.options}
         with seeded(seed, "net"):
             try:
                 net: Net = make(shape=tuple(shape), classes=classes, unknown=unknown, **options)
             except TypeError as error:
-                reason = str(error).partition("\n")[0]  # torch adds where in its own code it noticed
-                raise ConfigError(f"the net {self.name!r} refused the options {options}: {reason}") from None
+                reason = str(error).partition("\n")[
+                    0
+                ]  # torch adds where in its own code it noticed
+                raise ConfigError(
+                    f"the net {self.name!r} refused the options {options}: {reason}"
+                ) from None
         net.shape = tuple(shape)
         return net
 

@@ -27,7 +27,11 @@ class Batch:
 
     def cut(self, start: int, stop: int) -> "Batch":
         """Rows `start` to `stop`."""
-        return Batch(self.x[start:stop], self.y[start:stop], {k: v[start:stop] for k, v in self.extra.items()})
+        return Batch(
+            self.x[start:stop],
+            self.y[start:stop],
+            {k: v[start:stop] for k, v in self.extra.items()},
+        )
 
 
 class Helper(ABC):

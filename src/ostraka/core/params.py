@@ -20,13 +20,17 @@ def average(weighted: Iterable[tuple[Params, float]]) -> Params:
     for params, weight in weighted:
         if kinds and params.keys() != kinds.keys():
             odd = sorted(params.keys() ^ kinds.keys())
-            raise OstrakaError(f"parameter sets differ in {', '.join(odd)}; only equal networks can be averaged")
+            raise OstrakaError(
+                f"parameter sets differ in {', '.join(odd)}; only equal networks can be averaged"
+            )
         total += weight
         for name, tensor in params.items():
             kinds.setdefault(name, tensor.dtype)
             if name in sums and sums[name].shape != tensor.shape:
                 shapes = f"{tuple(sums[name].shape)} and {tuple(tensor.shape)}"
-                raise OstrakaError(f"{name} has the shapes {shapes}; only equal networks can be averaged")
+                raise OstrakaError(
+                    f"{name} has the shapes {shapes}; only equal networks can be averaged"
+                )
             term = tensor.double() * weight
             sums[name] = term if name not in sums else sums[name] + term
     if total <= 0:

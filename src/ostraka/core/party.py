@@ -82,7 +82,9 @@ class Parties:
     def roster(self) -> tuple[PartyRef, ...]:
         """What the server knows of the parties."""
         spans = [self._span(i) for i in range(len(self))]
-        return tuple(PartyRef(i, stop - start, self.names[i]) for i, (start, stop) in enumerate(spans))
+        return tuple(
+            PartyRef(i, stop - start, self.names[i]) for i, (start, stop) in enumerate(spans)
+        )
 
     def pooled(self) -> "Parties":
         """One party that holds everything."""
@@ -96,5 +98,7 @@ class Parties:
 
     def _span(self, index: int) -> tuple[int, int]:
         if not 0 <= index < len(self.ends):
-            raise IndexError(f"there are {len(self.ends)} parties, numbered from 0; {index} was asked for")
+            raise IndexError(
+                f"there are {len(self.ends)} parties, numbered from 0; {index} was asked for"
+            )
         return (self.ends[index - 1] if index else 0), self.ends[index]

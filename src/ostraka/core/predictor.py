@@ -53,7 +53,9 @@ def closed_scores(logits: Tensor) -> Scores:
 def join(parts: list[Scores]) -> Scores:
     """Scores of consecutive chunks as one."""
     return Scores(
-        torch.cat([p.known for p in parts]), torch.cat([p.unknown for p in parts]), parts[0].threshold if parts else 0.0
+        torch.cat([p.known for p in parts]),
+        torch.cat([p.unknown for p in parts]),
+        parts[0].threshold if parts else 0.0,
     )
 
 
@@ -84,7 +86,9 @@ def threshold_for(rate: float, unknown: Tensor, weights: Tensor | None = None) -
     """The least of the unknown scores [N] that no more than `rate` of them, by weight, lie above."""
     values, place = unknown.unique(return_inverse=True)
     weights = torch.ones(len(unknown)) if weights is None else weights
-    mass = torch.zeros(len(values), dtype=torch.float64).index_add_(0, place.cpu(), weights.double().cpu())
+    mass = torch.zeros(len(values), dtype=torch.float64).index_add_(
+        0, place.cpu(), weights.double().cpu()
+    )
     above = mass.sum() - mass.cumsum(0)
     # sums of thirds and tenths are a hair off: without the margin 5 of 100 would not be 5 %
     return float(values[int((above <= (rate + 1e-9) * mass.sum()).nonzero()[0])])
@@ -169,5 +173,7 @@ class Solo(Predictor):
 
     def scores(self, x: Tensor) -> Scores:
         """Mean probability of the models that stand alone."""
-        total = torch.stack([p.scores(x).logits().softmax(dim=1) for p in self.alone.values()]).mean(dim=0)
+        total = torch.stack(
+            [p.scores(x).logits().softmax(dim=1) for p in self.alone.values()]
+        ).mean(dim=0)
         return Scores(total[:, :-1], -total[:, :-1].max(dim=1).values, float("inf"))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -10,6 +10,9 @@ from torch import Tensor
 from ostraka.core.seeds import torch_rng
 from ostraka.errors import DataError
 from ostraka.registry import AUGMENTATIONS
+
+Kind = Literal["image", "table", "sound"]
+"""What one sample is: an image [C, H, W], a row of a table [D], or the features of a recording."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class View:
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     augment: str = "none"
+    kind: Kind = "image"
 
     def apply(self, values: Tensor) -> Tensor:
         """Stored values [B, C, ...] as float inputs."""
@@ -59,7 +63,9 @@ class Samples:
 
     def __post_init__(self) -> None:
         if self.y is not None and len(self.y) != len(self.x):
-            raise DataError(f"{len(self.x)} samples came with {len(self.y)} labels; give one label for each sample")
+            raise DataError(
+                f"{len(self.x)} samples came with {len(self.y)} labels; give one label for each sample"
+            )
 
     def __len__(self) -> int:
         return len(self.x) if self.rows is None else len(self.rows)
@@ -73,7 +79,9 @@ class Samples:
     def labels(self) -> Tensor:
         """The labels of these rows."""
         if self.y is None:
-            raise DataError("these samples carry no labels; a method that learns from labels cannot use them")
+            raise DataError(
+                "these samples carry no labels; a method that learns from labels cannot use them"
+            )
         return self.y if self.rows is None else self.y[self.rows]
 
     def take(self, index: Tensor) -> "Samples":
@@ -84,12 +92,16 @@ class Samples:
         """The same samples without their labels."""
         return replace(self, y=None)
 
-    def inputs(self, index: Tensor | slice | None = None, rng: torch.Generator | None = None) -> Tensor:
+    def inputs(
+        self, index: Tensor | slice | None = None, rng: torch.Generator | None = None
+    ) -> Tensor:
         """Network inputs [B, ...] of the samples at `index` (default: all); augmented when `rng` is given."""
         rows = self.rows
         if index is not None:
             rows = _pick(rows, index, len(self.x))
-        x = self.view.apply(self.x if rows is None else self.x.index_select(0, rows.to(self.x.device)))
+        x = self.view.apply(
+            self.x if rows is None else self.x.index_select(0, rows.to(self.x.device))
+        )
         if rng is not None and self.view.augment != "none":
             x = AUGMENTATIONS.get(self.view.augment)(x, rng)
         return x

@@ -21,7 +21,12 @@ T = TypeVar("T")
 
 
 def setting(
-    default: Any, doc: str, *, span: str | None = None, server: bool = False, registry: Registry[Any] | None = None
+    default: Any,
+    doc: str,
+    *,
+    span: str | None = None,
+    server: bool = False,
+    registry: Registry[Any] | None = None,
 ) -> Any:
     """A documented dataclass field.
 
@@ -51,7 +56,9 @@ class Settings:
                 convert(value, words[spec.name], spec.name)
 
 
-def build(cls: type[T], values: Mapping[str, Any], base: T | None = None, path: str = "", owner: str = "") -> T:
+def build(
+    cls: type[T], values: Mapping[str, Any], base: T | None = None, path: str = "", owner: str = ""
+) -> T:
     """An instance of `cls` from plain values, the rest from `base` or from the defaults.
 
     Where `cls` has RECIPES, `recipe = "name"` stands for a whole table of values; other values lie over it. Messages
@@ -133,7 +140,9 @@ def merge(base: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
         old = out.get(key)
         if isinstance(value, Mapping) and isinstance(old, str) and "name" not in value:
             old = {"name": old}  # objective = "proser" with objective.w_mix laid over it
-        out[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        out[key] = (
+            merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        )
     return out
 
 
@@ -157,7 +166,12 @@ def nearest(key: str, names: Iterable[str]) -> str:
 def _metadata(
     doc: str, span: str | None, server: bool = False, registry: Registry[Any] | None = None
 ) -> dict[str, Any]:
-    return {"doc": doc, "span": None if span is None else Span.read(span), "server": server, "registry": registry}
+    return {
+        "doc": doc,
+        "span": None if span is None else Span.read(span),
+        "server": server,
+        "registry": registry,
+    }
 
 
 @lru_cache(maxsize=256)
@@ -184,8 +198,16 @@ def _unknown(key: str, cls: type, base: Any, path: str, owner: str) -> str:
     known = [f.name for f in fields(cls) if f.init]
     hint = did_you_mean(key, known)
     if not hint:  # perhaps a setting of one of the groups: epochs for local.epochs
-        start = base if base is not None else cls() if all(_default(f) is not MISSING for f in fields(cls)) else None
-        hint = nearest(key, [path + name for name, _, _ in walk(start)] if start is not None else [])
+        start = (
+            base
+            if base is not None
+            else cls()
+            if all(_default(f) is not MISSING for f in fields(cls))
+            else None
+        )
+        hint = nearest(
+            key, [path + name for name, _, _ in walk(start)] if start is not None else []
+        )
     return f"unknown setting {path + key!r}.{hint} Settings {f'of {owner}' if owner else 'here'}: {choices(known)}"
 
 
@@ -205,7 +227,9 @@ def _convert(value: Any, hint: Any, registry: Registry[Any] | None, current: Any
         return _from_registry(value, registry, current, path)
     if isinstance(hint, type) and is_dataclass(hint):
         if not isinstance(value, Mapping):
-            raise ConfigError(f"{path!r} is a group of settings; {value!r} was given. Use {path}.<name> = value")
+            raise ConfigError(
+                f"{path!r} is a group of settings; {value!r} was given. Use {path}.<name> = value"
+            )
         return build(hint, value, current if current is not MISSING else None, path + ".", path)
     return convert(value, hint, path)
 
@@ -213,7 +237,9 @@ def _convert(value: Any, hint: Any, registry: Registry[Any] | None, current: Any
 def _from_registry(value: Any, registry: Registry[Any], current: Any, path: str) -> Any:
     table = {"name": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping) or not isinstance(table.get("name", ""), str):
-        raise ConfigError(f"{path!r} takes the name of one {registry.kind} ({choices(registry)}); {value!r} was given")
+        raise ConfigError(
+            f"{path!r} takes the name of one {registry.kind} ({choices(registry)}); {value!r} was given"
+        )
     rest = {k: v for k, v in table.items() if k != "name"}
     name = table.get("name")
     if name is None:

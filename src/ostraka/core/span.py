@@ -36,7 +36,9 @@ class Span:
     def words(self) -> str:
         """`at least 0 and below 1`; nothing where every finite number lies inside."""
         low = f"{'at least' if self.with_low else 'above'} {self.low:g}" if self.low > -inf else ""
-        high = f"{'at most' if self.with_high else 'below'} {self.high:g}" if self.high < inf else ""
+        high = (
+            f"{'at most' if self.with_high else 'below'} {self.high:g}" if self.high < inf else ""
+        )
         both = " and ".join(part for part in (low, high) if part)
         return f"{both} (inf: no limit)" if both and inf in self else both
 
@@ -46,7 +48,11 @@ class Span:
             raise ConfigError(f"{name!r} takes a number; {value!r} was given")
         if value not in self:
             finite = isinstance(value, int) or isfinite(value)
-            wanted = self.words() if finite else ", ".join(filter(None, ("a finite number", self.words())))
+            wanted = (
+                self.words()
+                if finite
+                else ", ".join(filter(None, ("a finite number", self.words())))
+            )
             raise ConfigError(f"{name!r} is {value}; it must be {wanted}")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from torch import Tensor
 
 from ostraka.core.net import Net, Params, Recipe
-from ostraka.core.samples import Samples
+from ostraka.core.samples import Kind, Samples, View
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,28 @@ class Commons:
                 named[f"{name}.x"] = samples.x if samples.rows is None else samples.x[samples.rows]
         if self.shared is not None:
             named["shared.y"] = self.shared.labels
-        named.update({f"{net}.{key}": t for net, params in self.nets.items() for key, t in params.items()})
+        named.update(
+            {f"{net}.{key}": t for net, params in self.nets.items() for key, t in params.items()}
+        )
         return named | ({"prior": self.prior} if self.prior is not None else {})
 
 
 @dataclass(frozen=True)
 class Task:
-    """Known classes, the shape of one sample, the network recipe and the commons."""
+    """Known classes, the shape of one sample and how networks see it, the recipe, the commons."""
 
     classes: tuple[str, ...]
     shape: tuple[int, ...]
     net: Recipe
     commons: Commons = Commons()
+    view: View = View()
+    """How stored values become inputs of this task's networks (in training, a party's samples may
+    be augmented as well)."""
+
+    @property
+    def kind(self) -> Kind:
+        """What one sample is: image, table or sound."""
+        return self.view.kind
 
     def build(self, unknown: bool, seed: int = 0) -> Net:
         """A freshly initialised network for this task."""

@@ -56,6 +56,10 @@ def check_told(numbers: Mapping[str, Any]) -> None:
             continue
         told = list(numbers[name])
         if len(told) != len(LEVELS):
-            raise ReportRefused(f"its card tells {len(told)} quantiles of {name}; there are {len(LEVELS)} levels")
+            raise ReportRefused(
+                f"its card tells {len(told)} quantiles of {name}; there are {len(LEVELS)} levels"
+            )
         if any(later < earlier for earlier, later in pairwise(told)):
-            raise ReportRefused(f"its card tells quantiles of {name} that fall: {told}; quantiles rise with the level")
+            raise ReportRefused(
+                f"its card tells quantiles of {name} that fall: {told}; quantiles rise with the level"
+            )

@@ -20,7 +20,11 @@ class Update:
     """The optimiser of some parameters, with its state."""
 
     def __init__(
-        self, parameters: Sequence[nn.Parameter], kind: Literal["sgd", "adam"], momentum: float, weight_decay: float
+        self,
+        parameters: Sequence[nn.Parameter],
+        kind: Literal["sgd", "adam"],
+        momentum: float,
+        weight_decay: float,
     ) -> None:
         self.parameters, self.kind = list(parameters), kind
         self.momentum, self.weight_decay = momentum, weight_decay
@@ -33,11 +37,15 @@ class Update:
         """Move every parameter that has a gradient."""
         for parameter, buffers in zip(self.parameters, self.buffers, strict=True):
             if parameter.grad is not None:
-                (self._adam if self.kind == "adam" else self._sgd)(parameter, parameter.grad, buffers, lr)
+                (self._adam if self.kind == "adam" else self._sgd)(
+                    parameter, parameter.grad, buffers, lr
+                )
 
     def _adam(self, parameter: Tensor, grad: Tensor, buffers: dict[str, Tensor], lr: float) -> None:
         if not buffers:
-            buffers.update(exp_avg=torch.zeros_like(parameter), exp_avg_sq=torch.zeros_like(parameter))
+            buffers.update(
+                exp_avg=torch.zeros_like(parameter), exp_avg_sq=torch.zeros_like(parameter)
+            )
             buffers["step"] = torch.zeros((), device=parameter.device)
         adam(
             [parameter],

@@ -16,7 +16,9 @@ PLAIN = (str, bool, int, float, types.NoneType)
 
 def plain(value: Any) -> Any:
     """What a user of Python may give instead of a plain value (numpy's numbers and arrays, paths, tuples) as one."""
-    if type(value).__module__ == "numpy":  # its numbers and arrays, without loading it for those who have none
+    if (
+        type(value).__module__ == "numpy"
+    ):  # its numbers and arrays, without loading it for those who have none
         return value.tolist()
     if isinstance(value, Path):
         return str(value)
@@ -59,7 +61,9 @@ def _single(value: Any, hint: Any, path: str) -> Any:
             return inf if value > 0 else -inf
     if hint is int and number and (isinstance(value, Integral) or value.is_integer()):
         return int(value)
-    if isinstance(hint, type) and (not isinstance(value, hint) or (hint is int and isinstance(value, bool))):
+    if isinstance(hint, type) and (
+        not isinstance(value, hint) or (hint is int and isinstance(value, bool))
+    ):
         raise ConfigError(f"{path!r} takes {KINDS.get(hint, hint.__name__)}; {value!r} was given")
     return value
 
@@ -67,13 +71,19 @@ def _single(value: Any, hint: Any, path: str) -> Any:
 def _storable(value: Any, path: str, table: bool) -> Any:
     """A value of no certain type; it must be one that a file can hold."""
     if isinstance(value, Mapping):
-        return {str(key): _storable(item, f"{path}.{key}", table=False) for key, item in value.items()}
+        return {
+            str(key): _storable(item, f"{path}.{key}", table=False) for key, item in value.items()
+        }
     if table:
-        raise ConfigError(f"{path!r} is a table of settings; {value!r} was given. Use {path}.<name> = value")
+        raise ConfigError(
+            f"{path!r} is a table of settings; {value!r} was given. Use {path}.<name> = value"
+        )
     if isinstance(value, list):
         return [_storable(item, path, table=False) for item in value]
     if not isinstance(value, PLAIN):
-        raise ConfigError(f"{path!r} takes numbers, text, true or false, lists and tables; {value!r} was given")
+        raise ConfigError(
+            f"{path!r} takes numbers, text, true or false, lists and tables; {value!r} was given"
+        )
     return value
 
 

@@ -57,7 +57,9 @@ def wire(name: str, *older: str, upgrade: Upgrade | None = None) -> Callable[[T]
         for read in (name, *older):
             taken = WIRE_TYPES.get(read)
             if taken is not None and _place(taken.cls) != _place(cls):
-                raise TypeError(f"{read!r} is already the wire name of {_place(taken.cls)}; rename one")
+                raise TypeError(
+                    f"{read!r} is already the wire name of {_place(taken.cls)}; rename one"
+                )
         WIRE_TYPES.update({read: WireType(cls, upgrade) for read in older})
         WIRE_TYPES[name] = WireType(cls)
         _NAMES[cls] = name

@@ -20,8 +20,33 @@ TABLES = {".csv": ",", ".tsv": "\\t", ".txt": ",", ".data": ","}
 """Tables as text, and what separates their columns."""
 
 OTHERS = (
-    *(".json", ".jsonl", ".parquet", ".feather", ".arrow", ".xlsx", ".xls", ".ods", ".arff", ".h5", ".hdf5", ".db"),
-    *(".npy", ".pkl", ".pickle", ".pt", ".pth", ".safetensors", ".zip", ".tar", ".gz", ".tgz", ".7z"),
+    *(
+        ".json",
+        ".jsonl",
+        ".parquet",
+        ".feather",
+        ".arrow",
+        ".xlsx",
+        ".xls",
+        ".ods",
+        ".arff",
+        ".h5",
+        ".hdf5",
+        ".db",
+    ),
+    *(
+        ".npy",
+        ".pkl",
+        ".pickle",
+        ".pt",
+        ".pth",
+        ".safetensors",
+        ".zip",
+        ".tar",
+        ".gz",
+        ".tgz",
+        ".7z",
+    ),
     *(".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".wav", ".mp3", ".flac"),
 )
 """Other kinds of files that a user may well have, and that are not read."""
@@ -29,12 +54,18 @@ OTHERS = (
 
 def content(wanted: str) -> str:
     """What a data folder must hold for a data set to be found."""
-    return WANTED.get(wanted, f"{wanted}.npz, {wanted}.packed.npz or a folder {wanted}/ with MNIST-style IDX files")
+    return WANTED.get(
+        wanted,
+        f"{wanted}.npz, {wanted}.packed.npz or a folder {wanted}/ with MNIST-style IDX files",
+    )
 
 
 def looked(dirs: Sequence[Path]) -> str:
     """The folders that were looked into."""
-    return ", ".join(f"{d}{'' if d.is_dir() else ' (does not exist)'}" for d in dirs) or "no folder (none was given)"
+    return (
+        ", ".join(f"{d}{'' if d.is_dir() else ' (does not exist)'}" for d in dirs)
+        or "no folder (none was given)"
+    )
 
 
 def check_local(name: str) -> None:
@@ -45,7 +76,9 @@ def check_local(name: str) -> None:
             f"that with --data-dir or {VARIABLE} (ostraka list data shows what is found there), or give the file's path"
         )
     if not name.strip():
-        raise DataError("the name of the data is empty; ostraka list data shows the data sets there are")
+        raise DataError(
+            "the name of the data is empty; ostraka list data shows the data sets there are"
+        )
 
 
 def is_unread(name: str) -> bool:

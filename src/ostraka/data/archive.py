@@ -45,7 +45,11 @@ def headers(path: Path) -> dict[str, Header]:
     """The header of every array in the file; one that declares more than the file holds is refused."""
     _check_is_archive(path)
     with damage_of(path, "the archive"), zipfile.ZipFile(path) as archive:
-        members = {info.filename.removesuffix(END): info for info in archive.infolist() if info.filename.endswith(END)}
+        members = {
+            info.filename.removesuffix(END): info
+            for info in archive.infolist()
+            if info.filename.endswith(END)
+        }
         found = {}
         for key, info in members.items():
             with damage_of(path, key), archive.open(info) as member:
@@ -93,9 +97,13 @@ def damage_of(path: Path, key: str) -> Iterator[None]:
                 f"{path}: {key} holds Python objects; these are pickles, which can run code when opened, and are "
                 "refused; store plain numbers (uint8 or float32) with numpy.savez"
             ) from error
-        raise DataError(f"{path}: {key} cannot be read ({error}); the file is damaged: fetch it again") from error
+        raise DataError(
+            f"{path}: {key} cannot be read ({error}); the file is damaged: fetch it again"
+        ) from error
     except MemoryError as error:
-        raise DataError(f"{path}: {key} does not fit into memory; store fewer or smaller samples") from error
+        raise DataError(
+            f"{path}: {key} does not fit into memory; store fewer or smaller samples"
+        ) from error
     except (
         zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, KeyError, NotImplementedError, OSError, RuntimeError
     ) as error:  # fmt: skip
@@ -110,7 +118,9 @@ def _check_is_archive(path: Path) -> None:
         with path.open("rb") as file:
             start = file.read(len(ARRAY))
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}; give a file that you may read") from error
+        raise DataError(
+            f"{path} cannot be read: {error.strerror or error}; give a file that you may read"
+        ) from error
     is_now = (
         "is empty (0 bytes)" if not start
         else "holds a single array (a .npy file under another name)" if start == ARRAY
@@ -129,5 +139,7 @@ def _header(path: Path, key: str, member: Any) -> Header:
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, _, dtype = read(member)
     if any(length < 0 for length in shape):
-        raise DataError(f"{path}: {key} declares the shape {list(shape)}; it is damaged: write or fetch it again")
+        raise DataError(
+            f"{path}: {key} declares the shape {list(shape)}; it is damaged: write or fetch it again"
+        )
     return Header(tuple(shape), dtype, member.tell())

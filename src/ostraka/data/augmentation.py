@@ -34,7 +34,11 @@ def pad_crop_flip(x: Tensor, rng: torch.Generator) -> Tensor:
     padded = F.pad(x, (PAD, PAD, PAD, PAD), mode="reflect")
     image = torch.arange(batch, device=x.device).view(batch, 1, 1)
     # Advanced indices on both sides of the channel slice put the channel last.
-    return padded[image, :, rows[:, :, None], columns.to(x.device)[:, None, :]].permute(0, 3, 1, 2).contiguous()
+    return (
+        padded[image, :, rows[:, :, None], columns.to(x.device)[:, None, :]]
+        .permute(0, 3, 1, 2)
+        .contiguous()
+    )
 
 
 @AUGMENTATIONS.add("pad-crop-flip-rotate")

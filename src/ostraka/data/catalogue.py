@@ -16,7 +16,10 @@ def summaries(dirs: Sequence[Path]) -> list[tuple[Found, Summary | str]]:
     """Every data set and its summary, or a short reason why it has none."""
     found = survey(dirs)
     peeked = {place.name: _peek(place, source) for place, source in found if source is not None}
-    return [(place, peeked.get(place.name) or _joined([peeked[part] for part in place.parts])) for place, _ in found]
+    return [
+        (place, peeked.get(place.name) or _joined([peeked[part] for part in place.parts]))
+        for place, _ in found
+    ]
 
 
 def _peek(place: Found, source: Source) -> Summary | str:
@@ -26,7 +29,9 @@ def _peek(place: Found, source: Source) -> Summary | str:
         return source.peek(place.path or Path(), place.name)
     except DataError as error:
         return _short(str(error), place.path)
-    except Exception as error:  # a plug-in's or a damaged file's: it must not hide the other data sets
+    except (
+        Exception
+    ) as error:  # a plug-in's or a damaged file's: it must not hide the other data sets
         return f"cannot be read: {error!r}"
 
 
@@ -42,4 +47,6 @@ def _joined(parts: Sequence[Summary | str]) -> Summary | str:
         return "a part of it cannot be read"
     channels = max(part.shape[0] for part in whole)
     size = (channels, domains.SIZE, domains.SIZE)
-    return replace(whole[0], shape=size, train=sum(p.train for p in whole), test=sum(p.test for p in whole))
+    return replace(
+        whole[0], shape=size, train=sum(p.train for p in whole), test=sum(p.test for p in whole)
+    )

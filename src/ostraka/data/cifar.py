@@ -10,7 +10,18 @@ from ostraka.data.source import Source, Summary
 from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 
-CLASSES10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CLASSES10 = (
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
 PIXELS = 3 * 32 * 32
 NAMES = {"cifar10": "batches.meta.txt", "cifar100": "fine_label_names.txt"}
 """Where the class names stand."""
@@ -22,14 +33,19 @@ def read(path: Path, name: str) -> Dataset:
     label_bytes, names = (1 if name == "cifar10" else 2), path / NAMES[name]
     for file in (*train, test):
         if not file.is_file():
-            raise DataError(f"{path} has no {file.name}; unpack the whole binary version of {name} there")
+            raise DataError(
+                f"{path} has no {file.name}; unpack the whole binary version of {name} there"
+            )
     parts = [_records(file, label_bytes) for file in train]
     x_train, y_train = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     x_test, y_test = _records(test, label_bytes)
     classes = tuple(names.read_text(encoding="utf-8").split()) if names.is_file() else ()
     if not classes:
         classes = CLASSES10 if name == "cifar10" else tuple(str(c) for c in range(100))
-    return assemble(name, Arrays(x_train, y_train, x_test, y_test, classes, info=file_info("cifar", *train, test)))
+    return assemble(
+        name,
+        Arrays(x_train, y_train, x_test, y_test, classes, info=file_info("cifar", *train, test)),
+    )
 
 
 def batches(path: Path, name: str) -> list[Path]:
@@ -50,7 +66,9 @@ def peek(path: Path, name: str) -> Summary:
     try:
         *train, test = (file.stat().st_size // record for file in batches(path, name))
     except OSError as error:
-        raise DataError(f"{error.filename} cannot be read: {error.strerror}; unpack all files of {name}") from error
+        raise DataError(
+            f"{error.filename} cannot be read: {error.strerror}; unpack all files of {name}"
+        ) from error
     return Summary((3, 32, 32), 10 if name == "cifar10" else 100, sum(train), test)
 
 
@@ -81,14 +99,29 @@ def _records(path: Path, label_bytes: int) -> tuple[Array, Array]:
     """(images [N, 3, 32, 32], labels [N]); of CIFAR-100's two labels the second is the fine one."""
     raw, size = read_bytes(path), label_bytes + PIXELS
     if not raw or len(raw) % size:
-        raise DataError(f"{path} has {len(raw)} bytes, not a multiple of {size}: it is truncated; unpack it again")
+        raise DataError(
+            f"{path} has {len(raw)} bytes, not a multiple of {size}: it is truncated; unpack it again"
+        )
     records = np.frombuffer(raw, np.uint8).reshape(-1, size)
     return records[:, label_bytes:].reshape(-1, 3, 32, 32), records[:, label_bytes - 1]
 
 
 SOURCES.add("cifar")(
-    Source("cifar", "the folder cifar-10-batches-bin or cifar-100-binary", read, find, files=files, peek=peek)
+    Source(
+        "cifar",
+        "the folder cifar-10-batches-bin or cifar-100-binary",
+        read,
+        find,
+        files=files,
+        peek=peek,
+    )
 )
 SOURCES.add("cifar-pickled")(
-    Source("cifar-pickled", "recognised only to be refused: Python batches", refuse, find_pickled, listed=False)
+    Source(
+        "cifar-pickled",
+        "recognised only to be refused: Python batches",
+        refuse,
+        find_pickled,
+        listed=False,
+    )
 )

@@ -87,7 +87,11 @@ def assemble(name: str, arrays: Arrays, view: View | None = None) -> Dataset:
         name=name,
         classes=classes,
         train=Samples(_tensor(x_train), _tensor(arrays.y_train.astype(np.int64)), view=view),
-        test=Samples(_tensor(x_test), _tensor(arrays.y_test.astype(np.int64)), view=replace(view, augment="none")),
+        test=Samples(
+            _tensor(x_test),
+            _tensor(arrays.y_test.astype(np.int64)),
+            view=replace(view, augment="none"),
+        ),
         columns=columns,
         test_columns=test_columns,
         info=dict(arrays.info),
@@ -140,7 +144,9 @@ def check(name: str, x_train: Array, y_train: Array, x_test: Array, y_test: Arra
     for part, x, y in (("train", x_train, y_train), ("test", x_test, y_test)):
         _check_values(name, f"x_{part}", x)
         if y.ndim and len(x) != len(y):
-            raise DataError(f"{name}: x_{part} has {len(x)} samples and y_{part} {len(y)} labels; the two must agree")
+            raise DataError(
+                f"{name}: x_{part} has {len(x)} samples and y_{part} {len(y)} labels; the two must agree"
+            )
     if x_train.shape[1:] != x_test.shape[1:] or x_train.dtype != x_test.dtype:
         raise DataError(
             f"{name}: training samples are {x_train.dtype} {list(x_train.shape[1:])}, test samples {x_test.dtype} "
@@ -150,9 +156,13 @@ def check(name: str, x_train: Array, y_train: Array, x_test: Array, y_test: Arra
 
 def _check_values(name: str, key: str, x: Array) -> None:
     if x.dtype.hasobject:
-        raise DataError(f"{name}: {key} holds Python objects; store it as numbers (uint8 or float32)")
+        raise DataError(
+            f"{name}: {key} holds Python objects; store it as numbers (uint8 or float32)"
+        )
     if x.dtype != np.uint8 and x.dtype.kind != "f":
-        raise DataError(f"{name}: {key} is {x.dtype}; store images as uint8 (0 to 255) or features as float32")
+        raise DataError(
+            f"{name}: {key} is {x.dtype}; store images as uint8 (0 to 255) or features as float32"
+        )
     if not 2 <= x.ndim <= 4 or 0 in x.shape:
         raise DataError(
             f"{name}: {key} has shape {list(x.shape)}; give at least one sample, as rows [N, D], grey images [N, H, W] "
@@ -162,19 +172,29 @@ def _check_values(name: str, key: str, x: Array) -> None:
         return
     for wrong, what, remedy in (
         (~np.isfinite(x), "a NaN or infinite value", "remove or fill such samples"),
-        (_too_large(x), "a value that is too large", f"values go from -{LARGEST:g} to {LARGEST:g}: rescale them"),
+        (
+            _too_large(x),
+            "a value that is too large",
+            f"values go from -{LARGEST:g} to {LARGEST:g}: rescale them",
+        ),
     ):
         if wrong.any():
             place = np.argwhere(wrong)[0]
-            raise DataError(f"{name}: {key} has {what} (first in sample {place[0]}: {x[tuple(place)]:g}); {remedy}")
+            raise DataError(
+                f"{name}: {key} has {what} (first in sample {place[0]}: {x[tuple(place)]:g}); {remedy}"
+            )
 
 
 def _too_large(x: Array) -> Array:
-    small = float(np.finfo(x.dtype).max) < LARGEST  # 16-bit numbers: they cannot even be compared with it
+    small = (
+        float(np.finfo(x.dtype).max) < LARGEST
+    )  # 16-bit numbers: they cannot even be compared with it
     return np.zeros(0, bool) if small else np.abs(x) > LARGEST
 
 
-def _checked_columns(name: str, side: str, columns: Mapping[str, Array], samples: int) -> dict[str, Array]:
+def _checked_columns(
+    name: str, side: str, columns: Mapping[str, Array], samples: int
+) -> dict[str, Array]:
     """Columns with one plain value for each sample; bytes become text."""
     checked = {}
     for column, values in columns.items():
@@ -184,11 +204,17 @@ def _checked_columns(name: str, side: str, columns: Mapping[str, Array], samples
                 "each sample"
             )
         if values.dtype.kind not in "iufbSUM":
-            raise DataError(f"{name}: {column}_{side} is {values.dtype}; a column holds numbers or text")
+            raise DataError(
+                f"{name}: {column}_{side} is {values.dtype}; a column holds numbers or text"
+            )
         try:
-            checked[column] = np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
+            checked[column] = (
+                np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
+            )
         except UnicodeDecodeError as error:
-            raise DataError(f"{name}: {column}_{side} holds bytes that are not UTF-8 ({error}); store text") from error
+            raise DataError(
+                f"{name}: {column}_{side} holds bytes that are not UTF-8 ({error}); store text"
+            ) from error
     return checked
 
 
@@ -208,12 +234,18 @@ def known_split(dataset: Dataset, known: Sequence[int]) -> Dataset:
         raise DataError("no known class was given; list at least one class number, such as 0,3,7")
     for c in listed:
         if not 0 <= c < total:
-            raise DataError(f"known class {c} does not exist: {dataset.name} has classes 0 to {total - 1}")
+            raise DataError(
+                f"known class {c} does not exist: {dataset.name} has classes 0 to {total - 1}"
+            )
         if listed.count(c) > 1:
             raise DataError(f"known class {c} is listed twice; list every class once")
-    renumber = torch.full((total + 1,), UNKNOWN)  # the last place keeps labels that are already UNKNOWN
+    renumber = torch.full(
+        (total + 1,), UNKNOWN
+    )  # the last place keeps labels that are already UNKNOWN
     renumber[torch.tensor(listed)] = torch.arange(len(listed))
-    train, test = (replace(part, y=renumber[_stored_labels(part)]) for part in (dataset.train, dataset.test))
+    train, test = (
+        replace(part, y=renumber[_stored_labels(part)]) for part in (dataset.train, dataset.test)
+    )
     rows = torch.arange(len(train.x)) if train.rows is None else train.rows
     names = dataset.classes
     return replace(
@@ -244,6 +276,8 @@ def first_per_class(samples: Samples, n: int, classes: int) -> Tensor:
     for c in range(classes):
         mine = rows[labels == c]
         if len(mine) < n:
-            raise DataError(f"{n} training samples per class were asked for, class {c} has {len(mine)}; ask for fewer")
+            raise DataError(
+                f"{n} training samples per class were asked for, class {c} has {len(mine)}; ask for fewer"
+            )
         chosen.append(mine[:n])
     return torch.cat(chosen).sort().values

@@ -47,4 +47,6 @@ def peek(path: Path, name: str) -> Summary:
     return Summary((1, 8, 8), 10, 1442, 355)
 
 
-SOURCES.add("digits")(Source("library", "scikit-learn's 8x8 digits", read, builtin=("digits",), peek=peek))
+SOURCES.add("digits")(
+    Source("library", "scikit-learn's 8x8 digits", read, builtin=("digits",), peek=peek)
+)

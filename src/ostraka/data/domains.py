@@ -23,13 +23,17 @@ SIZE = 28
 CHUNK = 4096
 """Images resized at once."""
 
-NAMED: Mapping[str, tuple[str, ...]] = {"hdr-fl": ("mnist", "svhn", "usps", "synthdigits", "mnist-m")}
+NAMED: Mapping[str, tuple[str, ...]] = {
+    "hdr-fl": ("mnist", "svhn", "usps", "synthdigits", "mnist-m")
+}
 """Lists of domains with a name of their own: they work with those of their sets that are found, at least two."""
 
 LOOK_ALIKES = {"synthdigits": "synthdigits-like"}
 """Stand-ins, taken where the original is not found."""
 
-NOTES = {"synthdigits-like": "synthdigits-like is a look-alike of SynthDigits, not the original data"}
+NOTES = {
+    "synthdigits-like": "synthdigits-like is a look-alike of SynthDigits, not the original data"
+}
 """What must stand beside every figure of such a set."""
 
 
@@ -38,20 +42,29 @@ def parse(spec: str) -> tuple[tuple[str, ...], int]:
     listed, comma, option = spec.removeprefix(PREFIX).partition(",")
     names = tuple(name.strip() for name in listed.split("+"))
     if len(names) < 2 or not all(names):
-        raise DataError(f"{spec!r} lists {len([n for n in names if n])} data sets; write two or more, as {USAGE}")
+        raise DataError(
+            f"{spec!r} lists {len([n for n in names if n])} data sets; write two or more, as {USAGE}"
+        )
     if not comma:
         return names, SIZE
     key, _, value = (text.strip() for text in option.partition("="))
     if key != "size" or not value.isdecimal() or int(value) < 1:
-        raise DataError(f"{spec!r}: {option!r} is not size=N with a whole number of pixels; write {USAGE}")
+        raise DataError(
+            f"{spec!r}: {option!r} is not size=N with a whole number of pixels; write {USAGE}"
+        )
     return names, int(value)
 
 
 def choose(name: str, found: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(data sets to use, data sets missing) of a named list, given the names of those found."""
     there = set(found)
-    picked = {part: next((n for n in (part, LOOK_ALIKES.get(part)) if n in there), None) for part in NAMED[name]}
-    return tuple(n for n in picked.values() if n), tuple(part for part, n in picked.items() if n is None)
+    picked = {
+        part: next((n for n in (part, LOOK_ALIKES.get(part)) if n in there), None)
+        for part in NAMED[name]
+    }
+    return tuple(n for n in picked.values() if n), tuple(
+        part for part, n in picked.items() if n is None
+    )
 
 
 def join(name: str, parts: Sequence[Dataset], size: int, notes: Sequence[str] = ()) -> Dataset:
@@ -59,13 +72,23 @@ def join(name: str, parts: Sequence[Dataset], size: int, notes: Sequence[str] = 
     _check(name, parts)
     channels = max(part.train.shape[0] for part in parts)
     view = View(scale=1 / 255, mean=(0.5,) * channels, std=(0.5,) * channels)
-    labels = {kind: torch.cat([getattr(part, kind).labels for part in parts]) for kind in ("train", "test")}
-    marks = {kind: _marks([(part.name, len(getattr(part, kind))) for part in parts]) for kind in ("train", "test")}
+    labels = {
+        kind: torch.cat([getattr(part, kind).labels for part in parts])
+        for kind in ("train", "test")
+    }
+    marks = {
+        kind: _marks([(part.name, len(getattr(part, kind))) for part in parts])
+        for kind in ("train", "test")
+    }
     return Dataset(
         name=name,
         classes=parts[0].classes,
-        train=Samples(_images([part.train for part in parts], channels, size), labels["train"], view=view),
-        test=Samples(_images([part.test for part in parts], channels, size), labels["test"], view=view),
+        train=Samples(
+            _images([part.train for part in parts], channels, size), labels["train"], view=view
+        ),
+        test=Samples(
+            _images([part.test for part in parts], channels, size), labels["test"], view=view
+        ),
         columns={DOMAIN: marks["train"]},
         test_columns={DOMAIN: marks["test"]},
         info={
@@ -100,7 +123,9 @@ def first_of_each(data: Dataset, n: int) -> tuple[Tensor, list[str]]:
         chosen += [own[labels == c][:n] for c in range(len(data.classes))]
         short = [f"{data.classes[c]}: {count}" for c, count in enumerate(counts) if count < n]
         if short:
-            notes.append(f"{domain} has fewer than {n} training samples of some classes ({', '.join(short)})")
+            notes.append(
+                f"{domain} has fewer than {n} training samples of some classes ({', '.join(short)})"
+            )
     if n < 1 or most < n:
         raise DataError(
             f"{n} training samples per class and domain were asked for; give 1 to {most}, the most that a class has"
@@ -123,7 +148,9 @@ def _images(parts: Sequence[Samples], channels: int, size: int) -> Tensor:
             x = stored.to(torch.float32) * (part.view.scale * 255)
             if x.shape[2:] != out.shape[2:]:
                 x = F.interpolate(x, (size, size), mode="bilinear", antialias=True)
-            out[start : start + len(x)] = x.round_().clamp_(0, 255).to(torch.uint8)  # grey spreads over the channels
+            out[start : start + len(x)] = (
+                x.round_().clamp_(0, 255).to(torch.uint8)
+            )  # grey spreads over the channels
             start += len(x)
     return out
 
@@ -131,10 +158,14 @@ def _images(parts: Sequence[Samples], channels: int, size: int) -> Tensor:
 def _check(name: str, parts: Sequence[Dataset]) -> None:
     names = [part.name for part in parts]
     for twice in (n for n in names if names.count(n) > 1):
-        raise DataError(f"{name}: two domains are called {twice}; domains need different names, list each once")
+        raise DataError(
+            f"{name}: two domains are called {twice}; domains need different names, list each once"
+        )
     for part in parts:
         if part.test_columns.get(DOMAIN) is not None:
-            raise DataError(f"{name}: {part.name} is itself made of domains; list its data sets instead")
+            raise DataError(
+                f"{name}: {part.name} is itself made of domains; list its data sets instead"
+            )
         x = part.train.x
         if x.dtype != torch.uint8 or x.dim() != 4 or x.shape[1] not in (1, 3):
             raise DataError(
@@ -153,6 +184,10 @@ def _check(name: str, parts: Sequence[Dataset]) -> None:
 def _difference(one: Dataset, other: Dataset) -> str:
     if len(one.classes) != len(other.classes):
         return f"{one.name} has {len(one.classes)} classes and {other.name} {len(other.classes)}"
-    pairs = [(c, a, b) for c, (a, b) in enumerate(zip(one.classes, other.classes, strict=True)) if a != b]
-    shown = ", ".join(f"class {c} is {a!r} in {one.name} and {b!r} in {other.name}" for c, a, b in pairs[:3])
+    pairs = [
+        (c, a, b) for c, (a, b) in enumerate(zip(one.classes, other.classes, strict=True)) if a != b
+    ]
+    shown = ", ".join(
+        f"class {c} is {a!r} in {one.name} and {b!r} in {other.name}" for c, a, b in pairs[:3]
+    )
     return shown + (f" (and {len(pairs) - 3} more differ)" if len(pairs) > 3 else "")

@@ -23,7 +23,9 @@ def broken(path: Path) -> Iterator[None]:
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is truncated or not a gzip file ({error}); download it again") from error
+        raise DataError(
+            f"{path} is truncated or not a gzip file ({error}); download it again"
+        ) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -38,7 +40,9 @@ def read_bytes(path: Path) -> bytes:
             while part := file.read(PIECE):
                 parts.append(part)
                 if len(parts) * PIECE > most:
-                    raise DataError(f"{path} holds more than the {in_units(most)} of free memory; fetch it again")
+                    raise DataError(
+                        f"{path} holds more than the {in_units(most)} of free memory; fetch it again"
+                    )
         return b"".join(parts)
 
 
@@ -59,7 +63,11 @@ def free_memory() -> int:
         facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
         return int(facts["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**40
+        return (
+            os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+            if hasattr(os, "sysconf")
+            else 2**40
+        )
 
 
 def in_units(size: float) -> str:

@@ -33,13 +33,18 @@ PARTS = {
 
 def fingerprint(data: Dataset, name: str, dirs: Sequence[Path]) -> Fingerprint:
     """The fingerprint of `data`, which was loaded as `name` from these folders."""
-    return {"parts": parts_of(data), "files": {key: _hashed(path) for key, path in _files(name, dirs).items()}}
+    return {
+        "parts": parts_of(data),
+        "files": {key: _hashed(path) for key, path in _files(name, dirs).items()},
+    }
 
 
 def parts_of(data: Dataset) -> dict[str, str]:
     """A hash of every part of the data."""
     sides = (("train", data.columns), ("test", data.test_columns))
-    columns = [(side, key, np.asarray(held[key]).tolist()) for side, held in sides for key in sorted(held)]
+    columns = [
+        (side, key, np.asarray(held[key]).tolist()) for side, held in sides for key in sorted(held)
+    ]
     return {
         **{f"{key}_train": _hash(tensor) for key, tensor in _arrays(data.train).items()},
         **{f"{key}_test": _hash(tensor) for key, tensor in _arrays(data.test).items()},
@@ -59,7 +64,9 @@ def changes(was: Fingerprint, name: str, dirs: Sequence[Path]) -> list[str]:
     if files and files.keys() == was["files"].keys():
         if all(_same_stamp(was["files"][key], path) for key, path in files.items()):
             return []
-        if all(_hashed(path)["sha256"] == was["files"][key]["sha256"] for key, path in files.items()):
+        if all(
+            _hashed(path)["sha256"] == was["files"][key]["sha256"] for key, path in files.items()
+        ):
             return []
     return differing(was, parts_of(load(name, dirs)))
 
@@ -75,7 +82,12 @@ def _files(name: str, dirs: Sequence[Path]) -> dict[str, Path]:
     for place, source in locate(name, dirs):
         if source.files is None:
             return {}
-        found.update({f"{place.name}/{file.name}": file for file in source.files(place.path or Path(), place.name)})
+        found.update(
+            {
+                f"{place.name}/{file.name}": file
+                for file in source.files(place.path or Path(), place.name)
+            }
+        )
     return found
 
 

@@ -19,27 +19,46 @@ from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 
 IMAGES = re.compile(r"(?:(?P<prefix>.+)-)?train-images[-.]idx3-ubyte(?:\.gz)?")
-FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+FASHION = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
 UBYTE = 8
 
 
 def read(path: Path, name: str) -> Dataset:
     """The dataset called `name` in a folder of four IDX files."""
     own = files(path, name)
-    x_train, y_train, x_test, y_test = (_idx(file, dims) for file, dims in zip(own, (3, 1, 3, 1), strict=True))
+    x_train, y_train, x_test, y_test = (
+        _idx(file, dims) for file, dims in zip(own, (3, 1, 3, 1), strict=True)
+    )
     classes: tuple[str, ...] = FASHION if name == "fashion-mnist" else ()
     if name.startswith("emnist"):
         x_train, x_test = x_train.transpose(0, 2, 1), x_test.transpose(0, 2, 1)
     if name == "emnist-letters":
         y_train, y_test = (y.astype(np.int64) - 1 for y in (y_train, y_test))
         classes = tuple(ascii_uppercase)
-    return assemble(name, Arrays(x_train, y_train, x_test, y_test, classes, info=file_info("idx", *own)))
+    return assemble(
+        name, Arrays(x_train, y_train, x_test, y_test, classes, info=file_info("idx", *own))
+    )
 
 
 def files(path: Path, name: str) -> list[Path]:
     """Training images and labels, test images and labels."""
     prefix = _prefixes(path).get(name, "")
-    return [_file(path, prefix, part, what) for part in ("train", "test") for what in ("images-idx3", "labels-idx1")]
+    return [
+        _file(path, prefix, part, what)
+        for part in ("train", "test")
+        for what in ("images-idx3", "labels-idx1")
+    ]
 
 
 def peek(path: Path, name: str) -> Summary:
@@ -60,18 +79,25 @@ def _prefixes(folder: Path) -> dict[str, str]:
     # Download tools put the files into NAME/raw.
     own = folder.parent.name if folder.name == "raw" else folder.name
     found = (IMAGES.fullmatch(entry.name) for entry in sorted(folder.iterdir()))
-    return {(m["prefix"] or own).lower(): f"{m['prefix']}-" if m["prefix"] else "" for m in found if m}
+    return {
+        (m["prefix"] or own).lower(): f"{m['prefix']}-" if m["prefix"] else "" for m in found if m
+    }
 
 
 def _file(folder: Path, prefix: str, part: str, what: str) -> Path:
     stems = ("train",) if part == "train" else ("t10k", "test")
     tried = [
-        f"{prefix}{stem}-{w}-ubyte{gz}" for stem in stems for w in (what, what.replace("-", ".")) for gz in ("", ".gz")
+        f"{prefix}{stem}-{w}-ubyte{gz}"
+        for stem in stems
+        for w in (what, what.replace("-", "."))
+        for gz in ("", ".gz")
     ]
     for file in tried:
         if (folder / file).is_file():
             return folder / file
-    raise DataError(f"{folder} has no {tried[0]} (or {tried[1]}); put the set's four IDX files there")
+    raise DataError(
+        f"{folder} has no {tried[0]} (or {tried[1]}); put the set's four IDX files there"
+    )
 
 
 def _idx(path: Path, dimensions: int) -> Array:
@@ -80,7 +106,9 @@ def _idx(path: Path, dimensions: int) -> Array:
     shape, header = _shape(path, raw, dimensions), 4 + 4 * dimensions
     wanted = header + prod(shape)
     if len(raw) != wanted:
-        raise DataError(f"{path} has {len(raw)} bytes, its header {list(shape)} asks for {wanted}; fetch it again")
+        raise DataError(
+            f"{path} has {len(raw)} bytes, its header {list(shape)} asks for {wanted}; fetch it again"
+        )
     return np.frombuffer(raw, np.uint8, offset=header).reshape(shape)
 
 
@@ -100,5 +128,12 @@ def _shape(path: Path, raw: bytes, dimensions: int) -> tuple[int, ...]:
 
 
 SOURCES.add("idx")(
-    Source("idx", "a folder of MNIST-style train-images-idx3-ubyte[.gz] files", read, find, files=files, peek=peek)
+    Source(
+        "idx",
+        "a folder of MNIST-style train-images-idx3-ubyte[.gz] files",
+        read,
+        find,
+        files=files,
+        peek=peek,
+    )
 )

@@ -14,7 +14,9 @@ RENUMBER = "names, y = numpy.unique(labels, return_inverse=True)"
 """How any labels become numbers from 0."""
 
 
-def class_names(name: str, y_train: Array, y_test: Array, given: Sequence[str], where: str) -> tuple[str, ...]:
+def class_names(
+    name: str, y_train: Array, y_test: Array, given: Sequence[str], where: str
+) -> tuple[str, ...]:
     """The names of the classes: those `given` (in the file `where`), or else "0", "1" and so on.
 
     Labels that fit no set of classes are refused, with the place where they are.
@@ -46,10 +48,18 @@ def _check_kind(key: str, y: Array) -> None:
     if y.dtype.hasobject:
         raise DataError(f"{key} holds Python objects; store labels as whole numbers from 0")
     if y.ndim == 2 and y.shape[1] > 1:
-        hint = "this looks one-hot: store y.argmax(axis=1)" if _one_hot(y) else "a sample has one label, not several"
-        raise DataError(f"{key} has shape {list(y.shape)}; give one label for each sample, [N]; {hint}")
+        hint = (
+            "this looks one-hot: store y.argmax(axis=1)"
+            if _one_hot(y)
+            else "a sample has one label, not several"
+        )
+        raise DataError(
+            f"{key} has shape {list(y.shape)}; give one label for each sample, [N]; {hint}"
+        )
     if y.ndim != 1:
-        raise DataError(f"{key} has shape {list(y.shape)}; give one label for each sample, [N]: store y.reshape(-1)")
+        raise DataError(
+            f"{key} has shape {list(y.shape)}; give one label for each sample, [N]: store y.reshape(-1)"
+        )
     if y.dtype.kind in "US":
         some = ", ".join(repr(str(label)) for label in np.unique(y)[:3])
         raise DataError(
@@ -58,13 +68,19 @@ def _check_kind(key: str, y: Array) -> None:
         )
     if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.floor(y))).all():
         at = int(np.flatnonzero(~(np.isfinite(y) & (y == np.floor(y))))[0])
-        raise DataError(f"{key} has label {y[at]} at position {at}; labels are whole numbers from 0")
+        raise DataError(
+            f"{key} has label {y[at]} at position {at}; labels are whole numbers from 0"
+        )
     if y.dtype.kind not in "iu":
-        raise DataError(f"{key} is {y.dtype}; labels are stored as whole numbers: store y.astype(numpy.int64)")
+        raise DataError(
+            f"{key} is {y.dtype}; labels are stored as whole numbers: store y.astype(numpy.int64)"
+        )
 
 
 def _one_hot(y: Array) -> bool:
-    return y.dtype.kind in "iufb" and bool(((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all())
+    return y.dtype.kind in "iufb" and bool(
+        ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all()
+    )
 
 
 def _check_named(name: str, parts: dict[str, Array], classes: Sequence[str], where: str) -> None:
@@ -76,7 +92,11 @@ def _check_named(name: str, parts: dict[str, Array], classes: Sequence[str], whe
             raise DataError(
                 f"{name}: {key} has label {y[at]} at position {at}, but {said}, for labels 0 to {count - 1} ({key} "
                 f"has {used} different labels, up to {y.max()}); "
-                + ("list a name for every label, or correct the labels" if where else "correct the labels")
+                + (
+                    "list a name for every label, or correct the labels"
+                    if where
+                    else "correct the labels"
+                )
             )
     empty = np.setdiff1d(np.arange(count), parts["y_train"])
     if len(empty):

@@ -56,7 +56,14 @@ def read(path: Path, name: str) -> Dataset:
         classes_from=str(path.with_suffix(".json")),
         columns=_columns(path, stored, "_train"),
         test_columns=_columns(path, stored, "_test"),
-        info={**info, **{key: beside[key] for key in ("source", "origin", "licence", "subset") if key in beside}},
+        info={
+            **info,
+            **{
+                key: beside[key]
+                for key in ("source", "origin", "licence", "subset")
+                if key in beside
+            },
+        },
     )
     return assemble(name, arrays, view)
 
@@ -79,7 +86,9 @@ def peek(path: Path, name: str) -> Summary:
         shape: tuple[int, ...] = (planes, *sides)
     else:
         count, shape = found["x_train"].shape[0], sample_shape(name, found["x_train"].shape)
-    classes = len(_class_names(path, sidecar(path))) or len(np.unique(archive.array(path, "y_train")))
+    classes = len(_class_names(path, sidecar(path))) or len(
+        np.unique(archive.array(path, "y_train"))
+    )
     return Summary(shape, classes, count, prod(found["y_test"].shape[:1]))
 
 
@@ -97,17 +106,22 @@ def _features(name: str, stored: Mapping[str, Array]) -> tuple[Array, Array, Vie
     train, test = stored["x_train"], stored["x_test"]
     if "feature_scale" not in stored and "feature_offset" not in stored:
         return train, test, None
-    if not (train.ndim == test.ndim == 3 and train.dtype == test.dtype == np.uint8) or not len(train):
+    if not (train.ndim == test.ndim == 3 and train.dtype == test.dtype == np.uint8) or not len(
+        train
+    ):
         raise DataError(
             f"{name}: features are {train.dtype} {list(train.shape)} in training and {test.dtype} {list(test.shape)} "
             "in test; with feature_scale and feature_offset both must be uint8 [N, frames, coefficients]"
         )
     scale, offset = (
-        _per_coefficient(name, key, stored, train.shape[-1]) for key in ("feature_scale", "feature_offset")
+        _per_coefficient(name, key, stored, train.shape[-1])
+        for key in ("feature_scale", "feature_offset")
     )
     # Statistics from the counts of the 256 levels: exact, and without a second copy of the data.
     levels = np.arange(256)
-    counts = np.stack([np.bincount(train[..., k].ravel(), minlength=256) for k in range(train.shape[-1])])
+    counts = np.stack(
+        [np.bincount(train[..., k].ravel(), minlength=256) for k in range(train.shape[-1])]
+    )
     values = levels * scale[:, None] + offset[:, None]
     share = counts / counts.sum(axis=1, keepdims=True)
     mean = (share * values).sum(axis=1)
@@ -121,14 +135,18 @@ def _per_coefficient(name: str, key: str, stored: Mapping[str, Array], coefficie
     values = stored.get(key, np.zeros(0))
     if values.shape != (coefficients,) or values.dtype.kind != "f" or not np.isfinite(values).all():
         got = f"is {values.dtype} {list(values.shape)}" if key in stored else "is missing"
-        raise DataError(f"{name}: {key} {got}; give one finite float for each of the {coefficients} coefficients")
+        raise DataError(
+            f"{name}: {key} {got}; give one finite float for each of the {coefficients} coefficients"
+        )
     return values.astype(np.float64)
 
 
 def _class_names(path: Path, beside: Mapping[str, Any]) -> tuple[str, ...]:
     names, where = beside.get("class_names", []), path.with_suffix(".json")
     if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
-        raise DataError(f"{where} gives class_names {str(names)[:80]}; it must be a list of names in label order")
+        raise DataError(
+            f"{where} gives class_names {str(names)[:80]}; it must be a list of names in label order"
+        )
     wrong = flaw(names, "class")
     if wrong:
         raise DataError(f"{where}: {wrong}; give every class a name of its own, on one line")
@@ -140,7 +158,9 @@ def _columns(path: Path, stored: Mapping[str, Array], side: str) -> dict[str, Ar
     others = [key for key in stored if key.endswith(side) and key not in (*NEEDED, f"idx{side}")]
     for key in others:
         if stored[key].ndim == 2 and stored[key].shape[1] == 1:
-            raise DataError(f"{path}: {key} has shape {list(stored[key].shape)}; store a column as [N]: reshape(-1)")
+            raise DataError(
+                f"{path}: {key} has shape {list(stored[key].shape)}; store a column as [N]: reshape(-1)"
+            )
     return {key.removesuffix(side): stored[key] for key in others if stored[key].ndim == 1}
 
 
@@ -159,8 +179,22 @@ def files(path: Path, name: str) -> list[Path]:
 
 
 SOURCES.add("npz")(
-    Source("npz", "NAME.npz with x_train, y_train, x_test, y_test", read, _find_plain, files=files, peek=peek)
+    Source(
+        "npz",
+        "NAME.npz with x_train, y_train, x_test, y_test",
+        read,
+        _find_plain,
+        files=files,
+        peek=peek,
+    )
 )
 SOURCES.add("packed")(
-    Source("packed", "NAME.packed.npz, images as prediction residuals", read, _find_packed, files=files, peek=peek)
+    Source(
+        "packed",
+        "NAME.packed.npz, images as prediction residuals",
+        read,
+        _find_packed,
+        files=files,
+        peek=peek,
+    )
 )

@@ -57,12 +57,16 @@ def _in_turn(missing: Ints, rng: np.random.Generator) -> Iterator[int]:
     yield from rng.permutation(np.repeat(np.arange(len(missing)), missing)).tolist()
 
 
-def _give(owned: Owned, fixed: Owned, start: int, free: NDArray[np.bool_], rng: np.random.Generator) -> None:
+def _give(
+    owned: Owned, fixed: Owned, start: int, free: NDArray[np.bool_], rng: np.random.Generator
+) -> None:
     """Give row `start` one more column: a free one if it can have one, else along the shortest chain of exchanges.
 
     In a chain, every row on the way takes a column and gives up one that it had, but never one that is fixed.
     """
-    came: dict[int, tuple[int, int]] = {}  # row -> (row before it, the column that it gives up to that one)
+    came: dict[
+        int, tuple[int, int]
+    ] = {}  # row -> (row before it, the column that it gives up to that one)
     waiting, seen = deque([start]), np.zeros(owned.shape[1], bool)
     while waiting:
         row = waiting.popleft()

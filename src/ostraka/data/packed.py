@@ -17,12 +17,16 @@ BLOCK = 2048
 def decode(name: str, residuals: Array) -> Array:
     """Images [N, H, W] (one plane) or [N, H, W, C] from residuals [C, N, H, W]; `name` is for the error message."""
     if residuals.ndim != 4 or residuals.dtype != np.uint8:
-        raise DataError(f"{name} is {residuals.dtype} {list(residuals.shape)}; packed images are uint8 [C, N, H, W]")
+        raise DataError(
+            f"{name} is {residuals.dtype} {list(residuals.shape)}; packed images are uint8 [C, N, H, W]"
+        )
     planes, count, height, width = residuals.shape
     images = np.empty((count, height, width, planes), np.uint8)
     for start in range(0, count, BLOCK):
         part = residuals[:, start : start + BLOCK]
-        images[start : start + BLOCK] = _colours([_plane(part[k], planes == 3 and k != 1) for k in range(planes)])
+        images[start : start + BLOCK] = _colours(
+            [_plane(part[k], planes == 3 and k != 1) for k in range(planes)]
+        )
     return images[..., 0] if planes == 1 else images
 
 

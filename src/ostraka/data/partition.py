@@ -25,7 +25,10 @@ from ostraka.registry import PARTITIONS
 ALIAS_PATTERNS = (
     (re.compile(r"(?:noniid-#label|noniid-l|#c=?)(\d+)"), r"labels:\1"),  # NIID-Bench, DeDES, FedOV
     (re.compile(r"non-?iid-(\d+)"), r"shards:\1"),  # FedOVA
-    (re.compile(r"noniid-labeldir"), "dirichlet:0.5"),  # the default of NIID-Bench's own command line
+    (
+        re.compile(r"noniid-labeldir"),
+        "dirichlet:0.5",
+    ),  # the default of NIID-Bench's own command line
     (re.compile(r"noniid-lds"), "dirichlet:0.4"),  # DeDES
     (re.compile(r"iid-diff-quantity"), "iid-quantity:0.5"),  # NIID-Bench
 )
@@ -108,13 +111,31 @@ def make_pool(
     labels = np.asarray(labels)
     rows = np.arange(len(labels)) if rows is None else np.sort(np.asarray(rows))
     if rows.size == 0:
-        raise PartitionError("there are no training samples to divide; check the known classes and the training subset")
-    if rows.dtype.kind not in "iu" or rows[0] < 0 or rows[-1] >= len(labels) or (np.diff(rows) == 0).any():
-        raise PartitionError(f"the rows to divide must be distinct whole numbers from 0 to {len(labels) - 1}")
+        raise PartitionError(
+            "there are no training samples to divide; check the known classes and the training subset"
+        )
+    if (
+        rows.dtype.kind not in "iu"
+        or rows[0] < 0
+        or rows[-1] >= len(labels)
+        or (np.diff(rows) == 0).any()
+    ):
+        raise PartitionError(
+            f"the rows to divide must be distinct whole numbers from 0 to {len(labels) - 1}"
+        )
     held = labels[rows]
     if held.dtype.kind not in "iu" or held.min() < 0 or held.max() >= classes:
-        raise PartitionError(f"labels of the rows to divide must be whole numbers from 0 to {classes - 1}")
-    return Pool(labels.astype(np.int64), rows.astype(np.int64), parties, classes, columns, numpy_rng(seed, "partition"))
+        raise PartitionError(
+            f"labels of the rows to divide must be whole numbers from 0 to {classes - 1}"
+        )
+    return Pool(
+        labels.astype(np.int64),
+        rows.astype(np.int64),
+        parties,
+        classes,
+        columns,
+        numpy_rng(seed, "partition"),
+    )
 
 
 def parse(spec: str) -> Rule:
@@ -131,7 +152,9 @@ def parse(spec: str) -> Rule:
     try:
         kind: type[Rule] = PARTITIONS.get(name)
     except ConfigError as error:
-        raise PartitionError(f"{error}. How each is written: {'; '.join(usage for usage, _ in describe())}") from error
+        raise PartitionError(
+            f"{error}. How each is written: {'; '.join(usage for usage, _ in describe())}"
+        ) from error
     values: dict[str, Any] = {}
     own = [f for f in dataclasses.fields(kind) if f.init]
     first = own[0].name if own and kind.argument else None
@@ -166,9 +189,13 @@ def _value(kind: type[Rule], key: str, text: str, spec: str) -> Any:
     except ValueError:
         pass
     if not text:
-        raise PartitionError(f"partition {spec!r}: {key} has no value; write it as {usage_of(kind)}")
+        raise PartitionError(
+            f"partition {spec!r}: {key} has no value; write it as {usage_of(kind)}"
+        )
     kinds = {bool: "true or false", int: "a whole number", float: "a number"}
-    raise PartitionError(f"partition {spec!r}: {key} is {text!r}; it must be {kinds.get(wanted, wanted.__name__)}")
+    raise PartitionError(
+        f"partition {spec!r}: {key} is {text!r}; it must be {kinds.get(wanted, wanted.__name__)}"
+    )
 
 
 def format_spec(rule: Rule) -> str:
@@ -179,7 +206,11 @@ def format_spec(rule: Rule) -> str:
     for position, field in enumerate(own):
         value = getattr(rule, field.name)
         text = (
-            str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+            str(value).lower()
+            if isinstance(value, bool)
+            else f"{value:g}"
+            if isinstance(value, float)
+            else str(value)
         )
         if position == 0 and rule.argument:
             parts.append(text)
@@ -194,7 +225,11 @@ def usage_of(kind: type[Rule]) -> str:
     own = [f for f in dataclasses.fields(kind) if f.init]
     options = own[1:] if kind.argument else own
     shown = [f"{f.name}={str(f.default).lower()}" for f in options]
-    return name + (f":{kind.argument}" if kind.argument else "") + (f"[,{','.join(shown)}]" if shown else "")
+    return (
+        name
+        + (f":{kind.argument}" if kind.argument else "")
+        + (f"[,{','.join(shown)}]" if shown else "")
+    )
 
 
 def describe() -> list[tuple[str, str]]:
@@ -214,7 +249,9 @@ def _verify(rule: Rule, pool: Pool, shares: Shares) -> None:
             )
     held = np.sort(np.concatenate(shares.rows))
     if (np.diff(held) == 0).any():
-        raise PartitionError(f"{format_spec(rule)} gave row {held[:-1][np.diff(held) == 0][0]} to two parties")
+        raise PartitionError(
+            f"{format_spec(rule)} gave row {held[:-1][np.diff(held) == 0][0]} to two parties"
+        )
     if shares.partial and not np.isin(held, pool.rows).all():
         raise PartitionError(
             f"{format_spec(rule)} gave out row {np.setdiff1d(held, pool.rows)[0]}, which is not one to divide"
@@ -228,7 +265,11 @@ def _verify(rule: Rule, pool: Pool, shares: Shares) -> None:
 def _verify_names(rule: Rule, names: tuple[str, ...], parties: int) -> None:
     """Figures and files are told apart by the parties' names."""
     if len(names) != parties:
-        raise PartitionError(f"{format_spec(rule)} gave {len(names)} names to {parties} parties; give one to each")
+        raise PartitionError(
+            f"{format_spec(rule)} gave {len(names)} names to {parties} parties; give one to each"
+        )
     wrong = flaw(names, "party")
     if wrong:
-        raise PartitionError(f"{format_spec(rule)}: {wrong}; give every party a name of its own, on one line")
+        raise PartitionError(
+            f"{format_spec(rule)}: {wrong}; give every party a name of its own, on one line"
+        )

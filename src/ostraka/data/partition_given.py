@@ -31,10 +31,18 @@ class By(Rule):
                 f"Its columns: {choices(pool.columns)}; bring one as the array {self.column}_train in the .npz file"
             )
         values = np.asarray(pool.columns[self.column])[pool.rows]
-        empty = np.isnan(values) if values.dtype.kind == "f" else np.isnat(values) if values.dtype.kind == "M" else None
+        empty = (
+            np.isnan(values)
+            if values.dtype.kind == "f"
+            else np.isnat(values)
+            if values.dtype.kind == "M"
+            else None
+        )
         if empty is not None and empty.any():
             bad = int(pool.rows[empty][0])
-            raise PartitionError(f"column {self.column!r} has no value for row {bad}; every row needs its party")
+            raise PartitionError(
+                f"column {self.column!r} has no value for row {bad}; every row needs its party"
+            )
         names, index = np.unique(values, return_inverse=True)
         if pool.parties not in (0, len(names)):
             raise PartitionError(
@@ -42,7 +50,10 @@ class By(Rule):
                 f"ask for {len(names)} parties, or leave the number out"
             )
         ordered = pool.rows[np.argsort(index, kind="stable")]
-        return Shares(np.split(ordered, np.cumsum(np.bincount(index))[:-1]), tuple(str(name) for name in names))
+        return Shares(
+            np.split(ordered, np.cumsum(np.bincount(index))[:-1]),
+            tuple(str(name) for name in names),
+        )
 
 
 @PARTITIONS.add("domain")
@@ -84,14 +95,20 @@ class FromFile(Rule):
         """The hash of the division in the file as it is now, as `Partition.digest` has it."""
         content = self._content()
         parties = [self._rows(i, rows) for i, rows in enumerate(content["parties"])]
-        return division_digest(self._names(content, len(parties)) or party_names(len(parties)), parties)
+        return division_digest(
+            self._names(content, len(parties)) or party_names(len(parties)), parties
+        )
 
     def _names(self, content: Mapping[str, Any], parties: int) -> tuple[str, ...]:
         names = content.get("names", [])
         # bool is an int in Python, but true is not a name.
-        plain = isinstance(names, list) and all(isinstance(n, str | int) and not isinstance(n, bool) for n in names)
+        plain = isinstance(names, list) and all(
+            isinstance(n, str | int) and not isinstance(n, bool) for n in names
+        )
         if not plain or len(names) not in (0, parties):
-            raise PartitionError(f'{self.path}: "names" must be a list of {parties} names, or be left out')
+            raise PartitionError(
+                f'{self.path}: "names" must be a list of {parties} names, or be left out'
+            )
         return tuple(str(name) for name in names)
 
     def _content(self) -> dict[str, Any]:
@@ -103,10 +120,14 @@ class FromFile(Rule):
                 "--save writes"
             ) from error
         except (ValueError, RecursionError) as error:
-            raise PartitionError(f'{self.path} is not JSON ({error}); write {{"parties": [[0, 1], [2, 3]]}}') from error
+            raise PartitionError(
+                f'{self.path} is not JSON ({error}); write {{"parties": [[0, 1], [2, 3]]}}'
+            ) from error
         parties = content.get("parties") if isinstance(content, dict) else None
         if not isinstance(parties, list) or not parties:
-            raise PartitionError(f'{self.path} has no list "parties"; write {{"parties": [[0, 1], [2, 3]]}}')
+            raise PartitionError(
+                f'{self.path} has no list "parties"; write {{"parties": [[0, 1], [2, 3]]}}'
+            )
         return dict(content)
 
     def _rows(self, i: int, rows: Any) -> Ints:
@@ -117,9 +138,13 @@ class FromFile(Rule):
         for row in rows:
             # bool is an int in Python, but true is not a row.
             if not isinstance(row, int) or isinstance(row, bool):
-                raise PartitionError(f"{self.path}: party {i} lists {row!r}; training rows are whole numbers from 0")
+                raise PartitionError(
+                    f"{self.path}: party {i} lists {row!r}; training rows are whole numbers from 0"
+                )
         if min(rows) < 0 or max(rows) >= 2**62:
-            raise PartitionError(f"{self.path}: party {i} lists a row out of range; training rows are numbers from 0")
+            raise PartitionError(
+                f"{self.path}: party {i} lists a row out of range; training rows are numbers from 0"
+            )
         return np.array(rows, np.int64)
 
     def _check(self, parties: list[Ints], pool: Pool, partial: bool) -> None:
@@ -139,7 +164,9 @@ class FromFile(Rule):
             seen[rows] = i
             if len(np.unique(rows)) != len(rows):
                 twice = int(np.sort(rows)[:-1][np.diff(np.sort(rows)) == 0][0])
-                raise PartitionError(f"{self.path}: party {i} lists row {twice} twice; list every row once")
+                raise PartitionError(
+                    f"{self.path}: party {i} lists row {twice} twice; list every row once"
+                )
         outside = np.setdiff1d(np.flatnonzero(seen >= 0), pool.rows)
         if len(outside):
             raise PartitionError(

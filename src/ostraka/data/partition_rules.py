@@ -52,7 +52,9 @@ class Labels(Rule):
     def divide(self, pool: Pool) -> Shares:
         """Draw who owns which class, then share each class equally among its owners."""
         if self.k > pool.classes:
-            raise PartitionError(f"labels:{self.k}: there are only {pool.classes} classes; use a smaller number")
+            raise PartitionError(
+                f"labels:{self.k}: there are only {pool.classes} classes; use a smaller number"
+            )
         counts, fixed = pool.counts(), self._fixed(pool.parties, pool.classes)
         why = obstacle(self.k, counts, fixed)
         if why:
@@ -78,10 +80,21 @@ class Labels(Rule):
 
     def _impossible(self, pool: Pool, why: str) -> PartitionError:
         """The error, with the nearest numbers of parties and of classes per party that work."""
-        nearest = {"parties": self._nearest_parties(pool), "classes per party": self._nearest_k(pool)}
-        works = " or ".join(f"{number} {name}" for name, number in nearest.items() if number is not None)
-        remedy = f"what works: {works}" if works else "no number of parties works: every class needs samples to divide"
-        return PartitionError(f"labels:{self.k} with {pool.parties} parties is not possible: {why}; {remedy}")
+        nearest = {
+            "parties": self._nearest_parties(pool),
+            "classes per party": self._nearest_k(pool),
+        }
+        works = " or ".join(
+            f"{number} {name}" for name, number in nearest.items() if number is not None
+        )
+        remedy = (
+            f"what works: {works}"
+            if works
+            else "no number of parties works: every class needs samples to divide"
+        )
+        return PartitionError(
+            f"labels:{self.k} with {pool.parties} parties is not possible: {why}; {remedy}"
+        )
 
     def _works(self, k: int, parties: int, pool: Pool) -> bool:
         return not obstacle(k, pool.counts(), self._fixed(parties, pool.classes))
@@ -148,7 +161,9 @@ class Dirichlet(Rule):
             held += given[:, c]
         return given
 
-    def _without_full(self, p: Floats, is_open: NDArray[np.bool_], rng: np.random.Generator) -> Floats:
+    def _without_full(
+        self, p: Floats, is_open: NDArray[np.bool_], rng: np.random.Generator
+    ) -> Floats:
         p = p * is_open
         if p.sum() <= 0:
             # A tiny BETA gave everything to full parties. The rest of a Dirichlet draw is itself Dirichlet: draw that.
@@ -195,7 +210,9 @@ class PartyDirichlet(Rule):
         if self.alpha > 0:
             mix[some] = rng.dirichlet(self.alpha * prior[some])
         if not np.isfinite(mix).all() or mix.sum() <= 0:
-            mix = np.zeros(len(left))  # the limit for ALPHA -> 0, and what a number near it underflows to
+            mix = np.zeros(
+                len(left)
+            )  # the limit for ALPHA -> 0, and what a number near it underflows to
         if mix.sum() <= 0:
             mix[rng.choice(len(left), p=prior)] = 1.0
         return mix
@@ -213,7 +230,9 @@ class Shards(Rule):
         """Assign the parts of every class to parties."""
         total, here = self.parts * pool.parties, f"shards:{self.parts} with {pool.parties} parties"
         if not 1 <= self.parts <= pool.classes:
-            raise PartitionError(f"{here}: a party's parts have distinct classes, so L goes from 1 to {pool.classes}")
+            raise PartitionError(
+                f"{here}: a party's parts have distinct classes, so L goes from 1 to {pool.classes}"
+            )
         if total % pool.classes:
             step = pool.classes // math.gcd(pool.classes, self.parts)
             raise PartitionError(
@@ -223,20 +242,26 @@ class Shards(Rule):
         per_class, counts = total // pool.classes, pool.counts()
         if counts.min() < per_class:
             c = int(counts.argmin())
-            raise PartitionError(f"{here}: class {c} has {counts[c]} samples for {per_class} parts; use fewer parties")
+            raise PartitionError(
+                f"{here}: class {c} has {counts[c]} samples for {per_class} parts; use fewer parties"
+            )
         return Shares(equal_parts(self._assign(pool, per_class), pool))
 
     def _assign(self, pool: Pool, per_class: int) -> NDArray[np.bool_]:
         """[parties, classes]: a class with as many parts left as parties must be taken; the rest is chance."""
         left = np.full(pool.classes, per_class)
         owned = np.zeros((pool.parties, pool.classes), bool)
-        for waiting, i in zip(range(pool.parties, 0, -1), pool.rng.permutation(pool.parties), strict=True):
+        for waiting, i in zip(
+            range(pool.parties, 0, -1), pool.rng.permutation(pool.parties), strict=True
+        ):
             forced = left == waiting
             weights = np.where(forced, 0, left)
             free = self.parts - int(forced.sum())
             owned[i] = forced
             if free:
-                owned[i, pool.rng.choice(pool.classes, free, replace=False, p=weights / weights.sum())] = True
+                owned[
+                    i, pool.rng.choice(pool.classes, free, replace=False, p=weights / weights.sum())
+                ] = True
             left = left - owned[i]
         return owned
 
@@ -273,7 +298,9 @@ class IidQuantity(Rule):
         sizes = floored_sizes(shares, len(pool.rows), self.min_size)
         # Every class is spread evenly over the whole line, so any stretch of it has the same class shares.
         rows = pool.by_class()
-        place = np.concatenate([(np.arange(len(r)) + pool.rng.random()) / max(len(r), 1) for r in rows])
+        place = np.concatenate(
+            [(np.arange(len(r)) + pool.rng.random()) / max(len(r), 1) for r in rows]
+        )
         line = np.concatenate(rows)[np.argsort(place, kind="stable")]
         return Shares(np.split(line, np.cumsum(sizes)[:-1]))
 
@@ -284,7 +311,9 @@ def floored_sizes(shares: Floats, total: int, floor: int) -> Ints:
     while True:
         rest = total - floor * int(low.sum())
         weight = shares[~low].sum()
-        open_shares = shares / weight if weight > 0 else np.full(len(shares), 1 / max((~low).sum(), 1))
+        open_shares = (
+            shares / weight if weight > 0 else np.full(len(shares), 1 / max((~low).sum(), 1))
+        )
         sizes = np.where(low, float(floor), open_shares * rest)
         below = ~low & (sizes < floor)
         if not below.any():

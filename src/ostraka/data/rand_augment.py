@@ -25,7 +25,9 @@ MAGNITUDE = 6 / 30
 def rand_augment(x: Tensor, rng: torch.Generator) -> Tensor:
     """One random operation for each image: geometry, brightness, contrast, colour, sharpness, fewer levels."""
     if x.dim() != 4:
-        raise DataError(f"rand-augment takes images (C x H x W); these samples have shape {tuple(x.shape[1:])}")
+        raise DataError(
+            f"rand-augment takes images (C x H x W); these samples have shape {tuple(x.shape[1:])}"
+        )
     low, high = (e.view(-1, 1, 1, 1) for e in x.flatten(1).aminmax(dim=1))
     span = torch.where(high > low, high - low, torch.ones_like(low))
     unit = (x - low) / span
@@ -141,7 +143,9 @@ def translate_y(x: Tensor, sign: Tensor) -> Tensor:
 def _warp(x: Tensor, *entries: Tensor | float) -> Tensor:
     """The images under the affine maps with these six entries, bilinear, 0 outside."""
     rows = [torch.as_tensor(e, dtype=x.dtype, device=x.device).expand(len(x)) for e in entries]
-    grid = F.affine_grid(torch.stack(rows, dim=1).view(-1, 2, 3), list(x.shape), align_corners=False)
+    grid = F.affine_grid(
+        torch.stack(rows, dim=1).view(-1, 2, 3), list(x.shape), align_corners=False
+    )
     return F.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
 
 

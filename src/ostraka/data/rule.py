@@ -65,7 +65,9 @@ class Rule(ABC):
     """
 
     argument: ClassVar[str] = ""
-    whole_argument: ClassVar[bool] = False  # the argument may hold commas: everything after the colon belongs to it
+    whole_argument: ClassVar[bool] = (
+        False  # the argument may hold commas: everything after the colon belongs to it
+    )
     counts_parties: ClassVar[bool] = False  # the data says how many parties there are
 
     @abstractmethod

@@ -18,7 +18,19 @@ from ostraka.data.source import Source
 from ostraka.errors import DataError, choices, did_you_mean
 from ostraka.registry import SOURCES
 
-__all__ = ["Found", "available", "bundled", "cifar", "data_dirs", "digits", "domains", "idx", "load", "npz", "svhn"]
+__all__ = [
+    "Found",
+    "available",
+    "bundled",
+    "cifar",
+    "data_dirs",
+    "digits",
+    "domains",
+    "idx",
+    "load",
+    "npz",
+    "svhn",
+]
 
 DEPTH = 2
 
@@ -51,11 +63,15 @@ def data_dirs(option: str | None = None) -> list[Path]:
     """
     asked, usual = _folders(option or ""), _folders(os.environ.get(VARIABLE, ""))
     if option is not None and not asked:
-        raise DataError("--data-dir (data_dir) names no folder; give an existing one, or leave it out")
+        raise DataError(
+            "--data-dir (data_dir) names no folder; give an existing one, or leave it out"
+        )
     for folder in asked:
         if not os.path.isdir(folder):
             wrong = "is a file, not a folder" if os.path.exists(folder) else "does not exist"
-            raise DataError(f"the data folder {folder} (--data-dir, data_dir) {wrong}; give an existing folder")
+            raise DataError(
+                f"the data folder {folder} (--data-dir, data_dir) {wrong}; give an existing folder"
+            )
     return list(dict.fromkeys([*asked, *usual]))
 
 
@@ -137,7 +153,9 @@ def _load_named(name: str, folders: Sequence[Path]) -> Dataset:
             f"Looked in: {looked(folders)}. Put there, or in folders named with --data-dir or {VARIABLE}: {needed}"
         )
     all_of = len(domains.NAMED[name])
-    left_out = f"{name} here is {len(parts)} of its {all_of} domains ({', '.join(parts)}); not found: "
+    left_out = (
+        f"{name} here is {len(parts)} of its {all_of} domains ({', '.join(parts)}); not found: "
+    )
     notes = [left_out + ", ".join(missing)] if missing else []
     return domains.join(name, [load(part, folders) for part in parts], domains.SIZE, notes)
 
@@ -154,7 +172,9 @@ def _is_path(name: str) -> bool:
 
 def _find_path(path: Path) -> tuple[Found, Source]:
     if not os.path.exists(path):  # False too for a name that no file can have
-        raise DataError(f"{path} does not exist; give an existing file or folder, or a dataset's name")
+        raise DataError(
+            f"{path} does not exist; give an existing file or folder, or a dataset's name"
+        )
     if path.suffix == ".mat":
         path = path.parent
     for source in _sources():
@@ -168,7 +188,9 @@ def _find_path(path: Path) -> tuple[Found, Source]:
     if is_unread(path.name) and path.is_file():
         raise unread(str(path), _kinds())
     folder = "a folder and " if path.is_dir() else ""
-    raise DataError(f"{path} is {folder}not a dataset of a known kind. Known kinds: {'; '.join(_kinds())}")
+    raise DataError(
+        f"{path} is {folder}not a dataset of a known kind. Known kinds: {'; '.join(_kinds())}"
+    )
 
 
 def _kinds() -> list[str]:
@@ -185,7 +207,10 @@ def _names(source: Source, path: Path) -> list[str]:
     try:
         return source.find(path)
     except Exception as error:  # a plug-in's: it must not hide what others find
-        warnings.warn(f"the source {source.kind!r} failed on {path}: {error!r}; mend or remove it", stacklevel=2)
+        warnings.warn(
+            f"the source {source.kind!r} failed on {path}: {error!r}; mend or remove it",
+            stacklevel=2,
+        )
         return []
 
 

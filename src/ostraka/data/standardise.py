@@ -28,7 +28,11 @@ def standardise(data: Dataset, rows: Tensor, mode: str) -> tuple[Dataset, list[s
     mean, std = statistics(replace(train, rows=rows))
     shown = replace(data, train=_seen(train, mean, std), test=_seen(data.test, mean, std))
     what = "features" if len(train.shape) == 1 else "images"
-    each = f" for each of the {len(mean)}{' channels' if what == 'images' else ''}" if len(mean) > 1 else ""
+    each = (
+        f" for each of the {len(mean)}{' channels' if what == 'images' else ''}"
+        if len(mean) > 1
+        else ""
+    )
     return shown, [
         f"{what} were standardised by the training data (mean 0, deviation 1{each}); --standardise off leaves them as "
         "they are"
@@ -43,7 +47,9 @@ def with_statistics_of(view: View, training: View) -> View:
 def statistics(samples: Samples) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """(mean, standard deviation) of each feature or channel; a constant one has the deviation 1."""
     count = len(samples) * samples.x[0, 0].numel()
-    sums, lows, highs = zip(*((v.sum(dim=1), v.amin(dim=1), v.amax(dim=1)) for v in _parts(samples)), strict=True)
+    sums, lows, highs = zip(
+        *((v.sum(dim=1), v.amin(dim=1), v.amax(dim=1)) for v in _parts(samples)), strict=True
+    )
     mean = torch.stack(sums).sum(dim=0) / count
     squares = [(values - mean[:, None]).square().sum(dim=1) for values in _parts(samples)]
     std = (torch.stack(squares).sum(dim=0) / count).sqrt()

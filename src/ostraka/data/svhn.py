@@ -23,7 +23,15 @@ def read(path: Path, name: str) -> Dataset:
     (x_train, y_train), (x_test, y_test) = _mat(path / TRAIN), _mat(path / TEST)
     digits = tuple(str(c) for c in range(10))
     return assemble(
-        name, Arrays(x_train, y_train, x_test, y_test, digits, info=file_info("svhn", path / TRAIN, path / TEST))
+        name,
+        Arrays(
+            x_train,
+            y_train,
+            x_test,
+            y_test,
+            digits,
+            info=file_info("svhn", path / TRAIN, path / TEST),
+        ),
     )
 
 
@@ -39,7 +47,9 @@ def _mat(path: Path) -> tuple[Array, Array]:
 
         stored = loadmat(path, variable_names=["X", "y"])
     if "X" not in stored or "y" not in stored:
-        raise DataError(f"{path} has no arrays X and y; it is not one of SVHN's cropped-digit files")
+        raise DataError(
+            f"{path} has no arrays X and y; it is not one of SVHN's cropped-digit files"
+        )
     x, y = stored["X"], stored["y"].reshape(-1)
     if x.dtype != np.uint8 or x.ndim != 4 or x.shape[:3] != (32, 32, 3):
         raise DataError(f"{path}: X is {x.dtype} {list(x.shape)}; SVHN's is uint8 [32, 32, 3, N]")
@@ -52,7 +62,9 @@ def _damage_of(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise DataError(f"{path} cannot be read ({error}); it is truncated or damaged: fetch it again") from error
+        raise DataError(
+            f"{path} cannot be read ({error}); it is truncated or damaged: fetch it again"
+        ) from error
 
 
 def files(path: Path, name: str) -> list[Path]:
@@ -77,4 +89,6 @@ def _listed(path: Path) -> tuple[int, ...]:
     return tuple(shapes["X"])
 
 
-SOURCES.add("svhn")(Source("svhn", f"a folder with {TRAIN} and {TEST}", read, find, files=files, peek=peek))
+SOURCES.add("svhn")(
+    Source("svhn", f"a folder with {TRAIN} and {TEST}", read, find, files=files, peek=peek)
+)

@@ -97,7 +97,9 @@ class Engine(ABC):
 
 def do_job(work: Work, job: Job, tell: Tell) -> Outcome:
     """Run one party's update and store its memory, then its report."""
-    progress = DiskProgress(job.progress, lambda done, loss: tell(job.party, done, loss), work.save_seconds)
+    progress = DiskProgress(
+        job.progress, lambda done, loss: tell(job.party, done, loss), work.save_seconds
+    )
     began = time.perf_counter()
     message = codec.load(job.message)
     memory = job.memory.load() if job.memory is not None else {}

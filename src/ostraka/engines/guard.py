@@ -14,5 +14,7 @@ NO_GUARD_ADVICE = (
 
 def leave_if_imported_by_a_worker() -> None:
     """Called where a run begins: inside a worker that is still starting, end it quietly; the parent says why."""
-    if getattr(current_process(), "_inheriting", False):  # multiprocessing's own mark for that moment
+    if getattr(
+        current_process(), "_inheriting", False
+    ):  # multiprocessing's own mark for that moment
         os._exit(NO_GUARD)

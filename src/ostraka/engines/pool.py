@@ -151,7 +151,9 @@ class _Workers(Crew):
         if worker.job is None:
             return None
         party = worker.job.party
-        with suppress(EOFError, OSError):  # the pipe of a worker that died; its exit code is read below
+        with suppress(
+            EOFError, OSError
+        ):  # the pipe of a worker that died; its exit code is read below
             while worker.pipe.poll():
                 news = worker.pipe.recv()
                 if isinstance(news, Outcome):
@@ -164,7 +166,9 @@ class _Workers(Crew):
             return Outcome(party, Failure(party, _death(worker.process.exitcode)))
         if time.monotonic() - worker.since > self.timeout:
             worker.kill()
-            return Outcome(party, Failure(party, f"it took longer than the limit of {self.timeout:g} seconds"))
+            return Outcome(
+                party, Failure(party, f"it took longer than the limit of {self.timeout:g} seconds")
+            )
         return None
 
     def stop(self) -> None:

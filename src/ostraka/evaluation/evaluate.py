@@ -104,7 +104,9 @@ def evaluate(
     if not len(samples):
         raise DataError("there are no samples to evaluate on; give at least one")
     if len(set(classes)) != len(classes):
-        raise DataError(f"class names must differ from each other, but they are {', '.join(classes)}")
+        raise DataError(
+            f"class names must differ from each other, but they are {', '.join(classes)}"
+        )
     metrics.check_labels(samples.labels, len(classes))
     _check_domains(domains or {}, len(samples))
     if isinstance(predictor, Solo):
@@ -114,7 +116,10 @@ def evaluate(
     opened = bool((answers[-1] == UNKNOWN).any())
     if not domains:
         return _judge(answers, classes, opened)
-    parts = {name: _judge([values[index] for values in answers], classes, opened) for name, index in domains.items()}
+    parts = {
+        name: _judge([values[index] for values in answers], classes, opened)
+        for name, index in domains.items()
+    }
     return replace(_mean(list(parts.values())), per_domain=parts)
 
 
@@ -122,7 +127,9 @@ def _check_domains(domains: Domains, samples: int) -> None:
     """Refuse positions that leave a sample out, count it twice, or make an empty domain."""
     empty = [name for name, index in domains.items() if not len(index)]
     if empty:
-        raise DataError(f"the domain {empty[0]} has no samples to evaluate on; leave it out or give it some")
+        raise DataError(
+            f"the domain {empty[0]} has no samples to evaluate on; leave it out or give it some"
+        )
     if domains:
         met = torch.cat(list(domains.values())).sort().values
         if not torch.equal(met, torch.arange(samples)):
@@ -140,7 +147,9 @@ def _judge(answers: Sequence[Tensor], classes: Sequence[str], is_open: bool) -> 
     closed, opened, unknown_scores, labels = answers
     per_class = metrics.per_class_accuracy(closed, labels, len(classes))
     unknown = int((labels == UNKNOWN).sum())
-    confusion = metrics.confusion(opened if is_open else closed, labels, len(classes), unknown=is_open)
+    confusion = metrics.confusion(
+        opened if is_open else closed, labels, len(classes), unknown=is_open
+    )
     return Evaluation(
         samples=len(labels),
         unknown_samples=unknown,
@@ -154,7 +163,10 @@ def _judge(answers: Sequence[Tensor], classes: Sequence[str], is_open: bool) -> 
 
 
 def per_party(
-    predictor: Predictor, samples: Samples, party_class_counts: Mapping[int, Tensor], chunk: int = 1000
+    predictor: Predictor,
+    samples: Samples,
+    party_class_counts: Mapping[int, Tensor],
+    chunk: int = 1000,
 ) -> dict[int, float | None]:
     """Accuracy that each party would see, in percent, if its future samples came in the proportions of its own data.
 
@@ -164,12 +176,16 @@ def per_party(
     """
     sizes = {len(counts) for counts in party_class_counts.values()}
     if len(sizes) != 1:
-        raise DataError(f"every party needs one count for each class, but the numbers of counts are {sorted(sizes)}")
+        raise DataError(
+            f"every party needs one count for each class, but the numbers of counts are {sorted(sizes)}"
+        )
     evaluation = evaluate(predictor, samples, [str(k) for k in range(sizes.pop())], chunk)
     return seen_by_parties(evaluation, party_class_counts)
 
 
-def seen_by_parties(evaluation: Evaluation, party_class_counts: Mapping[int, Tensor]) -> dict[int, float | None]:
+def seen_by_parties(
+    evaluation: Evaluation, party_class_counts: Mapping[int, Tensor]
+) -> dict[int, float | None]:
     """As `per_party`, from an evaluation already made.
 
     With domains, the counts are [domains, classes] and a class is judged on the samples of the domain it is counted in.
@@ -178,7 +194,9 @@ def seen_by_parties(evaluation: Evaluation, party_class_counts: Mapping[int, Ten
     """
     parts = evaluation.per_part
     if parts and not parts.keys() & party_class_counts.keys():
-        raise DataError(f"none of the parties {list(party_class_counts)} has a model of its own; models: {list(parts)}")
+        raise DataError(
+            f"none of the parties {list(party_class_counts)} has a model of its own; models: {list(parts)}"
+        )
     seen: dict[int, float | None] = {}
     for party, counts in party_class_counts.items():
         mine = parts.get(party) if parts else evaluation
@@ -194,7 +212,9 @@ def _class_figures(evaluation: Evaluation) -> list[float | None]:
 
 def _weighted(figures: Sequence[float | None], weights: Sequence[float]) -> float | None:
     if len(figures) != len(weights):
-        raise DataError(f"{len(weights)} class counts were given for {len(figures)} classes; give one for each class")
+        raise DataError(
+            f"{len(weights)} class counts were given for {len(figures)} classes; give one for each class"
+        )
     tested = [(f, w) for f, w in zip(figures, weights, strict=True) if f is not None]
     total = sum(w for _, w in tested)
     return sum(f * w for f, w in tested) / total if total else None
@@ -212,19 +232,27 @@ def _alone(
         try:
             part = evaluate(model, samples, classes, chunk, domains)
         except DataError as error:
-            raise DataError(f"the model of {predictor.name(party)} cannot be evaluated: {error}") from error
+            raise DataError(
+                f"the model of {predictor.name(party)} cannot be evaluated: {error}"
+            ) from error
         confusion = _sum([confusion, part.confusion])
         places = {name: replace(place, confusion=()) for name, place in part.per_domain.items()}
-        parts[party] = replace(part, confusion=(), per_domain=places)  # nor would a thousand matrices
+        parts[party] = replace(
+            part, confusion=(), per_domain=places
+        )  # nor would a thousand matrices
     return replace(_over_models(list(parts.values())), per_part=parts, confusion=confusion)
 
 
 def _over_models(evaluations: Sequence[Evaluation]) -> Evaluation:
     """The mean over models that met the same samples: these are counted once."""
     first = evaluations[0]
-    per_domain = {name: _over_models([e.per_domain[name] for e in evaluations]) for name in first.per_domain}
+    per_domain = {
+        name: _over_models([e.per_domain[name] for e in evaluations]) for name in first.per_domain
+    }
     mean = _mean(evaluations)
-    return replace(mean, samples=first.samples, unknown_samples=first.unknown_samples, per_domain=per_domain)
+    return replace(
+        mean, samples=first.samples, unknown_samples=first.unknown_samples, per_domain=per_domain
+    )
 
 
 def _mean(evaluations: Sequence[Evaluation]) -> Evaluation:
@@ -237,19 +265,28 @@ def _mean(evaluations: Sequence[Evaluation]) -> Evaluation:
         balanced_accuracy=_mean_of(e.balanced_accuracy for e in evaluations),
         f1=_mean_of(e.f1 for e in evaluations),
         confusion=_sum([e.confusion for e in evaluations]),
-        per_class={name: _mean_of(e.per_class[name] for e in evaluations) for name in evaluations[0].per_class},
-        open=OpenFigures(**{name: _mean_of(figures[name] for figures in opens) for name in opens[0]}),
+        per_class={
+            name: _mean_of(e.per_class[name] for e in evaluations)
+            for name in evaluations[0].per_class
+        },
+        open=OpenFigures(
+            **{name: _mean_of(figures[name] for figures in opens) for name in opens[0]}
+        ),
     )
 
 
-def _answers(predictor: Predictor, samples: Samples, classes: int, chunk: int) -> tuple[Tensor, Tensor, Tensor]:
+def _answers(
+    predictor: Predictor, samples: Samples, classes: int, chunk: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Closed answers, open answers and unknown scores of all samples, a chunk at a time."""
     closed, opened, unknown = [], [], []
     with torch.no_grad():
         for start in range(0, len(samples), chunk):
             scores = predictor.scores(samples.inputs(slice(start, start + chunk)))
             if scores.known.shape[1] != classes:
-                raise DataError(f"the predictor scores {scores.known.shape[1]} classes, but {classes} are named")
+                raise DataError(
+                    f"the predictor scores {scores.known.shape[1]} classes, but {classes} are named"
+                )
             bad = int((scores.known.isnan().any(dim=1) | scores.unknown.isnan()).sum())
             if bad:
                 raise DataError(
@@ -262,7 +299,9 @@ def _answers(predictor: Predictor, samples: Samples, classes: int, chunk: int) -
     return torch.cat(closed), torch.cat(opened), torch.cat(unknown)
 
 
-def _open_figures(closed: Tensor, opened: Tensor, unknown_scores: Tensor, labels: Tensor) -> OpenFigures:
+def _open_figures(
+    closed: Tensor, opened: Tensor, unknown_scores: Tensor, labels: Tensor
+) -> OpenFigures:
     is_unknown = labels == UNKNOWN
     return OpenFigures(
         auroc=_percent(metrics.auroc(unknown_scores, is_unknown)),

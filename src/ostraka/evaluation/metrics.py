@@ -75,7 +75,9 @@ def confusion(answers: Tensor, labels: Tensor, classes: int, unknown: bool = Fal
         kept = labels != UNKNOWN
         answers, labels = answers[kept], labels[kept]
         if (answers == UNKNOWN).any():
-            raise DataError("an answer is unknown, for which this confusion matrix has no column; count unknown too")
+            raise DataError(
+                "an answer is unknown, for which this confusion matrix has no column; count unknown too"
+            )
     size = classes + unknown
     cells = labels % size * size + answers % size  # -1 % size: unknown is the last one
     return torch.bincount(cells, minlength=size * size).reshape(size, size)
@@ -88,7 +90,11 @@ def macro_f1(answers: Tensor, labels: Tensor, classes: int) -> float | None:
     An answer that names a class without samples is a miss of its true class and no more. None without known samples.
     """
     table = confusion(answers, labels, classes)
-    right, held, answered = table.diagonal().tolist(), table.sum(dim=1).tolist(), table.sum(dim=0).tolist()
+    right, held, answered = (
+        table.diagonal().tolist(),
+        table.sum(dim=1).tolist(),
+        table.sum(dim=0).tolist(),
+    )
     shares = [2 * r / (h + a) for r, h, a in zip(right, held, answered, strict=True) if h]
     return sum(shares) / len(shares) if shares else None
 
@@ -183,6 +189,10 @@ def _share(hits: Tensor, total: int) -> float | None:
 
 
 def _same_length(**tensors: Tensor) -> None:
-    if len({tuple(t.shape) for t in tensors.values()}) > 1 or any(t.dim() != 1 for t in tensors.values()):
+    if len({tuple(t.shape) for t in tensors.values()}) > 1 or any(
+        t.dim() != 1 for t in tensors.values()
+    ):
         shapes = ", ".join(f"{name} {list(t.shape)}" for name, t in tensors.items())
-        raise DataError(f"one value for each sample is needed in every tensor, but the shapes are {shapes}")
+        raise DataError(
+            f"one value for each sample is needed in every tensor, but the shapes are {shapes}"
+        )

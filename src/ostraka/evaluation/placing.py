@@ -11,7 +11,9 @@ from ostraka.core.samples import Samples
 CHUNK = 1000
 
 
-def placed_on(predictor: Predictor, samples: Samples, rate: float, basis: str) -> tuple[Predictor, Promise]:
+def placed_on(
+    predictor: Predictor, samples: Samples, rate: float, basis: str
+) -> tuple[Predictor, Promise]:
     """The predictor with its threshold where at most the share `rate` of `samples` is called unknown.
 
     Samples of unknown classes have no part in it; without labels, all are taken for samples of known classes. Fewer
@@ -25,7 +27,10 @@ def placed_on(predictor: Predictor, samples: Samples, rate: float, basis: str) -
             why=f"there are {len(samples)} {basis} samples; {needed} or more are needed for a rate of {rate:g}"
         )
     if isinstance(predictor, Solo):
-        alone = {party: placed_on(model, samples, rate, basis)[0] for party, model in predictor.alone.items()}
+        alone = {
+            party: placed_on(model, samples, rate, basis)[0]
+            for party, model in predictor.alone.items()
+        }
         return replace(predictor, alone=alone), Promise(rate, basis)
     threshold = threshold_for(rate, _unknown(predictor, samples))
     return Placed(predictor, threshold), Promise(rate, basis, threshold)

@@ -25,7 +25,10 @@ def after_looking(predictor: Predictor, samples: Samples, chunk: int = 1000) -> 
 
 def drawn(samples: Samples, chunk: int = 1000) -> Tensor:
     """Positions of at most MOST samples, drawn by their content: in any order of the samples the same ones."""
-    keys = [_keys(samples.inputs(slice(start, start + chunk))) for start in range(0, len(samples), chunk)]
+    keys = [
+        _keys(samples.inputs(slice(start, start + chunk)))
+        for start in range(0, len(samples), chunk)
+    ]
     return torch.cat(keys).argsort(stable=True)[:MOST]
 
 
@@ -33,5 +36,7 @@ def _keys(x: Tensor) -> Tensor:
     """A number for each input that says nothing of its class: the far digits of a random projection."""
     flat = x.flatten(1).double()
     # summed row by row: the product of matrices may round by a row's place in the chunk
-    direction = torch.rand(flat.shape[1], generator=torch_rng(0, "sight"), dtype=torch.float64).to(flat.device)
+    direction = torch.rand(flat.shape[1], generator=torch_rng(0, "sight"), dtype=torch.float64).to(
+        flat.device
+    )
     return ((flat * direction).sum(dim=1) * 1e3).remainder(1.0)

@@ -54,7 +54,9 @@ class ModelMethod(Method[State, Message, Payload]):
 
     def trained_names(self, task: Task) -> tuple[str, ...]:
         """The model's tensors that gradients move; the others are counters and running means."""
-        return tuple(n for n, p in build(task, self.objective).named_parameters() if p.requires_grad)
+        return tuple(
+            n for n, p in build(task, self.objective).named_parameters() if p.requires_grad
+        )
 
     def local_in(self, rnd: Round[Any]) -> Budget:
         """The parties' training in this round."""
@@ -72,7 +74,9 @@ class ModelMethod(Method[State, Message, Payload]):
         net = build(rnd.task, self.objective)
         samples = party.samples if samples is None else samples
         local = self.local_in(rnd)
-        return fit(net, start, samples, objective or self.objective, local, rnd.seed, party.progress)
+        return fit(
+            net, start, samples, objective or self.objective, local, rnd.seed, party.progress
+        )
 
     def single_model(self, state: State) -> Params:
         """The server's model."""

@@ -33,7 +33,9 @@ class Centralised(ModelMethod[Params, Params, Params]):
     def budget(self) -> Budget:
         """The passes of all the federation's rounds."""
         passes = self.rounds * self.fraction
-        most, each = (_some(count, passes) for count in (self.local.most_steps, self.local.class_steps))
+        most, each = (
+            _some(count, passes) for count in (self.local.most_steps, self.local.class_steps)
+        )
         local = replace(self.local, most_steps=most, class_steps=each)
         if local.steps is not None:
             return replace(local, steps=_some(local.steps, passes))

@@ -23,12 +23,20 @@ class ClosedVoting(VotingMethod):
 
 
 PRESETS.add("closed-voting-paper")(
-    Preset("closed-voting", {"recipe": "paper"}, "closed voting with the paper's training (200 epochs)")
+    Preset(
+        "closed-voting", {"recipe": "paper"}, "closed voting with the paper's training (200 epochs)"
+    )
 )
 DISTILLED = {"distil": {"epochs": 100}}
 PRESETS.add("closed-voting-distilled")(
-    Preset("closed-voting", DISTILLED, "closed voting, distilled into one network on public samples")
+    Preset(
+        "closed-voting", DISTILLED, "closed voting, distilled into one network on public samples"
+    )
 )
 PRESETS.add("closed-voting-owners")(
-    Preset("closed-voting", {"ballot": "calibrated"}, "closed voting, every class judged by the members that have it")
+    Preset(
+        "closed-voting",
+        {"ballot": "calibrated"},
+        "closed voting, every class judged by the members that have it",
+    )
 )

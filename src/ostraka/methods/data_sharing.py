@@ -49,13 +49,17 @@ class DataSharing(PlainAveraging):
         if drawn is None:
             drawn = torch.randperm(len(shared), generator=torch_rng(rnd.seed, "shared"))[:count]
         samples = joined(party.samples, shared.take(drawn))
-        return report_of(party, self.train(rnd, party, rnd.message, samples=samples), {"shared": drawn})
+        return report_of(
+            party, self.train(rnd, party, rnd.message, samples=samples), {"shared": drawn}
+        )
 
 
 def joined(own: Samples, more: Samples) -> Samples:
     """Both as one, in storage of its own."""
     if own.view != more.view:
-        raise DataError(f"the shared samples are read as {more.view}, the party's own as {own.view}; use one view")
+        raise DataError(
+            f"the shared samples are read as {more.view}, the party's own as {own.view}; use one view"
+        )
     more = more.to(own.x.device)
     values = [s.x if s.rows is None else s.x[s.rows] for s in (own, more)]
     return Samples(torch.cat(values), torch.cat([own.labels, more.labels]), view=own.view)
@@ -63,5 +67,9 @@ def joined(own: Samples, more: Samples) -> Samples:
 
 for percent in (5, 10):
     PRESETS.add(f"data-sharing-{percent}")(
-        Preset("data-sharing", {"beta": percent / 100}, f"FedAvg with {percent} % of shared samples at every party")
+        Preset(
+            "data-sharing",
+            {"beta": percent / 100},
+            f"FedAvg with {percent} % of shared samples at every party",
+        )
     )

@@ -73,10 +73,16 @@ class FedAwS(Method[Spread, Positive, Positive]):
         0.9, "cosine between a sample and its class from which on nothing is gained", span="(-1, 1]"
     )
     spread: float = setting(
-        10.0, "lambda: strength of the server's step, in local learning rates", span="[0, inf)", server=True
+        10.0,
+        "lambda: strength of the server's step, in local learning rates",
+        span="[0, inf)",
+        server=True,
     )
     nearest: int = setting(
-        10, "k: how many of the nearest classes a class is moved away from", span="[1, inf)", server=True
+        10,
+        "k: how many of the nearest classes a class is moved away from",
+        span="[1, inf)",
+        server=True,
     )
 
     def init(self, task: Task, seed: int) -> Spread:
@@ -89,7 +95,9 @@ class FedAwS(Method[Spread, Positive, Positive]):
     def message(self, state: Spread, party: PartyRef) -> Positive:
         """The network, and the vector of the party's own class if the server knows which that is."""
         label = state.classes.get(str(party.id))
-        return Positive(state.body, None if label is None else state.rows[label].clone(), label, state.seed)
+        return Positive(
+            state.body, None if label is None else state.rows[label].clone(), label, state.seed
+        )
 
     def local_update(self, rnd: Round[Positive], party: Party, memory: Memory) -> Report[Positive]:
         """Bring the party's samples and its class vector together."""
@@ -126,14 +134,22 @@ class FedAwS(Method[Spread, Positive, Positive]):
             vectors.setdefault(label, []).append(row)
         for label, mine in vectors.items():
             rows[label] = F.normalize(torch.stack(mine), dim=1).mean(dim=0)
-        return Spread(body, spread_out(rows, self.nearest, self.spread * self.local.lr), state.seed, classes)
+        return Spread(
+            body, spread_out(rows, self.nearest, self.spread * self.local.lr), state.seed, classes
+        )
 
     def predictor(self, task: Task, state: Spread) -> Predictor:
         """The network and all class vectors."""
         net = task.build(unknown=False)
         head = last_layer(task, net)
-        params = {name: torch.zeros_like(tensor) for name, tensor in params_of(net).items() if name in head}
-        return load_predictor(task, _Cosine(head[0], self.margin), {**params, head[0]: state.rows, **state.body})
+        params = {
+            name: torch.zeros_like(tensor)
+            for name, tensor in params_of(net).items()
+            if name in head
+        }
+        return load_predictor(
+            task, _Cosine(head[0], self.margin), {**params, head[0]: state.rows, **state.body}
+        )
 
 
 @final
@@ -152,7 +168,9 @@ class _Cosine(Objective):
 
     def scores(self, net: Net, x: Tensor) -> Scores:
         """Cosines to all classes; the farther from the nearest class, the more unknown."""
-        cosines = F.normalize(net.embed(x), dim=1) @ F.normalize(net.get_parameter(self.rows), dim=1).t()
+        cosines = (
+            F.normalize(net.embed(x), dim=1) @ F.normalize(net.get_parameter(self.rows), dim=1).t()
+        )
         return Scores(cosines, -cosines.max(dim=1).values, float("inf"))
 
 
@@ -166,8 +184,12 @@ def spread_out(rows: Tensor, nearest: int, step: float) -> Tensor:
     with torch.enable_grad():
         unit = F.normalize(moving, dim=1)
         squares = 2 - 2 * unit @ unit.t()
-        apart = squares + 8 * torch.eye(len(rows))  # no vector is its own neighbour: 4 is the largest real value
-        (gradient,) = torch.autograd.grad(-apart.topk(others, dim=1, largest=False).values.sum(), moving)
+        apart = squares + 8 * torch.eye(
+            len(rows)
+        )  # no vector is its own neighbour: 4 is the largest real value
+        (gradient,) = torch.autograd.grad(
+            -apart.topk(others, dim=1, largest=False).values.sum(), moving
+        )
     return F.normalize(rows - step * gradient, dim=1)
 
 
@@ -184,10 +206,16 @@ def last_layer(task: Task, net: Net) -> list[str]:
     net.eval()
     with torch.enable_grad():
         embedding = net.embed(torch.zeros(1, *task.shape))
-        slopes = torch.autograd.grad(embedding.sum(), [net.get_parameter(n) for n in names], allow_unused=True)
+        slopes = torch.autograd.grad(
+            embedding.sum(), [net.get_parameter(n) for n in names], allow_unused=True
+        )
     net.train(training)
     head = [name for name, slope in zip(names, slopes, strict=True) if slope is None]
-    matrix = [n for n in head if net.get_parameter(n).shape == (len(task.classes), embedding.shape[1])]
+    matrix = [
+        n for n in head if net.get_parameter(n).shape == (len(task.classes), embedding.shape[1])
+    ]
     if len(matrix) != 1:
-        raise ConfigError(f"fedaws needs a network whose last layer is one linear layer; {type(net).__name__} has not")
+        raise ConfigError(
+            f"fedaws needs a network whose last layer is one linear layer; {type(net).__name__} has not"
+        )
     return [*matrix, *(name for name in head if name not in matrix)]

@@ -51,9 +51,15 @@ class Fused:
 class FedDF(AveragingMethod[Fused]):
     """FedAvg whose mean then learns on public samples to answer as the parties' models together."""
 
-    distil: Student = setting(STUDENT, "training of the server's student; 0 epochs: FedAvg", server=True)
-    held: float = setting(0.1, "share of the public samples that decides when to stop", span="(0, 1)", server=True)
-    patience: int = setting(10, "epochs without a better result before the student stops", span="[1, inf)", server=True)
+    distil: Student = setting(
+        STUDENT, "training of the server's student; 0 epochs: FedAvg", server=True
+    )
+    held: float = setting(
+        0.1, "share of the public samples that decides when to stop", span="(0, 1)", server=True
+    )
+    patience: int = setting(
+        10, "epochs without a better result before the student stops", span="[1, inf)", server=True
+    )
 
     @property
     def needs(self) -> Needs:
@@ -76,9 +82,15 @@ class FedDF(AveragingMethod[Fused]):
         net = build(task, self.objective)
         models = (r.payload for r in reports)
         targets = mean_logits(net, self.objective, models, len(reports), public).softmax(dim=1)
-        return Fused(self._student(net, mean, public, targets, derive(state.seed, "feddf", index)), state.seed, index)
+        return Fused(
+            self._student(net, mean, public, targets, derive(state.seed, "feddf", index)),
+            state.seed,
+            index,
+        )
 
-    def _student(self, net: Net, start: Params, public: Samples, targets: Tensor, seed: int) -> Params:
+    def _student(
+        self, net: Net, start: Params, public: Samples, targets: Tensor, seed: int
+    ) -> Params:
         """Distillation from `start` until the held-out samples say that it is enough."""
         goal, samples = Distillation(targets, answers=self.objective), numbered(public)
         order = torch.randperm(len(samples), generator=torch_rng(seed, "held"))
@@ -93,7 +105,9 @@ class FedDF(AveragingMethod[Fused]):
         return judge.best
 
 
-def mean_logits(net: Net, objective: Objective, models: Iterable[Params], count: int, samples: Samples) -> Tensor:
+def mean_logits(
+    net: Net, objective: Objective, models: Iterable[Params], count: int, samples: Samples
+) -> Tensor:
     """The mean of all models' logits on the samples, one model in memory at a time."""
     total: Tensor | None = None
     for params in models:
@@ -109,7 +123,10 @@ def outputs(net: Net, objective: Objective, samples: Samples) -> Tensor:
     """The logits by which the network answers for all samples, in evaluation mode."""
     training = net.training
     net.eval().to(samples.x.device)
-    parts = [objective.logits(net, samples.inputs(slice(i, i + CHUNK))) for i in range(0, len(samples), CHUNK)]
+    parts = [
+        objective.logits(net, samples.inputs(slice(i, i + CHUNK)))
+        for i in range(0, len(samples), CHUNK)
+    ]
     net.train(training)
     return torch.cat(parts)
 

@@ -43,7 +43,9 @@ class FedIR(PlainAveraging):
         prior, classes = rnd.task.commons.prior, len(rnd.task.classes)
         if prior is None or len(prior) != classes:
             given = "none" if prior is None else f"{len(prior)} shares"
-            raise DataError(f"fedir needs one label share for each of the {classes} classes; the prior has {given}")
+            raise DataError(
+                f"fedir needs one label share for each of the {classes} classes; the prior has {given}"
+            )
         assert isinstance(self.objective, CrossEntropy)
         weights = importance(prior, party.samples.counts(classes))
         objective = ClassWeighted(weights, self.objective.smoothing)

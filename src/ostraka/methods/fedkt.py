@@ -62,17 +62,27 @@ class FedKT(Method[Transfer, None, list[Params]]):
 
     one_shot: ClassVar[bool] = True
 
-    objective: Objective = setting(CrossEntropy(), "what the teachers minimise", registry=OBJECTIVES)
+    objective: Objective = setting(
+        CrossEntropy(), "what the teachers minimise", registry=OBJECTIVES
+    )
     local: Budget = setting(ADAM, "the teachers' training")
     student: Budget = setting(ADAM, "training of the parties' students and of the final one")
-    partitions: int = setting(2, "divisions of a party's data, each with a student of its own", span="[1, inf)")
-    teachers: int = setting(5, "teachers of a division, each on its own part of the data", span="[1, inf)")
-    consistent: bool = setting(True, "a party counts only where all its students agree", server=True)
+    partitions: int = setting(
+        2, "divisions of a party's data, each with a student of its own", span="[1, inf)"
+    )
+    teachers: int = setting(
+        5, "teachers of a division, each on its own part of the data", span="[1, inf)"
+    )
+    consistent: bool = setting(
+        True, "a party counts only where all its students agree", server=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rounds != 1:
-            raise ConfigError(f"fedkt has one exchange; rounds is {self.rounds}. Leave it at 1, or use fedavg")
+            raise ConfigError(
+                f"fedkt has one exchange; rounds is {self.rounds}. Leave it at 1, or use fedavg"
+            )
 
     @property
     def needs(self) -> Needs:
@@ -88,12 +98,20 @@ class FedKT(Method[Transfer, None, list[Params]]):
 
     def work_key(self, task: Task) -> dict[str, Any]:
         """Students depend on the samples that their teachers vote on, and not on how the students' votes count."""
-        return {"work": "fedkt", "settings": self.party_settings(), "public": _digest(_public(task))}
+        return {
+            "work": "fedkt",
+            "settings": self.party_settings(),
+            "public": _digest(_public(task)),
+        }
 
     def local_update(self, rnd: Round[None], party: Party, memory: Memory) -> Report[list[Params]]:
         """One student for every division of the party's data."""
         students = [self._transfer(rnd, party, number) for number in range(self.partitions)]
-        return Report(students, float(len(party.samples)), Card(party.id, len(party.samples), name=party.ref.name))
+        return Report(
+            students,
+            float(len(party.samples)),
+            Card(party.id, len(party.samples), name=party.ref.name),
+        )
 
     def _transfer(self, rnd: Round[None], party: Party, number: int) -> Params:
         """The teachers of one division, and the student of their vote."""
@@ -102,20 +120,36 @@ class FedKT(Method[Transfer, None, list[Params]]):
         order = torch.randperm(len(party.samples), generator=torch_rng(seed, "parts"))
         answers = []
         for i, rows in enumerate(order.tensor_split(teacher_count(len(order), self.teachers))):
-            net, own = build(task, self.objective, derive(seed, "init", i)), derive(seed, "teacher", i)
+            net, own = (
+                build(task, self.objective, derive(seed, "init", i)),
+                derive(seed, "teacher", i),
+            )
             name = f"teacher {number}.{i}"
             part = party.samples.take(rows)
-            params = fit(net, None, part, self.objective, self.local, own, party.progress, name).params
+            params = fit(
+                net, None, part, self.objective, self.local, own, party.progress, name
+            ).params
             answers.append(_answers(task, self.objective, params, public))
         labels = tally(answers, len(task.classes)).argmax(dim=1)
-        return self._learn(task, public, labels, derive(seed, "student"), party.progress, f"student {number}")
+        return self._learn(
+            task, public, labels, derive(seed, "student"), party.progress, f"student {number}"
+        )
 
     def _learn(
-        self, task: Task, public: Samples, labels: Tensor, seed: int, progress: Progress, name: str = "student"
+        self,
+        task: Task,
+        public: Samples,
+        labels: Tensor,
+        seed: int,
+        progress: Progress,
+        name: str = "student",
     ) -> Params:
         """A student of these labels."""
         x = public.x if public.rows is None else public.x[public.rows]
-        net, samples = task.build(unknown=False, seed=derive(seed, "init")), Samples(x, labels, view=public.view)
+        net, samples = (
+            task.build(unknown=False, seed=derive(seed, "init")),
+            Samples(x, labels, view=public.view),
+        )
         return fit(net, None, samples, CrossEntropy(), self.student, seed, progress, name).params
 
     def inspect(self, task: Task, report: Report[list[Params]]) -> None:
@@ -124,20 +158,29 @@ class FedKT(Method[Transfer, None, list[Params]]):
         for student in report.payload:
             check_answers(task, CrossEntropy(), student)
 
-    def aggregate(self, task: Task, state: Transfer, reports: Sequence[Report[list[Params]]]) -> Transfer:
+    def aggregate(
+        self, task: Task, state: Transfer, reports: Sequence[Report[list[Params]]]
+    ) -> Transfer:
         """The final student of the students' vote."""
         if not len(reports):
             raise OstrakaError("no student arrived; a vote needs at least one")
         public, classes = _public(task), len(task.classes)
-        groups = [[_answers(task, CrossEntropy(), student, public) for student in r.payload] for r in reports]
-        votes = sum(agreed(group, classes) if self.consistent else tally(group, classes) for group in groups)
+        groups = [
+            [_answers(task, CrossEntropy(), student, public) for student in r.payload]
+            for r in reports
+        ]
+        votes = sum(
+            agreed(group, classes) if self.consistent else tally(group, classes) for group in groups
+        )
         assert isinstance(votes, Tensor)
         if not votes.any():
             votes = tally((answer for group in groups for answer in group), classes)
         rows = votes.any(dim=1).nonzero().squeeze(1)
         labels = votes[rows].argmax(dim=1)
         seed = derive(state.seed, "final student")
-        return Transfer(state.seed, self._learn(task, public.take(rows), labels, seed, NoProgress()))
+        return Transfer(
+            state.seed, self._learn(task, public.take(rows), labels, seed, NoProgress())
+        )
 
     def single_model(self, state: Transfer) -> Params | None:
         """The final student."""

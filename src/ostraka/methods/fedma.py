@@ -63,7 +63,9 @@ class FedMA(ModelMethod[Matched, Order, Params]):
     """Matched averaging: hidden units are matched before they are averaged, a layer in every round."""
 
     weights: Weights = setting("size", "weigh parties by size, or all the same", server=True)
-    by_class: bool = setting(True, "average the last layer by the parties' samples of each class", server=True)
+    by_class: bool = setting(
+        True, "average the last layer by the parties' samples of each class", server=True
+    )
 
     def init(self, task: Task, seed: int) -> Matched:
         """A random model, or the commons' "start"."""
@@ -86,15 +88,22 @@ class FedMA(ModelMethod[Matched, Order, Params]):
         start = given.params
         if given.maps is not None and memory.get("round") == rnd.index - 1:
             own = move(layers, {**given.params, **memory["params"]}, given.maps)
-            start = {name: given.params[name] if name in frozen else tensor for name, tensor in own.items()}
+            start = {
+                name: given.params[name] if name in frozen else tensor
+                for name, tensor in own.items()
+            }
         net = build(rnd.task, self.objective)
         for name, parameter in net.named_parameters():
             parameter.requires_grad_(parameter.requires_grad and name not in frozen)
-        fitted = fit(net, start, party.samples, self.objective, self.local_in(rnd), rnd.seed, party.progress)
+        fitted = fit(
+            net, start, party.samples, self.objective, self.local_in(rnd), rnd.seed, party.progress
+        )
         sent = {name: tensor for name, tensor in fitted.params.items() if name not in frozen}
         kept: Memory = {"params": sent, "round": rnd.index} if given.done + 1 < len(layers) else {}
         counts = tuple(party.samples.counts(len(rnd.task.classes)).tolist())
-        return Report(sent, float(len(party.samples)), replace(card_of(party, fitted), counts=counts), kept)
+        return Report(
+            sent, float(len(party.samples)), replace(card_of(party, fitted), counts=counts), kept
+        )
 
     def aggregate(self, task: Task, state: Matched, reports: Sequence[Report[Params]]) -> Matched:
         """Match one layer more, and average."""
@@ -106,11 +115,16 @@ class FedMA(ModelMethod[Matched, Order, Params]):
         moved = [move(layers, model, way) for model, way in zip(models, maps, strict=True)]
         params = average(zip(moved, weights, strict=True))
         if self.by_class:
-            params |= class_rows(layers[-1], moved, weights, [report.card.counts or () for report in reports])
+            params |= class_rows(
+                layers[-1], moved, weights, [report.card.counts or () for report in reports]
+            )
         if state.done + 1 == len(layers):
             return Matched(params)
         new = {layers[state.done].outputs} - ready
-        sent = {str(r.card.party): {g: way[g] for g in new} for r, way in zip(reports, maps, strict=True)}
+        sent = {
+            str(r.card.party): {g: way[g] for g in new}
+            for r, way in zip(reports, maps, strict=True)
+        }
         return Matched(params, state.done + 1, sent)
 
     def _layers(self, task: Task) -> tuple[Layer, ...]:
@@ -157,6 +171,8 @@ def class_rows(
 
 
 def _weighed(tensors: Sequence[Tensor], share: Tensor) -> Tensor:
-    total = sum(t.double() * s.view(-1, *(1,) * (t.dim() - 1)) for t, s in zip(tensors, share, strict=True))
+    total = sum(
+        t.double() * s.view(-1, *(1,) * (t.dim() - 1)) for t, s in zip(tensors, share, strict=True)
+    )
     assert isinstance(total, Tensor)
     return total.to(tensors[0].dtype)

@@ -75,7 +75,9 @@ class FedNova(ModelMethod[Params, Params, Stepped]):
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Stepped]:
         """Train the server's model and count the steps."""
         fitted = self.train(rnd, party, rnd.message)
-        return Report(Stepped(fitted.params, fitted.steps), float(len(party.samples)), card_of(party, fitted))
+        return Report(
+            Stepped(fitted.params, fitted.steps), float(len(party.samples)), card_of(party, fitted)
+        )
 
     def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Stepped]]) -> Params:
         """The server's model moved by the mean of the normalised changes."""
@@ -93,7 +95,9 @@ class FedNova(ModelMethod[Params, Params, Stepped]):
                 change[name] += share / steps * (state[name].double() - sent.params[name].double())
             others.append(({n: t for n, t in sent.params.items() if n not in change}, share))
         mean = average(others)
-        return {n: _moved(t, amount * change[n]) if n in change else mean[n] for n, t in state.items()}
+        return {
+            n: _moved(t, amount * change[n]) if n in change else mean[n] for n, t in state.items()
+        }
 
 
 def effective_steps(steps: int, momentum: float) -> float:

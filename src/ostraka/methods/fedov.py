@@ -37,7 +37,11 @@ class FedOV(VotingMethod):
 
     RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "fast": {},
-        "long": {"local": {"class_steps": 0}, "objective": {"outliers": "destruction"}, "hold_out": 0.0},
+        "long": {
+            "local": {"class_steps": 0},
+            "objective": {"outliers": "destruction"},
+            "hold_out": 0.0,
+        },
         "photos": {
             "local": {"class_steps": 0, "most_steps": 5000},
             "objective": {"outliers": "wide:0.6+turn:0.4", "w_adversarial": 0.0},
@@ -65,13 +69,24 @@ def _preset(name: str, summary: str, **settings: object) -> None:
 _preset("fedov-paper", "FedOV with the paper's training (200 epochs, constant rate, 5 adversarial steps) and ballot",
         recipe="paper", ballot="sum")  # fmt: skip
 _preset("fedov-sum", "FedOV with the paper's ballot: the plain sum of probabilities", ballot="sum")
-_preset("fedov-calibrated", "FedOV with the calibrated ballot, which trusts all members", ballot="calibrated")
+_preset(
+    "fedov-calibrated",
+    "FedOV with the calibrated ballot, which trusts all members",
+    ballot="calibrated",
+)
 _preset("fedov-top-k", "FedOV with the paper's top-k ballot (k = 3)", ballot="top-k")
-_preset("fedov-distilled", "FedOV, distilled into one network on public samples", distil={"epochs": 100})
+_preset(
+    "fedov-distilled", "FedOV, distilled into one network on public samples", distil={"epochs": 100}
+)
 _preset("fedov-text-weights", "FedOV with PROSER's weights as the paper's text has them",
         objective={"w_second": 0.01, "w_mix": 1.0}, ballot="sum")  # fmt: skip
 _preset("open-proser", "ablation: PROSER alone", objective={"outliers": "none"}, ballot="sum")
-_preset("open-proser-dd", "ablation: PROSER and data destruction", objective={"w_adversarial": 0.0}, ballot="sum")
+_preset(
+    "open-proser-dd",
+    "ablation: PROSER and data destruction",
+    objective={"w_adversarial": 0.0},
+    ballot="sum",
+)
 _preset("open-proser-aoe", "ablation: PROSER and adversarial outliers, without the loss of the destroyed images",
         objective={"w_destroyed": 0.0}, ballot="sum")  # fmt: skip
 for operation in (*FEDOV, "fedov", "cutpaste", "mixture", *GEOMETRY, "wide"):

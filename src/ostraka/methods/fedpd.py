@@ -78,25 +78,46 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
     }
     """Section 5.2's training for the digits (100 rounds) and for CIFAR-10 (50 rounds; with SGD, and as printed)."""
 
-    objective: Objective = setting(Proser(), "what the parties minimise: proser", registry=OBJECTIVES)
-    local: Budget = setting(
-        Budget(epochs=1, batch=32, lr=1e-2, weight_decay=5e-4), "the parties' training; its rate is the first stage's"
+    objective: Objective = setting(
+        Proser(), "what the parties minimise: proser", registry=OBJECTIVES
     )
-    stages: Literal["two", "joint"] = setting("two", "cross-entropy for the first half of all epochs, or all jointly")
+    local: Budget = setting(
+        Budget(epochs=1, batch=32, lr=1e-2, weight_decay=5e-4),
+        "the parties' training; its rate is the first stage's",
+    )
+    stages: Literal["two", "joint"] = setting(
+        "two", "cross-entropy for the first half of all epochs, or all jointly"
+    )
     open_lr: float = setting(1e-4, "learning rate of the second stage", span="(0, inf)")
     open_weight: float = setting(1.0, "lambda: weight of the open-set terms", span="[0, inf)")
-    merge: Literal["parts", "matched", "average"] = setting("parts", "parts: FedPD; matched: one map; average: FedAvg")
+    merge: Literal["parts", "matched", "average"] = setting(
+        "parts", "parts: FedPD; matched: one map; average: FedAvg"
+    )
     ratio: float = setting(0.5, "share of the weights in each mask", span="(0, 1]")
     per: Per = setting("layer", "the share is of each layer, or of the whole network")
-    importance: Importance = setting("gradient-weight", "of a weight: gradient times weight, or the gradient alone")
-    mask_from: MaskFrom = setting("all", "importance: mean over all of the party's data, or of one last batch")
+    importance: Importance = setting(
+        "gradient-weight", "of a weight: gradient times weight, or the gradient alone"
+    )
+    mask_from: MaskFrom = setting(
+        "all", "importance: mean over all of the party's data, or of one last batch"
+    )
     divide: bool = setting(True, "three parts; false: the two overlapping subnetworks", server=True)
     conquer: bool = setting(True, "align the parts; false: sum them as they are", server=True)
-    maps: Literal["parts", "one"] = setting("parts", "a map for each part, or one for all", server=True)
-    remainder: Remainder = setting("average", "weights in neither mask: average, shared (map) or drop", server=True)
-    reference: int = setting(0, "number of the party that all others are aligned to", span="[0, inf)", server=True)
-    transport: Literal["exact", "sinkhorn"] = setting("exact", "exact assignment, or Sinkhorn's", server=True)
-    blur: float = setting(0.05, "Sinkhorn's entropy weight, in units of the mean cost", span="(0, inf)", server=True)
+    maps: Literal["parts", "one"] = setting(
+        "parts", "a map for each part, or one for all", server=True
+    )
+    remainder: Remainder = setting(
+        "average", "weights in neither mask: average, shared (map) or drop", server=True
+    )
+    reference: int = setting(
+        0, "number of the party that all others are aligned to", span="[0, inf)", server=True
+    )
+    transport: Literal["exact", "sinkhorn"] = setting(
+        "exact", "exact assignment, or Sinkhorn's", server=True
+    )
+    blur: float = setting(
+        0.05, "Sinkhorn's entropy weight, in units of the mean cost", span="(0, inf)", server=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -133,7 +154,9 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
         """The server's model."""
         return state.params
 
-    def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Disentangled]:
+    def local_update(
+        self, rnd: Round[Params], party: Party, memory: Memory
+    ) -> Report[Disentangled]:
         """Train in the stages that this round has, then find the masks."""
         net = build(rnd.task, self.objective)
         start, fitted = rnd.message, Fitted(rnd.message, 0, ())
@@ -143,12 +166,16 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
             fitted = fit(net, start, party.samples, objective, budget, seed, party.progress, name)
             start = fitted.params
         masks = self.masks(net, party, rnd.seed) if self.merge == "parts" else {}
-        return Report(Disentangled(fitted.params, masks), float(len(party.samples)), card_of(party, fitted))
+        return Report(
+            Disentangled(fitted.params, masks), float(len(party.samples)), card_of(party, fitted)
+        )
 
     def phases(self, index: int) -> Iterator[tuple[str, Proser, Budget]]:
         """The stages of round `index`: name, objective and training; two where half of all epochs ends inside it."""
         assert isinstance(self.objective, Proser)
-        w_second, w_mix = (self.open_weight * w for w in (self.objective.w_second, self.objective.w_mix))
+        w_second, w_mix = (
+            self.open_weight * w for w in (self.objective.w_second, self.objective.w_mix)
+        )
         whole = Proser(w_second, w_mix)
         if self.stages == "joint":
             yield "joint", whole, self.local.in_round(index, self.rounds)
@@ -169,10 +196,15 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
             self.importance, self.mask_from,
         )  # fmt: skip
         first, second = (top_mask(values, self.ratio, self.per) for values in (close, open_))
-        codes = {name: CLOSE * first[name].to(torch.uint8) + OPEN * second[name].to(torch.uint8) for name in names}
+        codes = {
+            name: CLOSE * first[name].to(torch.uint8) + OPEN * second[name].to(torch.uint8)
+            for name in names
+        }
         return {name: code.cpu() for name, code in codes.items()}
 
-    def aggregate(self, task: Task, state: Conquered, reports: Sequence[Report[Disentangled]]) -> Conquered:
+    def aggregate(
+        self, task: Task, state: Conquered, reports: Sequence[Report[Disentangled]]
+    ) -> Conquered:
         """Divide, align and average; all parties count the same."""
         if not reports:
             raise OstrakaError("nothing to average: no report arrived")
@@ -186,7 +218,9 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
             return Conquered(matched_average(layers, models, reference, self.solver()))
         how = Conquest(self.solver(), self.divide, self.conquer, self.maps, self.remainder)
         masks = [one.masks for one in sent]
-        return Conquered(how.merge(layers, models, masks, reference), record(layers, parties, masks))
+        return Conquered(
+            how.merge(layers, models, masks, reference), record(layers, parties, masks)
+        )
 
     def _layers(self, task: Task) -> tuple[Layer, ...]:
         net = build(task, self.objective)
@@ -204,14 +238,34 @@ def _preset(name: str, summary: str, **settings: object) -> None:
     PRESETS.add(name)(Preset("fedpd", settings, summary))
 
 
-_preset("fedavg-proser", "FedAvg of PROSER models under FedPD's local schedule (Table 3)", merge="average")
-_preset("fedpd-matched", "one map for whole networks, then the mean: FedPD's row FedMA (Table 3)", merge="matched")
+_preset(
+    "fedavg-proser",
+    "FedAvg of PROSER models under FedPD's local schedule (Table 3)",
+    merge="average",
+)
+_preset(
+    "fedpd-matched",
+    "one map for whole networks, then the mean: FedPD's row FedMA (Table 3)",
+    merge="matched",
+)
 _preset("fedpd-one-map", "ablation: FedPD's parts, moved by one map", maps="one")
-_preset("fedpd-no-divide", "ablation: two overlapping subnetworks instead of three parts (Table 3)", divide=False)
+_preset(
+    "fedpd-no-divide",
+    "ablation: two overlapping subnetworks instead of three parts (Table 3)",
+    divide=False,
+)
 _preset("fedpd-no-conquer", "ablation: parts not aligned, weights in neither mask dropped (Table 3)",
         conquer=False, remainder="drop")  # fmt: skip
-_preset("fedpd-gradient", "ablation: importance by the gradient alone (Table 4)", importance="gradient")
-_preset("fedpd-literal", "equation 16 read literally: weights in neither mask vanish", remainder="drop")
+_preset(
+    "fedpd-gradient", "ablation: importance by the gradient alone (Table 4)", importance="gradient"
+)
+_preset(
+    "fedpd-literal", "equation 16 read literally: weights in neither mask vanish", remainder="drop"
+)
 _preset("fedpd-joint", "FedPD with Algorithm 1's joint loss on every batch", stages="joint")
 for tenths in (1, 2, 3, 4, 6, 7, 8, 9):
-    _preset(f"fedpd-ratio-0.{tenths}", f"ablation: masks of 0.{tenths} of the weights (Figure 5)", ratio=tenths / 10)
+    _preset(
+        f"fedpd-ratio-0.{tenths}",
+        f"ablation: masks of 0.{tenths} of the weights (Figure 5)",
+        ratio=tenths / 10,
+    )

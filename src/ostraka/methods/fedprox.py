@@ -24,7 +24,9 @@ from ostraka.registry import METHODS
 class FedProx(PlainAveraging):
     """FedAvg with a pull back to the server's model."""
 
-    mu: float = setting(0.01, "strength of the pull to the server's model; 0: FedAvg", span="[0, inf)")
+    mu: float = setting(
+        0.01, "strength of the pull to the server's model; 0: FedAvg", span="[0, inf)"
+    )
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Train the server's model, anchored to it."""

@@ -29,7 +29,9 @@ from ostraka.registry import METHODS
 class FedVC(PlainAveraging):
     """FedAvg over parties made equal in size and drawn in proportion to it."""
 
-    local: Budget = setting(Budget(epochs=1), "the parties' training; an epoch is a pass over `samples` samples")
+    local: Budget = setting(
+        Budget(epochs=1), "the parties' training; an epoch is a pass over `samples` samples"
+    )
     samples: int = setting(256, "samples that each party trains on in a round", span="[1, inf)")
 
     def draw(self, roster: Sequence[PartyRef], index: int, seed: int) -> Sequence[PartyRef]:

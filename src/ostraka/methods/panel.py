@@ -25,7 +25,15 @@ from ostraka.voting.ballots import Ballot, Sum
 from ostraka.voting.calibration import measure, tell_of
 from ostraka.voting.ensemble import Ensemble, Member, Panel
 
-FAST = Budget(epochs=45, most_steps=3500, batch=32, optimiser="adam", lr=0.004, weight_decay=1e-5, schedule="cosine")
+FAST = Budget(
+    epochs=45,
+    most_steps=3500,
+    batch=32,
+    optimiser="adam",
+    lr=0.004,
+    weight_decay=1e-5,
+    schedule="cosine",
+)
 """The accuracy of PAPER at 10.8 times less cost, on labels:2 of two data sets (docs/results/time-to-accuracy.md)."""
 PAPER: dict[str, Any] = {
     "epochs": 200,
@@ -47,7 +55,10 @@ STUDENT = Student(optimiser="adam", lr=1e-3, weight_decay=1e-5)
 class PanelMethod(Method[Panel, Params, Params]):
     """One exchange: members up, nothing down but (if `start` is shared) the first weights."""
 
-    RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {"fast": {}, "paper": {"local": PAPER, "hold_out": 0.0}}
+    RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "fast": {},
+        "paper": {"local": PAPER, "hold_out": 0.0},
+    }
 
     one_shot: ClassVar[bool] = True
 
@@ -63,7 +74,9 @@ class PanelMethod(Method[Panel, Params, Params]):
         "share of each class that a party keeps from training, to tell how its member answers it; 0: none",
         span="[0, 0.5]",
     )
-    start: Literal["own", "shared"] = setting("own", "each member's first weights: its own, or the same for all")
+    start: Literal["own", "shared"] = setting(
+        "own", "each member's first weights: its own, or the same for all"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,7 +89,9 @@ class PanelMethod(Method[Panel, Params, Params]):
         """No members yet; with a shared start, one that holds the first weights."""
         if self.start == "own":
             return Panel(seed=seed)
-        return Panel((Member(Card(-1, 0), params_of(build(task, self.objective, seed))),), seed=seed)
+        return Panel(
+            (Member(Card(-1, 0), params_of(build(task, self.objective, seed))),), seed=seed
+        )
 
     def message(self, state: Panel, party: PartyRef) -> Params:
         """The shared start, or nothing."""
@@ -96,7 +111,9 @@ class PanelMethod(Method[Panel, Params, Params]):
         wanted = self.objective.refuses and self.tell != "size"
         return samples.split(self.hold_out if wanted else 0.0, derive(seed, "hold-out"))
 
-    def _card(self, task: Task, party: Party, net: Net, scores: dict[str, float], held: Samples) -> Card:
+    def _card(
+        self, task: Task, party: Party, net: Net, scores: dict[str, float], held: Samples
+    ) -> Card:
         """What the party agrees to tell of its member, beside its loss."""
         samples = party.samples
         if self.tell == "size":
@@ -131,8 +148,12 @@ class VotingMethod(PanelMethod):
     """Members vote by a ballot; with `distil.epochs` above 0, one student learns the vote on public samples."""
 
     ballot: Ballot = setting(Sum(), "how the votes are counted", server=True, registry=BALLOTS)
-    distil: Student = setting(STUDENT, "training of the student that replaces the vote; 0 epochs: none", server=True)
-    kl: Literal["code", "paper"] = setting("code", "the student's divergence: as FedOV's code or its text", server=True)
+    distil: Student = setting(
+        STUDENT, "training of the student that replaces the vote; 0 epochs: none", server=True
+    )
+    kl: Literal["code", "paper"] = setting(
+        "code", "the student's divergence: as FedOV's code or its text", server=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -151,7 +172,10 @@ class VotingMethod(PanelMethod):
         """The panel, its ballot tuned, its members shown junk and its student trained where asked for."""
         panel = super().aggregate(task, state, reports)
         if self.ballot.wants_junk:
-            panel = replace(panel, junk=Ensemble.of(task, self.objective, panel, self.ballot).known_junk(task.shape))
+            panel = replace(
+                panel,
+                junk=Ensemble.of(task, self.objective, panel, self.ballot).known_junk(task.shape),
+            )
         public = task.commons.public
         if self.ballot.wants_public and public is not None:
             votes = Ensemble.of(task, self.objective, panel, self.ballot).votes_on(public)
@@ -167,7 +191,9 @@ class VotingMethod(PanelMethod):
         targets = self.ballot.shares(ensemble.seeing(x[:SEEN]).scores(x))
         net = task.build(unknown=False, seed=derive(panel.seed, "student"))
         goal = Distillation(targets, self.kl)
-        return fit(net, None, numbered(public), goal, self.distil, derive(panel.seed, "distil")).params
+        return fit(
+            net, None, numbered(public), goal, self.distil, derive(panel.seed, "distil")
+        ).params
 
     def single_model(self, state: Panel) -> Params | None:
         """The student if there is one; the vote itself is many models."""

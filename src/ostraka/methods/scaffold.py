@@ -58,7 +58,9 @@ class Controls:
 class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
     """FedAvg with gradients corrected for how far each party's differ from the others'."""
 
-    local: Budget = setting(Budget(lr=0.02, momentum=0.0), "the parties' training: plain sgd, without momentum")
+    local: Budget = setting(
+        Budget(lr=0.02, momentum=0.0), "the parties' training: plain sgd, without momentum"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,7 +86,9 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
         """The server's model and c."""
         return state.sent
 
-    def local_update(self, rnd: Round[Controlled], party: Party, memory: Memory) -> Report[Controlled]:
+    def local_update(
+        self, rnd: Round[Controlled], party: Party, memory: Memory
+    ) -> Report[Controlled]:
         """Train with corrected gradients; keep the new c_i, send its change."""
         local, start, old = self.local_in(rnd), rnd.message.params, memory.get("control", {})
         correction = minus(rnd.message.control, old)
@@ -96,15 +100,27 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
         names = self.trained_names(rnd.task)
         slope = {n: (start[n].double() - fitted.params[n].double()) / rates for n in names}
         new = {n: t.to(start[n].dtype) for n, t in minus(slope, correction).items()}
-        return Report(Controlled(fitted.params, minus(new, old)), 1.0, card_of(party, fitted), {"control": new})
+        return Report(
+            Controlled(fitted.params, minus(new, old)),
+            1.0,
+            card_of(party, fitted),
+            {"control": new},
+        )
 
-    def aggregate(self, task: Task, state: Controls, reports: Sequence[Report[Controlled]]) -> Controls:
+    def aggregate(
+        self, task: Task, state: Controls, reports: Sequence[Report[Controlled]]
+    ) -> Controls:
         """The mean model, and c as the mean of all parties' controls."""
         params = average((r.payload.params, 1.0) for r in reports)
         total, parties = state.total, state.parties
         for report in reports:
-            total, parties = plus(total, report.payload.control), max(parties, report.card.party + 1)
-        control = {name: (tensor / parties).to(params[name].dtype) for name, tensor in total.items()}
+            total, parties = (
+                plus(total, report.payload.control),
+                max(parties, report.card.party + 1),
+            )
+        control = {
+            name: (tensor / parties).to(params[name].dtype) for name, tensor in total.items()
+        }
         return Controls(Controlled(params, control), total, parties)
 
 
@@ -115,4 +131,6 @@ def minus(a: Params, b: Params) -> Params:
 
 def plus(a: Params, b: Params) -> Params:
     """a + b; a tensor that one side lacks is 0 there."""
-    return {n: a[n] + b[n] if n in a and n in b else a[n] if n in a else b[n] for n in sorted({*a, *b})}
+    return {
+        n: a[n] + b[n] if n in a and n in b else a[n] if n in a else b[n] for n in sorted({*a, *b})
+    }

@@ -28,6 +28,7 @@ class Solo(PanelMethod):
         """Every member by itself."""
         members = {m.card.party: m for m in state.members}
         alone = {
-            party: load_predictor(task, self.objective, m.params, m.card.calibration) for party, m in members.items()
+            party: load_predictor(task, self.objective, m.params, m.card.calibration)
+            for party, m in members.items()
         }
         return Alone(alone, {party: m.card.name for party, m in members.items()})

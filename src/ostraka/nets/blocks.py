@@ -14,7 +14,9 @@ class ConvBlock(nn.Conv2d):
     Its tensors are those of `nn.Conv2d`, so files made with either path are interchangeable.
     """
 
-    def __init__(self, inputs: int, outputs: int, kernel: int, same: bool = False, pool: bool = True) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, kernel: int, same: bool = False, pool: bool = True
+    ) -> None:
         super().__init__(inputs, outputs, kernel, padding=kernel // 2 if same else 0)
         self.pool = pool
 
@@ -25,7 +27,9 @@ class ConvBlock(nn.Conv2d):
     def conv(self) -> native.Conv:
         """The block as the kernel takes it."""
         padding = self.padding[0]
-        assert isinstance(padding, int)  # nn.Conv2d would take a word, too; this block gives it numbers
+        assert isinstance(
+            padding, int
+        )  # nn.Conv2d would take a word, too; this block gives it numbers
         return native.Conv(self.weight, self.bias, padding, relu=True, pool=self.pool)
 
 
@@ -36,7 +40,10 @@ def through(x: Tensor, *blocks: ConvBlock) -> Tensor:
 
 @torch.no_grad()
 def slope(
-    x: Tensor, blocks: Sequence[ConvBlock], layers: Sequence[nn.Linear], error: Callable[[Tensor], Tensor]
+    x: Tensor,
+    blocks: Sequence[ConvBlock],
+    layers: Sequence[nn.Linear],
+    error: Callable[[Tensor], Tensor],
 ) -> Tensor | None:
     """`Net.slope` of convolution blocks and linear layers, ReLU between these; None unless all blocks are native.
 

@@ -23,7 +23,9 @@ class Conv4(Net):
         shape: tuple[int, ...],
         classes: int,
         unknown: bool,
-        width: Annotated[int, Option("channels of the first convolution; the others: 2, 4, 4 times", "[1, inf)")] = 16,
+        width: Annotated[
+            int, Option("channels of the first convolution; the others: 2, 4, 4 times", "[1, inf)")
+        ] = 16,
     ) -> None:
         super().__init__(classes, unknown)
         channels = image_channels("conv4", shape)

@@ -27,17 +27,24 @@ class Digits(Net):
         shape: tuple[int, ...],
         classes: int,
         unknown: bool,
-        width: Annotated[float, Option("scales the number of channels and units", "(0, inf)")] = 1.0,
+        width: Annotated[
+            float, Option("scales the number of channels and units", "(0, inf)")
+        ] = 1.0,
     ) -> None:
         super().__init__(classes, unknown)
         channels = image_channels("digits", shape)
         if min(shape[1:]) < 4:
-            raise ConfigError(f"digits halves images twice: at least 4x4; these are {shape[1]}x{shape[2]}. Try mlp")
+            raise ConfigError(
+                f"digits halves images twice: at least 4x4; these are {shape[1]}x{shape[2]}. Try mlp"
+            )
         a, b, c, d, e = (max(1, round(width * units)) for units in (*CONVOLUTIONS, *LINEAR))
         self.conv1, self.norm1 = _conv(channels, a), nn.BatchNorm2d(a)
         self.conv2, self.norm2 = _conv(a, b), nn.BatchNorm2d(b)
         self.conv3, self.norm3 = _conv(b, c), nn.BatchNorm2d(c)
-        self.fc1, self.norm4 = nn.Linear(c * (shape[1] // 4) * (shape[2] // 4), d, bias=False), nn.BatchNorm1d(d)
+        self.fc1, self.norm4 = (
+            nn.Linear(c * (shape[1] // 4) * (shape[2] // 4), d, bias=False),
+            nn.BatchNorm1d(d),
+        )
         self.fc2, self.norm5 = nn.Linear(d, e, bias=False), nn.BatchNorm1d(e)
         self.fc3 = nn.Linear(e, self.outputs)
 
@@ -64,7 +71,9 @@ class Digits(Net):
     def anatomy(self) -> tuple[Layer, ...]:
         """One layer behind the other."""
         names = ("conv1", "conv2", "conv3", "fc1", "fc2")
-        return chain(*names, "fc3", norms={name: [f"norm{i}"] for i, name in enumerate(names, 1)}, bias=False)
+        return chain(
+            *names, "fc3", norms={name: [f"norm{i}"] for i, name in enumerate(names, 1)}, bias=False
+        )
 
 
 def _conv(inputs: int, outputs: int) -> nn.Conv2d:

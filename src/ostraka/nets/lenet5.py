@@ -37,7 +37,9 @@ class LeNet5(Net):
         self.conv1 = nn.Conv2d(channels, 6, 5, padding=pad)
         self.conv2 = nn.Conv2d(6, 16, 5)
         self.conv3 = nn.Conv2d(16, 120, 5)
-        self.norm1, self.norm2, self.norm3 = (_norm(norm, c, g) for c, g in zip((6, 16, 120), GROUPS, strict=True))
+        self.norm1, self.norm2, self.norm3 = (
+            _norm(norm, c, g) for c, g in zip((6, 16, 120), GROUPS, strict=True)
+        )
         self.fc1 = nn.Linear(120 * sides[0] * sides[1], 84)
         self.fc2 = nn.Linear(84, self.outputs)
         self.pool = nn.AvgPool2d(2)
@@ -66,7 +68,11 @@ class LeNet5(Net):
                 "lenet5 with norm=group ties its channels into groups, so they cannot be matched across parties; "
                 "set net.norm to batch or none"
             )
-        norms = {f"conv{i}": [f"norm{i}"] for i in (1, 2, 3)} if isinstance(self.norm1, nn.BatchNorm2d) else {}
+        norms = (
+            {f"conv{i}": [f"norm{i}"] for i in (1, 2, 3)}
+            if isinstance(self.norm1, nn.BatchNorm2d)
+            else {}
+        )
         return chain("conv1", "conv2", "conv3", "fc1", "fc2", norms=norms)
 
 

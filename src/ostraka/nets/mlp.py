@@ -22,11 +22,16 @@ class MLP(Net):
         shape: tuple[int, ...],
         classes: int,
         unknown: bool,
-        hidden: Annotated[Sequence[int], Option("widths of the hidden layers", "[1, inf)")] = (128, 64),
+        hidden: Annotated[Sequence[int], Option("widths of the hidden layers", "[1, inf)")] = (
+            128,
+            64,
+        ),
     ) -> None:
         super().__init__(classes, unknown)
         if not hidden:
-            raise ConfigError("'net.hidden' is empty; mlp needs at least one hidden layer, such as [64]")
+            raise ConfigError(
+                "'net.hidden' is empty; mlp needs at least one hidden layer, such as [64]"
+            )
         widths = [prod(shape), *hidden]
         self.first = nn.Linear(widths[0], widths[1])
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths[1:]))

@@ -21,7 +21,9 @@ class SimpleCNN(Net):
         shape: tuple[int, ...],
         classes: int,
         unknown: bool,
-        padding: Annotated[Literal["valid", "same"], Option("same: convolutions keep the size of images")] = "valid",
+        padding: Annotated[
+            Literal["valid", "same"], Option("same: convolutions keep the size of images")
+        ] = "valid",
     ) -> None:
         super().__init__(classes, unknown)
         channels, same = image_channels("simple-cnn", shape), padding == "same"
@@ -65,5 +67,7 @@ class SimpleCNN(Net):
 def image_channels(net: str, shape: tuple[int, ...]) -> int:
     """The number of channels of an image shape, or an error that says what the net takes."""
     if len(shape) != 3:
-        raise ConfigError(f"{net} takes images of channels x height x width; these samples have shape {shape}. Try mlp")
+        raise ConfigError(
+            f"{net} takes images of channels x height x width; these samples have shape {shape}. Try mlp"
+        )
     return shape[0]

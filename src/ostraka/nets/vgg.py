@@ -25,14 +25,20 @@ class VGG9(Net):
         shape: tuple[int, ...],
         classes: int,
         unknown: bool,
-        dropout: Annotated[float, Option("share of values that are dropped in training", "[0, 1)")] = 0.05,
+        dropout: Annotated[
+            float, Option("share of values that are dropped in training", "[0, 1)")
+        ] = 0.05,
     ) -> None:
         super().__init__(classes, unknown)
         channels = image_channels("vgg9", shape)
         if min(shape[1:]) < 8:
-            raise ConfigError(f"vgg9 halves images three times: at least 8x8; these are {shape[1]}x{shape[2]}. Try mlp")
+            raise ConfigError(
+                f"vgg9 halves images three times: at least 8x8; these are {shape[1]}x{shape[2]}. Try mlp"
+            )
         steps = pairwise((channels, *WIDTHS))
-        self.convs = nn.Sequential(*(ConvBlock(a, b, 3, True, p) for (a, b), p in zip(steps, POOLED, strict=True)))
+        self.convs = nn.Sequential(
+            *(ConvBlock(a, b, 3, True, p) for (a, b), p in zip(steps, POOLED, strict=True))
+        )
         self.drop = nn.Dropout(dropout) if dropout else nn.Identity()
         self.fc1 = nn.Linear(WIDTHS[-1] * (shape[1] // 8) * (shape[2] // 8), 512)
         self.fc2 = nn.Linear(512, 512)

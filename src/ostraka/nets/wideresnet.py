@@ -24,15 +24,21 @@ class WideResNet(Net):
         classes: int,
         unknown: bool,
         # deeper ones take minutes to build, and nobody has trained one
-        depth: Annotated[int, Option("number of layers: 10, 16, 22, 28, ... (6n + 4)", "[10, 1204]")] = 16,
+        depth: Annotated[
+            int, Option("number of layers: 10, 16, 22, 28, ... (6n + 4)", "[10, 1204]")
+        ] = 16,
         width: Annotated[int, Option("times as many channels", "[1, inf)")] = 1,
     ) -> None:
         super().__init__(classes, unknown)
         channels = image_channels("wideresnet", shape)
         if (depth - 4) % 6:
-            raise ConfigError(f"'net.depth' is {depth}; wideresnet takes 10, 16, 22, 28, ... (6n + 4)")
+            raise ConfigError(
+                f"'net.depth' is {depth}; wideresnet takes 10, 16, 22, 28, ... (6n + 4)"
+            )
         if min(shape[1:]) < 4:
-            raise ConfigError(f"wideresnet halves images twice: at least 4x4; these are {shape[1]}x{shape[2]}. Try mlp")
+            raise ConfigError(
+                f"wideresnet halves images twice: at least 4x4; these are {shape[1]}x{shape[2]}. Try mlp"
+            )
         blocks, widths = (depth - 4) // 6, [16, *(units * width for units in (16, 32, 64))]
         self.stem = nn.Conv2d(channels, widths[0], 3, padding=1, bias=False)
         self.stage1, self.stage2, self.stage3 = (
@@ -48,7 +54,9 @@ class WideResNet(Net):
 
     def early(self, x: Tensor) -> Tensor:
         """Inputs to the end of the second stage."""
-        x = x.contiguous(memory_format=torch.channels_last)  # faster on a processor, the copy included
+        x = x.contiguous(
+            memory_format=torch.channels_last
+        )  # faster on a processor, the copy included
         hidden: Tensor = self.stage2(self.stage1(self.stem(x)))
         return hidden
 
@@ -90,7 +98,9 @@ class _Block(nn.Module):
         self.norm1, self.norm2 = nn.BatchNorm2d(inputs), nn.BatchNorm2d(outputs)
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
-        self.shortcut = None if inputs == outputs else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+        self.shortcut = (
+            None if inputs == outputs else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, H, W] to [B, C', H', W']."""

@@ -38,10 +38,14 @@ class Adversarial(Objective):
     """What ARPL is with and without confusing samples."""
 
     w_radius: float = setting(
-        0.1, "weight of: the distance to the own class's point is at most the radius", span="[0, inf)"
+        0.1,
+        "weight of: the distance to the own class's point is at most the radius",
+        span="[0, inf)",
     )
     margin: float = setting(
-        0.0, "how much smaller than the radius that distance must be; the authors' code: 1", span="(-inf, inf)"
+        0.0,
+        "how much smaller than the radius that distance must be; the authors' code: 1",
+        span="(-inf, inf)",
     )
     temperature: float = setting(1.0, "distances are divided by it", span="(0, inf)")
 
@@ -82,12 +86,17 @@ class ConfusingARPL(Adversarial):
     """
 
     beta: float = setting(
-        0.1, "weight of the generated samples being undecided, for classifier and generator", span="[0, inf)"
+        0.1,
+        "weight of the generated samples being undecided, for classifier and generator",
+        span="[0, inf)",
     )
-    gan_lr: float = setting(0.0002, "learning rate of generator and discriminator (Adam)", span="(0, inf)")
+    gan_lr: float = setting(
+        0.0002, "learning rate of generator and discriminator (Adam)", span="(0, inf)"
+    )
     width: int = setting(8, "channels of generator and discriminator", span="[1, inf)")
     share: bool = setting(
-        False, "generator and discriminator travel and average with the network; false: each training has its own"
+        False,
+        "generator and discriminator travel and average with the network; false: each training has its own",
     )
 
     def attach(self, net: Net) -> None:

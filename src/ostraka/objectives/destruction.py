@@ -15,7 +15,14 @@ from ostraka.errors import ConfigError, DataError, choices, did_you_mean
 from ostraka.objectives import destruction_features as features
 from ostraka.objectives import destruction_geometry as geometry
 from ostraka.objectives import destruction_ops as ops
-from ostraka.objectives.destruction_ops import COPY_COLUMNS, COPY_ROWS, SWAP_COLUMNS, SWAP_ROWS, Drawn, Shape
+from ostraka.objectives.destruction_ops import (
+    COPY_COLUMNS,
+    COPY_ROWS,
+    SWAP_COLUMNS,
+    SWAP_ROWS,
+    Drawn,
+    Shape,
+)
 
 SMALLEST = 8
 """Images need this height and width: below it halves, quarters and a kernel of 9 lose their meaning."""
@@ -59,7 +66,14 @@ OPERATIONS: Mapping[str, Operation] = {
 """`cut` is `paste` (4 of 6 cases) and `swap` (2 of 6) together, as in the authors' code."""
 
 FEDOV = {"crop": 1 / 7, "blur": 1 / 7, "erase": 1 / 7, "cut": 2 / 7, "rotate": 2 / 7}
-WIDER = {"stretch": 0.12, "elastic": 0.12, "mirror": 0.09, "morph": 0.09, "patches": 0.09, "patchswap": 0.09}
+WIDER = {
+    "stretch": 0.12,
+    "elastic": 0.12,
+    "mirror": 0.09,
+    "morph": 0.09,
+    "patches": 0.09,
+    "patchswap": 0.09,
+}
 GEOMETRY = (*WIDER, "turn")
 
 MIXES: Mapping[str, Mapping[str, float]] = {
@@ -144,7 +158,9 @@ def _named(name: str, dims: int) -> Mapping[str, float]:
     if name in BY_KIND:
         name = "tables" if dims == 1 else BY_KIND[name]
     if name not in MIXES and name not in OPERATIONS:
-        raise ConfigError(f"unknown destruction {name!r}.{did_you_mean(name, _NAMES)} Known: {choices(_NAMES)}")
+        raise ConfigError(
+            f"unknown destruction {name!r}.{did_you_mean(name, _NAMES)} Known: {choices(_NAMES)}"
+        )
     return MIXES.get(name, {name: 1.0})
 
 
@@ -154,7 +170,9 @@ _NAMES = (*BY_KIND, *MIXES, *OPERATIONS)
 def _check(x: Tensor, names: list[str]) -> None:
     for name in names:
         if OPERATIONS[name].dims != x.dim() - 1:
-            kind = {3: "images or audio features (C x H x W)", 1: "rows of a table (D)"}[OPERATIONS[name].dims]
+            kind = {3: "images or audio features (C x H x W)", 1: "rows of a table (D)"}[
+                OPERATIONS[name].dims
+            ]
             raise DataError(
                 f"the operation {name!r} destroys {kind}; these samples have shape {tuple(x.shape[1:])}. "
                 "Use 'fedov' for images, 'audio' for audio features, 'tables' for rows, or turn outliers off"
@@ -162,4 +180,6 @@ def _check(x: Tensor, names: list[str]) -> None:
     if not x.is_floating_point():
         raise DataError(f"destruction takes floating-point samples; these are {x.dtype}")
     if x.dim() == 4 and min(x.shape[2:]) < SMALLEST:
-        raise DataError(f"images of {x.shape[2]}x{x.shape[3]} are too small to destroy; need {SMALLEST}x{SMALLEST}")
+        raise DataError(
+            f"images of {x.shape[2]}x{x.shape[3]} are too small to destroy; need {SMALLEST}x{SMALLEST}"
+        )

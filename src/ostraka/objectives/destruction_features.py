@@ -20,7 +20,9 @@ def draw_exchange(count: int, shape: Shape, rng: Generator) -> Drawn:
 
 def apply_exchange(x: Tensor, drawn: Drawn) -> Tensor:
     """Some features are those of another row."""
-    return torch.where(drawn["taken"].to(x.device), _pool(x)[drawn["other"].squeeze(1).to(x.device)], x)
+    return torch.where(
+        drawn["taken"].to(x.device), _pool(x)[drawn["other"].squeeze(1).to(x.device)], x
+    )
 
 
 def draw_shuffle(count: int, shape: Shape, rng: Generator) -> Drawn:
@@ -82,5 +84,8 @@ def draw_shift(count: int, shape: Shape, rng: Generator) -> Drawn:
 
 def apply_shift(x: Tensor, drawn: Drawn) -> Tensor:
     """Roll in time, in frequency or in both."""
-    time, tone = ((torch.arange(x.shape[2 + i]) - drawn[k][:, None]) % x.shape[2 + i] for i, k in enumerate(drawn))
+    time, tone = (
+        (torch.arange(x.shape[2 + i]) - drawn[k][:, None]) % x.shape[2 + i]
+        for i, k in enumerate(drawn)
+    )
     return take_pixels(x, time[:, :, None] * x.shape[3] + tone[:, None, :])

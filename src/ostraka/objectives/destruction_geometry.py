@@ -13,7 +13,15 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from ostraka.objectives.destruction_features import others
-from ostraka.objectives.destruction_ops import Drawn, Shape, below, draw_rectangle, inside, take_pixels, uniform
+from ostraka.objectives.destruction_ops import (
+    Drawn,
+    Shape,
+    below,
+    draw_rectangle,
+    inside,
+    take_pixels,
+    uniform,
+)
 
 KNOTS = 4
 """Rows and columns of an elastic grid."""
@@ -32,14 +40,24 @@ def draw_stretch(count: int, shape: Shape, rng: Generator) -> Drawn:
     scales = uniform(log(0.5), log(2.2), (2, count), rng).exp()
     shear = uniform(-0.6, 0.6, (count,), rng) * below(2, count, rng)
     shifts = uniform(-0.25, 0.25, (2, count), rng)
-    return {"scale_x": scales[0], "scale_y": scales[1], "shear": shear, "shift_x": shifts[0], "shift_y": shifts[1]}
+    return {
+        "scale_x": scales[0],
+        "scale_y": scales[1],
+        "shear": shear,
+        "shift_x": shifts[0],
+        "shift_y": shifts[1],
+    }
 
 
 def apply_stretch(x: Tensor, drawn: Drawn) -> Tensor:
     """Place (x, y) shows what was at (scale_x x + shear y + shift_x, scale_y y + shift_y); a scale above 1 shrinks."""
     none = torch.zeros_like(drawn["shear"])
     across = (drawn["scale_x"], drawn["shear"], drawn["shift_x"])
-    ways = torch.stack([*across, none, drawn["scale_y"], drawn["shift_y"]], dim=1).float().view(-1, 2, 3)
+    ways = (
+        torch.stack([*across, none, drawn["scale_y"], drawn["shift_y"]], dim=1)
+        .float()
+        .view(-1, 2, 3)
+    )
     return _read(x, torch.matmul(ways, _places(x.shape[2], x.shape[3])))
 
 
@@ -159,7 +177,9 @@ def apply_patches(x: Tensor, drawn: Drawn) -> Tensor:
     """The patches in another order. Each is a quarter of the sides, rounded down; lines left over stay in place."""
     height, width = x.shape[2:]
     tall, wide = height // PATCHES, width // PATCHES
-    corners = (torch.arange(PATCHES)[:, None] * (tall * width) + torch.arange(PATCHES) * wide).flatten()
+    corners = (
+        torch.arange(PATCHES)[:, None] * (tall * width) + torch.arange(PATCHES) * wide
+    ).flatten()
     moves = (corners[drawn["order"]] - corners).view(-1, PATCHES, 1, PATCHES, 1)
     moves = moves.expand(-1, -1, tall, -1, wide).reshape(-1, PATCHES * tall, PATCHES * wide)
     source = F.pad(moves, (0, width - PATCHES * wide, 0, height - PATCHES * tall))

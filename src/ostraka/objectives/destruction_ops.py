@@ -48,7 +48,9 @@ def draw_rectangle(
     height, width = shape[1:]
     pixels = uniform(*area, (count, TRIES), rng) * (height * width)
     ratio = uniform(log(aspect[0]), log(aspect[1]), (count, TRIES), rng).exp()
-    ratio[:, -1] = torch.where(_fits(pixels, ratio, height, width).any(dim=1), ratio[:, -1], height / width)
+    ratio[:, -1] = torch.where(
+        _fits(pixels, ratio, height, width).any(dim=1), ratio[:, -1], height / width
+    )
     pick = _fits(pixels, ratio, height, width).to(torch.uint8).argmax(dim=1, keepdim=True)
     tall, wide = (side.gather(1, pick).squeeze(1).long() for side in _sides(pixels, ratio))
     top, left = below(height - tall + 1, count, rng), below(width - wide + 1, count, rng)
@@ -91,8 +93,12 @@ def _enlarge(side: int, start: Tensor, length: Tensor) -> Tensor:
 def _both_ways(x: Tensor, down: Tensor, across: Tensor) -> Tensor:
     """down @ x @ across' for every image and channel."""
     count, channels, height, width = x.shape
-    mixed = torch.bmm(x.reshape(count, channels * height, width), across.transpose(1, 2)).view(x.shape)
-    return torch.einsum("bij,bcjk->bcik", down, mixed)  # a broadcast matmul would copy `down` for every channel
+    mixed = torch.bmm(x.reshape(count, channels * height, width), across.transpose(1, 2)).view(
+        x.shape
+    )
+    return torch.einsum(
+        "bij,bcjk->bcik", down, mixed
+    )  # a broadcast matmul would copy `down` for every channel
 
 
 def draw_blur(count: int, shape: Shape, rng: Generator) -> Drawn:
@@ -101,7 +107,11 @@ def draw_blur(count: int, shape: Shape, rng: Generator) -> Drawn:
     short = 2 * below(3, count, rng) + 1
     flip = below(2, count, rng).bool()
     sigma = uniform(10, 100, (count,), rng)
-    return {"tall": torch.where(flip, short, long), "wide": torch.where(flip, long, short), "sigma": sigma}
+    return {
+        "tall": torch.where(flip, short, long),
+        "wide": torch.where(flip, long, short),
+        "sigma": sigma,
+    }
 
 
 def apply_blur(x: Tensor, drawn: Drawn) -> Tensor:
@@ -114,7 +124,9 @@ def apply_blur(x: Tensor, drawn: Drawn) -> Tensor:
 def _spread(side: int, kernel: Tensor, sigma: Tensor) -> Tensor:
     """[B, side, side]: how much of each source line (last) goes into each output line."""
     step = torch.arange(-BLUR_REACH, BLUR_REACH + 1)
-    weight = (-0.5 * (step / sigma[:, None]) ** 2).exp() * (step.abs() <= (kernel[:, None] - 1) // 2)
+    weight = (-0.5 * (step / sigma[:, None]) ** 2).exp() * (
+        step.abs() <= (kernel[:, None] - 1) // 2
+    )
     weight = (weight / weight.sum(dim=1, keepdim=True)).float()
     return (weight @ _neighbours(side)).view(-1, side, side)
 
@@ -151,13 +163,17 @@ COPY_COLUMNS, SWAP_COLUMNS, COPY_ROWS, SWAP_ROWS = (0, 1), (2,), (3, 4), (5,)
 """The six cases of a cut."""
 
 
-def draw_cut(count: int, shape: Shape, rng: Generator, cases: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> Drawn:
+def draw_cut(
+    count: int, shape: Shape, rng: Generator, cases: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
+) -> Drawn:
     """One of the cases, and where a copied half comes from and goes to, at least a quarter of the image apart."""
     case = torch.tensor(cases)[below(len(cases), count, rng)]
     columns = case < COPY_ROWS[0]
     half = torch.where(columns, shape[2] // 2, shape[1] // 2)
     quarter = (half + 1) // 2
-    target = below(half - half % 2, count, rng)  # of an odd number of offsets, the middle one has no partner
+    target = below(
+        half - half % 2, count, rng
+    )  # of an odd number of offsets, the middle one has no partner
     target += (half % 2 == 1) & (target >= half // 2)
     low = (target - quarter + 1).clamp_min(0)  # sources before the target; the others come after it
     source = below(low + (half - target - quarter).clamp_min(0), count, rng)
@@ -177,7 +193,9 @@ def _cut_lines(side: int, source: Tensor, target: Tensor, copy: Tensor, swap: Te
     """[B, side]: the source line of every output line."""
     line, half = torch.arange(side), side // 2
     copied = line + inside(side, target, torch.tensor(half)) * (source - target)[:, None]
-    swapped = torch.where(line < half, line + side - half, torch.where(line >= side - half, line - side + half, line))
+    swapped = torch.where(
+        line < half, line + side - half, torch.where(line >= side - half, line - side + half, line)
+    )
     return torch.where(copy[:, None], copied, torch.where(swap[:, None], swapped, line))
 
 

@@ -49,17 +49,26 @@ class DIAS(Objective):
     A batch that no helper has seen (a loss asked for outside training) has no fakes, and its loss is cross-entropy.
     """
 
-    beta: float = setting(0.1, "weight of generated samples (moderate), for classifier and generator", span="[0, inf)")
+    beta: float = setting(
+        0.1, "weight of generated samples (moderate), for classifier and generator", span="[0, inf)"
+    )
     w_copycat: float = setting(
         0.1, "weight of the copycat's hidden values (hard) and embeddings (easy)", span="[0, inf)"
     )
-    w_pull: float = setting(1.0, "copycat: weight of its hidden values being the classifier's", span="[0, inf)")
-    smoothing: float = setting(0.5, "share of the hard fakes' labels that is spread over all classes", span="[0, 1]")
-    gan_lr: float = setting(0.0002, "learning rate of generator and discriminator (Adam)", span="(0, inf)")
+    w_pull: float = setting(
+        1.0, "copycat: weight of its hidden values being the classifier's", span="[0, inf)"
+    )
+    smoothing: float = setting(
+        0.5, "share of the hard fakes' labels that is spread over all classes", span="[0, 1]"
+    )
+    gan_lr: float = setting(
+        0.0002, "learning rate of generator and discriminator (Adam)", span="(0, inf)"
+    )
     copycat_lr: float = setting(0.001, "learning rate of the copycat (Adam)", span="(0, inf)")
     width: int = setting(8, "channels of generator and discriminator", span="[1, inf)")
     share: bool = setting(
-        False, "generator, discriminator and copycat travel and average with the network; false: each training has own"
+        False,
+        "generator, discriminator and copycat travel and average with the network; false: each training has own",
     )
 
     def attach(self, net: Net) -> None:
@@ -85,7 +94,9 @@ class DIAS(Objective):
             if FAKES in batch.extra and self.beta:
                 loss = loss + self.beta * undecided(net(batch.extra[FAKES]))
             if HARD in batch.extra and self.w_copycat:
-                hard = F.cross_entropy(net.late(batch.extra[HARD]), batch.y, label_smoothing=self.smoothing)
+                hard = F.cross_entropy(
+                    net.late(batch.extra[HARD]), batch.y, label_smoothing=self.smoothing
+                )
                 loss = loss + self.w_copycat / 2 * (undecided(net.head(batch.extra[EASY])) + hard)
         return loss
 

@@ -20,5 +20,8 @@ class Corrected(AddedTerm):
     def term(self, net: Net) -> Tensor:
         """The scalar product of the correction and the weights."""
         own = dict(net.named_parameters())
-        parts = [(own[name] * value.to(own[name].device)).sum() for name, value in self.correction.items()]
+        parts = [
+            (own[name] * value.to(own[name].device)).sum()
+            for name, value in self.correction.items()
+        ]
         return torch.stack(parts).sum()

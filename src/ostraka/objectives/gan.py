@@ -50,12 +50,16 @@ class Generator(nn.Module):
                 nn.ConvTranspose2d(2 * width, width, 4, 2, 1),
                 nn.GroupNorm(1, width),
                 nn.ReLU(),
-                nn.Conv2d(width, 4 * shape[0], 1),  # a quarter of the cost of another transposed convolution
+                nn.Conv2d(
+                    width, 4 * shape[0], 1
+                ),  # a quarter of the cost of another transposed convolution
                 nn.PixelShuffle(2),
             )
         else:
             self.first = nn.Linear(NOISE, HIDDEN)
-            self.layers = nn.Sequential(nn.LayerNorm(HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, prod(shape)))
+            self.layers = nn.Sequential(
+                nn.LayerNorm(HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, prod(shape))
+            )
         places = (shape[0],) + (1,) * (len(shape) - 1)
         self.register_buffer("low", torch.zeros(places))
         self.register_buffer("high", torch.zeros(places))
@@ -92,7 +96,10 @@ class Discriminator(nn.Module):
             )
         else:
             self.layers = nn.Sequential(
-                nn.Flatten(), nn.Linear(prod(shape), HIDDEN), nn.LeakyReLU(0.2), nn.Linear(HIDDEN, 1)
+                nn.Flatten(),
+                nn.Linear(prod(shape), HIDDEN),
+                nn.LeakyReLU(0.2),
+                nn.Linear(HIDDEN, 1),
             )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -110,7 +117,9 @@ def is_image(shape: tuple[int, ...]) -> bool:
 class Trainee:
     """A module with an Adam of its own. Its parameters take gradients only while `awake`."""
 
-    def __init__(self, module: nn.Module, lr: float, betas: tuple[float, float] = (0.9, 0.999)) -> None:
+    def __init__(
+        self, module: nn.Module, lr: float, betas: tuple[float, float] = (0.9, 0.999)
+    ) -> None:
         self.module = module.requires_grad_(False)
         self.parameters = list(module.parameters())
         fused = all(p.device.type in ("cpu", "cuda") for p in self.parameters)
@@ -128,7 +137,9 @@ class Trainee:
     def descend(self, loss: Tensor) -> None:
         """One step down the loss; no gradient stays behind, here or on any other network."""
         for parameter, gradient in zip(
-            self.parameters, torch.autograd.grad(loss, self.parameters, allow_unused=True), strict=True
+            self.parameters,
+            torch.autograd.grad(loss, self.parameters, allow_unused=True),
+            strict=True,
         ):
             parameter.grad = gradient
         self.optimiser.step()
@@ -137,7 +148,10 @@ class Trainee:
     def state(self) -> dict[str, Any]:
         """Tensors and optimiser, as plain values."""
         state = self.optimiser.state_dict()["state"]
-        return {"module": params_of(self.module), "optimiser": {str(k): dict(v) for k, v in state.items()}}
+        return {
+            "module": params_of(self.module),
+            "optimiser": {str(k): dict(v) for k, v in state.items()},
+        }
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
@@ -154,10 +168,16 @@ class Gan(Helper):
     """
 
     def __init__(self, parts: nn.Module, lr: float, wish: Callable[[Net, Tensor], Tensor]) -> None:
-        generator, discriminator = parts.get_submodule("generator"), parts.get_submodule("discriminator")
+        generator, discriminator = (
+            parts.get_submodule("generator"),
+            parts.get_submodule("discriminator"),
+        )
         assert isinstance(generator, Generator)
         self.maker, self.wish = generator, wish
-        self.generator, self.discriminator = Trainee(generator, lr, BETAS), Trainee(discriminator, lr, BETAS)
+        self.generator, self.discriminator = (
+            Trainee(generator, lr, BETAS),
+            Trainee(discriminator, lr, BETAS),
+        )
 
     def step(self, net: Net, batch: Batch, rng: torch.Generator) -> Batch:
         """One step of the discriminator, one of the generator. The batch gets the fakes that both learnt from.
@@ -214,7 +234,10 @@ def auxiliary_norm(net: Net) -> Iterator[None]:
     separate, and scale and shift are common.
     """
     norms = [m for m in net.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-    usual = [(m.momentum, None if m.num_batches_tracked is None else m.num_batches_tracked.clone()) for m in norms]
+    usual = [
+        (m.momentum, None if m.num_batches_tracked is None else m.num_batches_tracked.clone())
+        for m in norms
+    ]
     for norm in norms:
         norm.momentum = 0.0
     try:

@@ -42,7 +42,9 @@ class OpenVoting(Objective):
     w_second: float = setting(
         1.0, "PROSER: weight of unknown as the second choice after the true class", span="[0, inf)"
     )
-    w_mix: float = setting(0.01, "PROSER: weight of mixed hidden values being unknown", span="[0, inf)")
+    w_mix: float = setting(
+        0.01, "PROSER: weight of mixed hidden values being unknown", span="[0, inf)"
+    )
     outliers: str = setting(
         "destruction",
         "auto (wide, or tables for rows), destruction (the paper's), mixture, audio, one operation, a mix such as "
@@ -52,7 +54,9 @@ class OpenVoting(Objective):
     w_adversarial: float = setting(
         1.0, "weight of adversarially enhanced destroyed samples being unknown", span="[0, inf)"
     )
-    steps: int = setting(5, "adversarial steps; to leave them out, set w_adversarial to 0", span="[1, inf)")
+    steps: int = setting(
+        5, "adversarial steps; to leave them out, set w_adversarial to 0", span="[1, inf)"
+    )
     size: float = setting(0.002, "length of an adversarial step in every pixel", span="(0, inf)")
     clamp: tuple[float, float] | None = setting(
         None, "range of values that enhanced samples are kept in; none: free", span="(-inf, inf)"
@@ -63,7 +67,9 @@ class OpenVoting(Objective):
         if self.outliers != "none":
             shares_of(self.outliers)
         if self.clamp is not None and not (len(self.clamp) == 2 and self.clamp[0] < self.clamp[1]):
-            raise ConfigError(f"clamp is {self.clamp}; it takes two numbers, the smaller first, or none")
+            raise ConfigError(
+                f"clamp is {self.clamp}; it takes two numbers, the smaller first, or none"
+            )
 
     @property
     def _destroys(self) -> bool:
@@ -73,7 +79,9 @@ class OpenVoting(Objective):
         """Adds the destroyed samples, where some term uses them."""
         if not self._destroys:
             return batch
-        return Batch(batch.x, batch.y, {**batch.extra, DESTROYED: destroy(batch.x, rng, self.outliers)})
+        return Batch(
+            batch.x, batch.y, {**batch.extra, DESTROYED: destroy(batch.x, rng, self.outliers)}
+        )
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """The loss of one batch. Networks with batch norm or dropout get known samples and outliers as one batch."""
@@ -82,7 +90,9 @@ class OpenVoting(Objective):
         hidden = early(net, [batch.x, *outliers])
         mixed = mix(hidden[:known], batch.y, rng) if self.w_mix else None
         logits = net.late(hidden if mixed is None else torch.cat([hidden, mixed]))
-        parts = logits.split([known] * (1 + len(outliers)) + [len(logits) - known * (1 + len(outliers))])
+        parts = logits.split(
+            [known] * (1 + len(outliers)) + [len(logits) - known * (1 + len(outliers))]
+        )
         loss = proser_loss(parts[0], batch.y, parts[-1], self.w_second, self.w_mix)
         for weight, part in zip(weights, parts[1:-1], strict=True):
             loss = loss + weight * unknown_loss(part)
@@ -97,7 +107,11 @@ class OpenVoting(Objective):
             return [destroyed], [self.w_destroyed], None
         if self.w_destroyed and not net.mixes_batch():
             shared, slope = shared_pass(net, destroyed)
-            return [enhance(net, destroyed, self.steps, self.size, self.clamp, slope)], [self.w_adversarial], shared
+            return (
+                [enhance(net, destroyed, self.steps, self.size, self.clamp, slope)],
+                [self.w_adversarial],
+                shared,
+            )
         enhanced = enhance(net, destroyed, self.steps, self.size, self.clamp)
         if self.w_destroyed:
             return [destroyed, enhanced], [self.w_destroyed, self.w_adversarial], None
@@ -133,7 +147,9 @@ class _Known(torch.autograd.Function):
     """A number whose gradient in some tensors is known beforehand."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, gradients: Sequence[Tensor | None], *inputs: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, value: Tensor, gradients: Sequence[Tensor | None], *inputs: Tensor
+    ) -> Tensor:
         ctx.gradients = gradients
         return value.clone()
 

@@ -66,7 +66,9 @@ class Tails(nn.Module):
         share = self.share.clamp(min=torch.finfo(self.share.dtype).tiny).unsqueeze(1)
         shift, scale, slack = (self.tails / share).unbind(dim=1)
         distance = (logits.unsqueeze(1) - self.means / share).norm(dim=2)
-        beyond = ((distance - shift).clamp(min=0) / scale.exp()) ** (1 / slack.clamp(min=1 / SHAPES[1]))
+        beyond = ((distance - shift).clamp(min=0) / scale.exp()) ** (
+            1 / slack.clamp(min=1 / SHAPES[1])
+        )
         return torch.where(self.share > 0, -torch.expm1(-beyond), torch.ones_like(beyond))
 
 
@@ -77,9 +79,13 @@ class OpenMax(Objective):
     """Cross-entropy; afterwards a Weibull tail for each class, by which the largest logits are reduced."""
 
     tail: int = setting(
-        20, "largest distances of a class, at most a fifth of all, that make its Weibull tail", span=f"[{FEWEST}, inf)"
+        20,
+        "largest distances of a class, at most a fifth of all, that make its Weibull tail",
+        span=f"[{FEWEST}, inf)",
     )
-    alpha: int = setting(10, "largest logits that are reduced; at most the number of classes", span="[1, inf)")
+    alpha: int = setting(
+        10, "largest logits that are reduced; at most the number of classes", span="[1, inf)"
+    )
 
     @property
     def refuses(self) -> bool:
@@ -117,7 +123,11 @@ def measure(logits: Tensor, y: Tensor, tail: int) -> Params:
     """The tensors of `Tails` from the logits of labelled samples."""
     classes = logits.shape[1]
     right = logits.argmax(dim=1) == y
-    share, means, tails = torch.zeros(classes), torch.zeros(classes, classes), torch.zeros(classes, 3)
+    share, means, tails = (
+        torch.zeros(classes),
+        torch.zeros(classes, classes),
+        torch.zeros(classes, 3),
+    )
     for label in range(classes):
         own = logits[right & (y == label)].double()
         if len(own) < FEWEST:
@@ -140,7 +150,10 @@ def fit_weibull(values: Tensor) -> tuple[Tensor, Tensor]:
     mean of x^k. Found by bisection of log k within SHAPES; values that are all equal give the largest shape.
     """
     logs = values.double().log()
-    logs, top = logs - logs.max(), logs.max()  # powers of numbers up to 1 cannot overflow; the scale takes it back
+    logs, top = (
+        logs - logs.max(),
+        logs.max(),
+    )  # powers of numbers up to 1 cannot overflow; the scale takes it back
     low, high = (torch.tensor(s, dtype=torch.double, device=logs.device).log() for s in SHAPES)
     for _ in range(60):
         middle = (low + high) / 2

@@ -28,8 +28,12 @@ class Proser(Objective):
 
     unknown: ClassVar[bool] = True
 
-    w_second: float = setting(1.0, "weight of: unknown comes second, after the true class", span="[0, inf)")
-    w_mix: float = setting(0.01, "weight of: mixed hidden values of two classes are unknown", span="[0, inf)")
+    w_second: float = setting(
+        1.0, "weight of: unknown comes second, after the true class", span="[0, inf)"
+    )
+    w_mix: float = setting(
+        0.01, "weight of: mixed hidden values of two classes are unknown", span="[0, inf)"
+    )
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """Equation 1 of one batch."""
@@ -66,13 +70,19 @@ def proser_loss(logits: Tensor, y: Tensor, mixed: Tensor, w_second: float, w_mix
     return loss
 
 
-def open_terms(logits: Tensor, y: Tensor, mixed: Tensor, w_second: float, w_mix: float) -> list[Tensor]:
+def open_terms(
+    logits: Tensor, y: Tensor, mixed: Tensor, w_second: float, w_mix: float
+) -> list[Tensor]:
     """What equation 1 adds to cross-entropy, term by term; terms of weight 0 are left out."""
-    terms = [w_second * unknown_loss(logits.scatter(1, y[:, None], HIDDEN_LOGIT))] if w_second else []
+    terms = (
+        [w_second * unknown_loss(logits.scatter(1, y[:, None], HIDDEN_LOGIT))] if w_second else []
+    )
     return [*terms, w_mix * unknown_loss(mixed)] if w_mix and len(mixed) else terms
 
 
 def unknown_loss(logits: Tensor, reduction: str = "mean") -> Tensor:
     """Cross-entropy of the label *unknown*, the last output."""
-    unknown = torch.full((len(logits),), logits.shape[1] - 1, dtype=torch.long, device=logits.device)
+    unknown = torch.full(
+        (len(logits),), logits.shape[1] - 1, dtype=torch.long, device=logits.device
+    )
     return F.cross_entropy(logits, unknown, reduction=reduction)

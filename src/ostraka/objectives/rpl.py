@@ -43,7 +43,9 @@ class Points(nn.Module):
         """
         width, points = embedding.shape[1], self.points
         own = embedding.square().sum(dim=1, keepdim=True)
-        return (own - 2 * embedding @ points.mean(dim=1).t() + points.square().sum(dim=2).mean(dim=1)) / width
+        return (
+            own - 2 * embedding @ points.mean(dim=1).t() + points.square().sum(dim=2).mean(dim=1)
+        ) / width
 
     def product(self, embedding: Tensor) -> Tensor:
         """f . P of every sample and every class [B, K], the mean over the points of a class."""
@@ -57,7 +59,9 @@ class RPL(Objective):
     """CE of the distances to the reciprocal points + w_radius (d_y - R)^2; unknown: minus the largest distance."""
 
     points: int = setting(1, "reciprocal points of each class", span="[1, inf)")
-    w_radius: float = setting(0.1, "weight of: the distance to the own class's points is the radius", span="[0, inf)")
+    w_radius: float = setting(
+        0.1, "weight of: the distance to the own class's points is the radius", span="[0, inf)"
+    )
     temperature: float = setting(1.0, "distances are divided by it", span="(0, inf)")
 
     def attach(self, net: Net) -> None:

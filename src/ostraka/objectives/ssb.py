@@ -34,7 +34,9 @@ class MaxLogit(Objective):
     chunk: ClassVar[int] = 1024
 
     smoothing: float = setting(0.0, "label smoothing", span="[0, 1]")
-    augment: str = setting("auto", "augmentation on top of the data's own; auto: rand-augment for images, else none")
+    augment: str = setting(
+        "auto", "augmentation on top of the data's own; auto: rand-augment for images, else none"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -26,7 +26,9 @@ class ClassWeighted(Objective):
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """The weighted mean of a batch."""
-        losses = F.cross_entropy(net(batch.x), batch.y, label_smoothing=self.smoothing, reduction="none")
+        losses = F.cross_entropy(
+            net(batch.x), batch.y, label_smoothing=self.smoothing, reduction="none"
+        )
         weights = self.weights.to(losses.device)[batch.y]
         return (weights * losses).sum() / weights.sum().clamp(min=torch.finfo(weights.dtype).tiny)
 

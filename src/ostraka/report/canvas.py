@@ -29,7 +29,9 @@ def new_figure(width: float, height: float) -> "Figure":
 def check_suffix(path: Path) -> None:
     """Refuse a file name that says no format, and a folder; called before the drawing is made."""
     if os.path.isdir(path):  # unlike Path.is_dir it takes any name, however long
-        raise ConfigError(f"{path} is a folder; give the name of a file in it, such as {path / 'figure.svg'}")
+        raise ConfigError(
+            f"{path} is a folder; give the name of a file in it, such as {path / 'figure.svg'}"
+        )
     if path.suffix.lower() not in SUFFIXES:
         raise ConfigError(f"a plot is written as {FORMATS}, but the file is called {path.name!r}")
 

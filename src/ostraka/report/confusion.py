@@ -39,7 +39,9 @@ def stored_confusion(summary: Mapping[str, Any], where: str = "this run") -> Con
     told = summary if isinstance(summary, Mapping) else {}
     classes, kept = tuple(told.get("per_class") or ()), told.get("confusion")
     if not kept:
-        raise StoreError(f"{where} has no confusion matrix: an older version made it; run it again in a new folder")
+        raise StoreError(
+            f"{where} has no confusion matrix: an older version made it; run it again in a new folder"
+        )
     names = classes if _square(kept, len(classes)) else (*classes, UNKNOWN)
     if not classes or not _square(kept, len(names)):
         raise StoreError(
@@ -53,7 +55,9 @@ def _square(kept: Any, size: int) -> bool:
     """Whether these are `size` lines of as many counts."""
     lines = kept if isinstance(kept, list | tuple) else ()
     return len(lines) == size and all(
-        isinstance(line, list | tuple) and len(line) == size and all(isinstance(n, int) and n >= 0 for n in line)
+        isinstance(line, list | tuple)
+        and len(line) == size
+        and all(isinstance(n, int) and n >= 0 for n in line)
         for line in lines
     )
 
@@ -69,7 +73,10 @@ def confusion_table(found: Confusion) -> Table:
 
 def confusion_blocks(found: Confusion, width: int, pen: Pen) -> list[Text] | None:
     """The same as shaded blocks; None where these do not fit either."""
-    rows = [f"{number} {name}" if name != str(number) else name for number, name in enumerate(found.names)]
+    rows = [
+        f"{number} {name}" if name != str(number) else name
+        for number, name in enumerate(found.names)
+    ]
     columns = tuple(map(str, range(len(rows))))
     return blocks(np.rint(found.percent).astype(int), rows, columns, width, pen)
 
@@ -88,7 +95,9 @@ def worst_pairs(found: Confusion) -> Table:
         )
         for true, said in places
     ]
-    return Table(("true class", "answer", "samples", "% of the class"), rows, title="most frequent mistakes")
+    return Table(
+        ("true class", "answer", "samples", "% of the class"), rows, title="most frequent mistakes"
+    )
 
 
 TITLE = "confusion: % of each true class by answer"

@@ -42,7 +42,11 @@ class Curve(NamedTuple):
 
 
 def accuracy_curve(
-    curves: Sequence[Curve], path: Path, title: str = "", ylabel: str = "accuracy (%)", xlabel: str = "round"
+    curves: Sequence[Curve],
+    path: Path,
+    title: str = "",
+    ylabel: str = "accuracy (%)",
+    xlabel: str = "round",
 ) -> None:
     """Draw the mean over seeds as a line and one sample standard deviation to either side as a band."""
     accuracy_curves({title: curves}, path, ylabel, xlabel)
@@ -81,17 +85,40 @@ def _draw(axes: "Axes", curve: Curve, number: int) -> None:
     mean, std = mean_and_std(curve)
     colour, dash = COLOURS[number % len(COLOURS)], DASHES[number // len(COLOURS) % len(DASHES)]
     if curve.reference:
-        axes.axhline(mean[-1], color=colour, linestyle=(0, (5, 3)), linewidth=1.2, label=curve.label)
+        axes.axhline(
+            mean[-1], color=colour, linestyle=(0, (5, 3)), linewidth=1.2, label=curve.label
+        )
         if std is not None:
-            axes.axhspan(mean[-1] - std[-1], mean[-1] + std[-1], color=colour, alpha=0.1, linewidth=0)
+            axes.axhspan(
+                mean[-1] - std[-1], mean[-1] + std[-1], color=colour, alpha=0.1, linewidth=0
+            )
     elif len(curve.x) == 1:
         marker = MARKERS[number % len(MARKERS)]
-        axes.errorbar(curve.x, mean, yerr=std, color=colour, fmt=marker, markersize=7, capsize=3, label=curve.label)
+        axes.errorbar(
+            curve.x,
+            mean,
+            yerr=std,
+            color=colour,
+            fmt=marker,
+            markersize=7,
+            capsize=3,
+            label=curve.label,
+        )
     else:
         marker = "o" if len(curve.x) <= 15 else ""
-        axes.plot(curve.x, mean, color=colour, linestyle=dash, marker=marker, markersize=4, label=curve.label)
+        axes.plot(
+            curve.x,
+            mean,
+            color=colour,
+            linestyle=dash,
+            marker=marker,
+            markersize=4,
+            label=curve.label,
+        )
         if std is not None:
-            axes.fill_between(curve.x, mean - std, mean + std, color=colour, alpha=0.18, linewidth=0)
+            axes.fill_between(
+                curve.x, mean - std, mean + std, color=colour, alpha=0.18, linewidth=0
+            )
 
 
 def _finish(axes: "Axes", curves: Sequence[Curve], in_bytes: bool) -> None:
@@ -121,12 +148,21 @@ def _legend(figure: "Figure", labels: Sequence[str]) -> None:
             axes.legend(frameon=False, fontsize=9)
         return
     entries = {
-        label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        label: line
+        for axes in figure.axes
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     wide = figure.get_figwidth() * 12  # letters of this size that fit the figure's width
     columns = max(int(wide // (max(map(len, labels)) + 8)), 1)
     shown = [entries[label] for label in labels]
-    figure.legend(shown, labels, loc="outside lower center", frameon=False, fontsize=9, ncols=min(columns, len(labels)))
+    figure.legend(
+        shown,
+        labels,
+        loc="outside lower center",
+        frameon=False,
+        fontsize=9,
+        ncols=min(columns, len(labels)),
+    )
     rows = -(-len(labels) // columns)
     figure.set_figheight(figure.get_figheight() + 0.2 * rows)
 
@@ -140,7 +176,9 @@ def _bytes_axis(axes: "Axes", values: Sequence[float]) -> None:
         axes.xaxis.set_minor_formatter(NullFormatter())
     else:
         axes.locator_params(axis="x", nbins=6)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: human_bytes(value).replace(".0 ", " ")))
+    axes.xaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: human_bytes(value).replace(".0 ", " "))
+    )
 
 
 def mean_and_std(curve: Curve) -> tuple[np.ndarray, np.ndarray | None]:

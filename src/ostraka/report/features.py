@@ -42,7 +42,9 @@ def draw_features(
     rng = torch_rng(seed, "features")
     mine, other = _some(own, rng), _some(~own, rng)
     x = samples.inputs(mine)
-    points = torch.cat([net.eval().embed(part) for part in (x, samples.inputs(other), destroy(x, rng))])
+    points = torch.cat(
+        [net.eval().embed(part) for part in (x, samples.inputs(other), destroy(x, rng))]
+    )
     layout = TSNE(init="pca", random_state=seed, perplexity=30).fit_transform(points.numpy())
     _draw(layout, labels[mine].numpy(), len(other), seen, names, path)
 
@@ -53,7 +55,12 @@ def _some(mask: Tensor, rng: torch.Generator) -> Tensor:
 
 
 def _draw(
-    layout: np.ndarray, own: np.ndarray, others: int, seen: list[int], names: tuple[str, ...], path: Path
+    layout: np.ndarray,
+    own: np.ndarray,
+    others: int,
+    seen: list[int],
+    names: tuple[str, ...],
+    path: Path,
 ) -> None:
     figure = new_figure(6.4, 4.8)
     axes = figure.add_subplot()
@@ -68,12 +75,27 @@ def _draw(
         label="destroyed (outliers)",
     )
     axes.scatter(
-        layout[first:second, 0], layout[first:second, 1], s=8, color="0.25", marker=".", label="unseen classes"
+        layout[first:second, 0],
+        layout[first:second, 1],
+        s=8,
+        color="0.25",
+        marker=".",
+        label="unseen classes",
     )
     for place, label in enumerate(seen):
         mine = layout[:first][own == label]
-        colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place // len(COLOURS) % len(MARKERS)]
-        axes.scatter(mine[:, 0], mine[:, 1], s=12, color=colour, marker=marker, label=f"seen: {cut(names[label], 24)}")
+        colour, marker = (
+            COLOURS[place % len(COLOURS)],
+            MARKERS[place // len(COLOURS) % len(MARKERS)],
+        )
+        axes.scatter(
+            mine[:, 0],
+            mine[:, 1],
+            s=12,
+            color=colour,
+            marker=marker,
+            label=f"seen: {cut(names[label], 24)}",
+        )
     axes.set_xticks([])
     axes.set_yticks([])
     columns = 1 + (len(seen) + 1) // LISTED

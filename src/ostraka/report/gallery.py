@@ -18,14 +18,18 @@ CELL = 0.8
 """Inches from one picture to the next."""
 
 
-def draw_gallery(samples: Samples, path: Path, seed: int = 0, net: Net | None = None, count: int = 6) -> None:
+def draw_gallery(
+    samples: Samples, path: Path, seed: int = 0, net: Net | None = None, count: int = 6
+) -> None:
     """One row per sample: itself, each operation, one drawn from `wide` and, with a trained `net`, that one enhanced.
 
     Enhancement moves every pixel by at most 0.01, which no eye sees: the last column shows the change, enlarged.
     """
     check_suffix(path)
     if len(samples.shape) != 3 or samples.shape[0] not in (1, 3):
-        raise ConfigError(f"a gallery shows images of 1 or 3 channels; these samples have shape {samples.shape}")
+        raise ConfigError(
+            f"a gallery shows images of 1 or 3 channels; these samples have shape {samples.shape}"
+        )
     x = samples.inputs(first_of_each_class(samples, count))
     rng = torch_rng(seed, "gallery")
     columns = [("sample", x)] + [(name, destroy(x, rng, name)) for name in OPERATIONS]
@@ -38,7 +42,16 @@ def draw_gallery(samples: Samples, path: Path, seed: int = 0, net: Net | None = 
         changes.append(("change x25", 0.5 + 25 * (enhanced - mixed)))
     # Inputs need not lie between 0 and 1: black and white are the samples' own.
     black, white = x.min(), x.max()
-    _draw([*((name, (images - black) / (white - black).clamp(min=1e-12)) for name, images in columns), *changes], path)
+    _draw(
+        [
+            *(
+                (name, (images - black) / (white - black).clamp(min=1e-12))
+                for name, images in columns
+            ),
+            *changes,
+        ],
+        path,
+    )
 
 
 def first_of_each_class(samples: Samples, count: int) -> Tensor:

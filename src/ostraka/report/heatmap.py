@@ -37,7 +37,9 @@ DIGIT = 0.07
 """Width of a written digit in inches."""
 
 
-def party_class_table(table: Counts, party_names: Sequence[str], class_names: Sequence[str]) -> Table:
+def party_class_table(
+    table: Counts, party_names: Sequence[str], class_names: Sequence[str]
+) -> Table:
     """One row for each party: its count of each class, and all its samples."""
     counts = _checked(table, party_names, class_names)
     rows: list[tuple[Cell, ...]] = []
@@ -53,7 +55,11 @@ def division_size(counts: Counts) -> str:
 
 
 def heatmap_svg(
-    table: Counts, party_names: Sequence[str], class_names: Sequence[str], path: Path, title: str = ""
+    table: Counts,
+    party_names: Sequence[str],
+    class_names: Sequence[str],
+    path: Path,
+    title: str = "",
 ) -> None:
     """Draw the counts into `path`. A blank cell is a class that the party does not hold.
 
@@ -63,20 +69,29 @@ def heatmap_svg(
     counts = _checked(table, party_names, class_names)
     few, crowd = len(party_names) <= FEW_PARTIES, len(party_names) > NAMED_PARTIES
     if crowd:
-        counts, party_names = counts[_by_largest_class(counts)], [str(n) for n in range(len(party_names))]
+        counts, party_names = (
+            counts[_by_largest_class(counts)],
+            [str(n) for n in range(len(party_names))],
+        )
     # rows read best when there are few; a thousand parties fit the width of a page, not its height
-    grid, rows, columns = (counts, party_names, class_names) if few else (counts.T, class_names, party_names)
+    grid, rows, columns = (
+        (counts, party_names, class_names) if few else (counts.T, class_names, party_names)
+    )
     party = "parties, ordered by their largest class" if crowd else "party"
     labels = ("class", party) if few else (party, "class")
     width = min(max(0.62 * len(columns), 3), 11)
     figure = new_figure(width + 1.8, min(max(0.28 * len(rows), 1.6), 12) + 1.4)
     axes = figure.add_subplot()
     colours, norm = _colours(counts)
-    image = axes.imshow(np.ma.masked_equal(grid, 0), cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
+    image = axes.imshow(
+        np.ma.masked_equal(grid, 0), cmap=colours, norm=norm, aspect="auto", interpolation="nearest"
+    )
     name_axes(axes, rows, columns, labels)
     if few:
         separate(axes, *grid.shape)
-        if len(class_names) <= FEW_CLASSES and DIGIT * len(str(counts.max())) < width / len(columns):
+        if len(class_names) <= FEW_CLASSES and DIGIT * len(str(counts.max())) < width / len(
+            columns
+        ):
             write_numbers(axes, grid, colours, norm)
     if title:
         axes.set_title(title, loc="left", fontsize=11)
@@ -106,7 +121,9 @@ def _colours(counts: Counts) -> "tuple[Colormap, Normalize]":
     from matplotlib.colors import ListedColormap, PowerNorm
 
     # the palest shades are left out, as they could be taken for blank; the darkest are hard to tell apart
-    shades = ListedColormap(colormaps["YlGnBu"](np.linspace(0.18, 0.92, 256))).with_extremes(bad="white")
+    shades = ListedColormap(colormaps["YlGnBu"](np.linspace(0.18, 0.92, 256))).with_extremes(
+        bad="white"
+    )
     most = int(counts.max())
     return shades, PowerNorm(0.5, vmin=1 if most > 1 else 0, vmax=max(most, 1))
 
@@ -116,12 +133,17 @@ def _ticks(most: int) -> list[int]:
     ticks = [1]
     apart = 0.12 * math.sqrt(most)
     for tick in (factor * 10**power for power in range(len(str(most))) for factor in (1, 2, 5)):
-        if math.sqrt(tick) - math.sqrt(ticks[-1]) >= apart and math.sqrt(most) - math.sqrt(tick) >= apart:
+        if (
+            math.sqrt(tick) - math.sqrt(ticks[-1]) >= apart
+            and math.sqrt(most) - math.sqrt(tick) >= apart
+        ):
             ticks.append(tick)
     return [*ticks, most] if most > 1 else ticks
 
 
-def name_axes(axes: "Axes", rows: Sequence[str], columns: Sequence[str], labels: tuple[str, str]) -> None:
+def name_axes(
+    axes: "Axes", rows: Sequence[str], columns: Sequence[str], labels: tuple[str, str]
+) -> None:
     """Names beside both axes, as many as fit; `labels` are what the columns and the rows are."""
     for axis, names, most, label in (
         (axes.xaxis, columns, FEW_CLASSES, labels[0]),
@@ -130,7 +152,11 @@ def name_axes(axes: "Axes", rows: Sequence[str], columns: Sequence[str], labels:
         step = _round_step(-(-len(names) // most))
         shown = range(0, len(names), step)
         axis.set_ticks(list(shown), [cut(names[i], NAME) for i in shown])
-        named = f" (one in {step} of {len(names)} is named)" if step > 1 and not names[0].isdigit() else ""
+        named = (
+            f" (one in {step} of {len(names)} is named)"
+            if step > 1 and not names[0].isdigit()
+            else ""
+        )
         axis.set_label_text(label + named, fontsize=9)
     longest = max(len(text.get_text()) for text in axes.get_xticklabels())
     if longest * len(axes.get_xticks()) > 100:  # about what fits side by side on the page
@@ -172,4 +198,12 @@ def write_numbers(axes: "Axes", grid: Counts, colours: "Colormap", norm: "Normal
         count = int(grid[row, column])
         red, green, blue, _ = colours(float(norm(count)))
         light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.55
-        axes.text(column, row, str(count), ha="center", va="center", fontsize=8, color="black" if light else "white")
+        axes.text(
+            column,
+            row,
+            str(count),
+            ha="center",
+            va="center",
+            fontsize=8,
+            color="black" if light else "white",
+        )

@@ -39,10 +39,15 @@ def escape(text: str) -> str:
 
 
 def _table(table: Table) -> str:
-    numeric = [any(not isinstance(row[i], str) for row in table.rows) for i in range(len(table.columns))]
+    numeric = [
+        any(not isinstance(row[i], str) for row in table.rows) for i in range(len(table.columns))
+    ]
     lines = [r"\begin{table}", r"  \centering"]
     lines += [rf"  \caption{{{escape(table.title)}}}"] if table.title else []
-    lines += [rf"  \begin{{tabular}}{{{''.join('r' if number else 'l' for number in numeric)}}}", r"    \toprule"]
+    lines += [
+        rf"  \begin{{tabular}}{{{''.join('r' if number else 'l' for number in numeric)}}}",
+        r"    \toprule",
+    ]
     lines += [f"    {_line([escape(column) for column in table.columns])}", r"    \midrule"]
     lines += [f"    {_line([_cell(cell, table.digits) for cell in row])}" for row in table.rows]
     lines += [r"    \bottomrule", r"  \end{tabular}"]

@@ -24,7 +24,12 @@ LAYERS = 6
 HIGHEST = 2.4
 """Inches of a layer's picture at most; of more parties than it has lines for only some are numbered."""
 
-PARTS = (("neither", "0.93"), ("closed set only", "#0072B2"), ("open set only", "#D55E00"), ("shared", "#009E73"))
+PARTS = (
+    ("neither", "0.93"),
+    ("closed set only", "#0072B2"),
+    ("open set only", "#D55E00"),
+    ("shared", "#009E73"),
+)
 """Names and colours of the codes 0 to 3."""
 
 
@@ -33,7 +38,9 @@ def draw_masks(kept: MaskRecord, path: Path, party: int = 0) -> None:
     check_suffix(path)
     if party not in kept.parties:
         have = ", ".join(map(str, kept.parties))
-        raise ConfigError(f"party {party} sent no masks in the last round; parties that did: {have}")
+        raise ConfigError(
+            f"party {party} sent no masks in the last round; parties that did: {have}"
+        )
     layers = chosen(list(kept.close))
     each = 0.35 + min(max(0.18 * len(kept.parties), 0.5), HIGHEST)
     figure = new_figure(9, 2.6 + each * len(layers) + 0.5)
@@ -41,12 +48,16 @@ def draw_masks(kept: MaskRecord, path: Path, party: int = 0) -> None:
     _first_layer(figure.add_subplot(grid[0, :]), kept, party, next(iter(kept.close)))
     rows, image = [], None
     for i, layer in enumerate(layers, 1):
-        for column, (name, values) in enumerate((("closed", kept.close[layer]), ("open", kept.open[layer]))):
+        for column, (name, values) in enumerate(
+            (("closed", kept.close[layer]), ("open", kept.open[layer]))
+        ):
             axes = figure.add_subplot(grid[i, column])
             image = _units(axes, values, kept.parties)
             agree = _agreement(kept.overlap[layer][column])
             said = f", two parties agree on {agree:.0%}" if agree is not None else ""
-            axes.set_title(f"{layer.removesuffix('.weight')}, {name} set{said}", fontsize=8, loc="left", pad=3)
+            axes.set_title(
+                f"{layer.removesuffix('.weight')}, {name} set{said}", fontsize=8, loc="left", pad=3
+            )
             rows.append(axes)
     assert image is not None
     bar = figure.colorbar(image, ax=rows, pad=0.01, aspect=40)
@@ -68,20 +79,36 @@ def _first_layer(axes: "Axes", kept: MaskRecord, party: int, layer: str) -> None
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
-    codes, shares = kept.first[kept.parties.index(party)].numpy(), kept.shares[layer][kept.parties.index(party)]
+    codes, shares = (
+        kept.first[kept.parties.index(party)].numpy(),
+        kept.shares[layer][kept.parties.index(party)],
+    )
     colours = ListedColormap([colour for _, colour in PARTS])
     axes.imshow(codes, cmap=colours, vmin=0, vmax=3, aspect="auto", interpolation="nearest")
-    axes.set_title(f"party {party}, {layer.removesuffix('.weight')}: its weights", fontsize=9, loc="left")
+    axes.set_title(
+        f"party {party}, {layer.removesuffix('.weight')}: its weights", fontsize=9, loc="left"
+    )
     axes.set_xlabel("weight of the unit", fontsize=8)
     axes.set_ylabel("unit", fontsize=8)
     axes.tick_params(labelsize=7)
     said = [f"{name} {float(share):.0%}" for (name, _), share in zip(PARTS, shares, strict=True)]
-    patches = [Patch(color=colour, label=text) for (_, colour), text in zip(PARTS, said, strict=True)]
-    axes.legend(handles=patches, fontsize=8, frameon=False, ncols=4, loc="lower right", bbox_to_anchor=(1.0, 0.98))
+    patches = [
+        Patch(color=colour, label=text) for (_, colour), text in zip(PARTS, said, strict=True)
+    ]
+    axes.legend(
+        handles=patches,
+        fontsize=8,
+        frameon=False,
+        ncols=4,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 0.98),
+    )
 
 
 def _units(axes: "Axes", values: Tensor, parties: tuple[int, ...]) -> "AxesImage":
-    image = axes.imshow(values.numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    image = axes.imshow(
+        values.numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto", interpolation="nearest"
+    )
     every = -(-len(parties) // int(HIGHEST / 0.18))
     axes.set_yticks(range(0, len(parties), every), [str(p) for p in parties[::every]])
     axes.set_ylabel("party", fontsize=7)

@@ -38,7 +38,12 @@ ASCII = Pen(".", "-+*#", "-")
 
 
 def blocks(
-    counts: Counts, rows: Sequence[str], columns: Sequence[str], width: int, pen: Pen, total: str = ""
+    counts: Counts,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    width: int,
+    pen: Pen,
+    total: str = "",
 ) -> list[Text] | None:
     """A line for each row, a block for each column, the darker the larger its count; None where they do not fit.
 
@@ -64,7 +69,9 @@ def blocks(
     return [*lines, Text(""), *_legend(most, pen, width)]
 
 
-def per_party(counts: Counts, names: Sequence[str], classes: Sequence[str], width: int, pen: Pen) -> list[Text]:
+def per_party(
+    counts: Counts, names: Sequence[str], classes: Sequence[str], width: int, pen: Pen
+) -> list[Text]:
     """For more classes than a terminal has columns: of each party its samples, classes, their mix and the largest."""
     names = [cut(name, max(width // NAME_SHARE, 5)) for name in names]
     columns = [("party", names), ("samples", [str(n) for n in counts.sum(axis=1).tolist()])]
@@ -77,10 +84,16 @@ def per_party(counts: Counts, names: Sequence[str], classes: Sequence[str], widt
     lines = []
     for i in range(-1, len(names)):
         texts = [title if i < 0 else column[i] for title, column in columns]
-        aligned = [texts[0].ljust(widths[0]), *(t.rjust(w) for t, w in zip(texts[1:-1], widths[1:], strict=True))]
+        aligned = [
+            texts[0].ljust(widths[0]),
+            *(t.rjust(w) for t, w in zip(texts[1:-1], widths[1:], strict=True)),
+        ]
         lines.append(Text("  ".join([*aligned, texts[-1]]), style="bold" if i < 0 else ""))
     if width >= ROOM_FOR_BAR:
-        lines += [Text(""), Text("mix: empty for a single class, full for all classes in equal shares (entropy)")]
+        lines += [
+            Text(""),
+            Text("mix: empty for a single class, full for all classes in equal shares (entropy)"),
+        ]
     return lines
 
 
@@ -94,10 +107,16 @@ def whole(counts: Counts, classes: Sequence[str]) -> list[Text]:
         ("parties per class", owners),
     )
     lines = [Text(f"{'':17}{'min':>7}{'median':>7}{'max':>7}", style="bold")]
-    lines += [Text(f"{name:17}{values.min():>7}{np.median(values):>7g}{values.max():>7}") for name, values in parts]
+    lines += [
+        Text(f"{name:17}{values.min():>7}{np.median(values):>7g}{values.max():>7}")
+        for name, values in parts
+    ]
     single = [classes[k] for k in np.flatnonzero(owners == 1).tolist()]
     said = f" ({', '.join(single)})" if 0 < len(single) <= 5 else ""
-    return [*lines, Text(f"classes that one party alone holds: {len(single)} of {len(classes)}{said}")]
+    return [
+        *lines,
+        Text(f"classes that one party alone holds: {len(single)} of {len(classes)}{said}"),
+    ]
 
 
 def _ruler(columns: Sequence[str], cell: int) -> list[str]:
@@ -153,7 +172,11 @@ def _largest(row: Counts, classes: Sequence[str], width: int) -> str:
     total, text = max(int(row.sum()), 1), ""
     for k in np.argsort(-row, kind="stable").tolist():
         share = f" ({100 * row[k] / total:.0f}%)"
-        one = cut(classes[k], width - len(share)) + share if not text else f"{text}, {classes[k]}{share}"
+        one = (
+            cut(classes[k], width - len(share)) + share
+            if not text
+            else f"{text}, {classes[k]}{share}"
+        )
         if not row[k] or len(one) > width:
             break
         text = one

@@ -98,7 +98,9 @@ def published(
     for row in rows():
         fits = all(row[key] == value for key, value in wanted.items())
         if fits and all(row[key] in ("", value) for key, value in left_open.items()):
-            return Published(float(row["value"]), float(row["std"]) if row["std"] else None, row["table"])
+            return Published(
+                float(row["value"]), float(row["std"]) if row["std"] else None, row["table"]
+            )
     return None
 
 
@@ -109,7 +111,9 @@ def rows() -> tuple[dict[str, str], ...]:
     return tuple(csv.DictReader(text.splitlines()))
 
 
-def with_published(configs: Sequence[Config], records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def with_published(
+    configs: Sequence[Config], records: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """The records of a grid's cells; where the papers have a cell, with its figures under `published`.
 
     They are keyed by figure: value, std, table, ours and the difference (ours minus theirs). A choice of known classes
@@ -117,7 +121,9 @@ def with_published(configs: Sequence[Config], records: Sequence[Mapping[str, Any
     centralised training, which papers compare by objective. HDR-FL with fewer than its five domains stands beside the
     paper's figures on the same domains.
     """
-    return [_annotated(config, dict(record)) for config, record in zip(configs, records, strict=True)]
+    return [
+        _annotated(config, dict(record)) for config, record in zip(configs, records, strict=True)
+    ]
 
 
 def beside(records: Sequence[Mapping[str, Any]]) -> Table | None:
@@ -127,14 +133,22 @@ def beside(records: Sequence[Mapping[str, Any]]) -> Table | None:
         for figure, told in record.get("published", {}).items():
             place = str(record["method"]), f"{record['data']} / {record['partition']}"
             found.setdefault(figure, {}).setdefault(place, []).append(told)
-    lines = [_line(*place, figure, told) for figure, cells in found.items() for place, told in cells.items()]
-    notes = dict.fromkeys(note for record in records if "published" in record for note in record.get("notes", ()))
+    lines = [
+        _line(*place, figure, told)
+        for figure, cells in found.items()
+        for place, told in cells.items()
+    ]
+    notes = dict.fromkeys(
+        note for record in records if "published" in record for note in record.get("notes", ())
+    )
     columns = ("method", "data / partition", "figure", "ours", "published", "difference", "table")
     title = "Beside the published figures (%)"
     return Table(columns, lines, title=title, notes=tuple(notes), keys=3) if lines else None
 
 
-def _line(method: str, place: str, figure: str, told: Sequence[Mapping[str, Any]]) -> tuple[Cell, ...]:
+def _line(
+    method: str, place: str, figure: str, told: Sequence[Mapping[str, Any]]
+) -> tuple[Cell, ...]:
     theirs, ours = told[0], mean_over([one["ours"] for one in told])
     spread = "" if theirs["std"] is None else f" ± {theirs['std']:.1f}"
     shown = Number(theirs["value"], f"{theirs['value']:.1f}{spread}")
@@ -153,7 +167,9 @@ def _annotated(config: Config, record: dict[str, Any]) -> dict[str, Any]:
     return record | ({"published": told} if told else {})
 
 
-def _pairs(config: Config, record: Mapping[str, Any]) -> Iterator[tuple[str, float | None, Published]]:
+def _pairs(
+    config: Config, record: Mapping[str, Any]
+) -> Iterator[tuple[str, float | None, Published]]:
     """(figure, ours, theirs) of everything that the papers print of this cell."""
     if canonical(config.data) == HDR_FL:
         yield from _hdr_fl(config, record)
@@ -161,12 +177,18 @@ def _pairs(config: Config, record: Mapping[str, Any]) -> Iterator[tuple[str, flo
     for metric in METRICS:
         theirs = _lookup(config, record, config.data, metric, _known(config), record["parties"])
         if theirs is not None and theirs.table in UNKNOWN_COUNTS:
-            yield "accuracy, unknown as a class", (record.get("open") or {}).get("open_accuracy"), theirs
+            yield (
+                "accuracy, unknown as a class",
+                (record.get("open") or {}).get("open_accuracy"),
+                theirs,
+            )
         elif theirs is not None:
             yield metric, record.get(metric), theirs
 
 
-def _hdr_fl(config: Config, record: Mapping[str, Any]) -> Iterator[tuple[str, float | None, Published]]:
+def _hdr_fl(
+    config: Config, record: Mapping[str, Any]
+) -> Iterator[tuple[str, float | None, Published]]:
     """Figures on each domain, and the average: of domains that are not the paper's five, over the paper's same ones."""
     if _known(config) != HDR_FL_KNOWN:
         return
@@ -182,17 +204,26 @@ def _hdr_fl(config: Config, record: Mapping[str, Any]) -> Iterator[tuple[str, fl
                 yield f"{metric}, {name}", ours.get(metric), theirs
         whole = _lookup(config, record, f"{HDR_FL}/average", metric, None, len(NAMED[HDR_FL]))
         if set(per_domain) != set(NAMED[HDR_FL]):
-            whole = _average(list(parts.values())) if parts and len(parts) == len(per_domain) else None
+            whole = (
+                _average(list(parts.values())) if parts and len(parts) == len(per_domain) else None
+            )
         if whole is not None:
             yield metric, record.get(metric), whole
 
 
 def _average(parts: Sequence[Published]) -> Published:
-    return Published(fmean(p.value for p in parts), None, f"{parts[0].table}, mean of {len(parts)} domains")
+    return Published(
+        fmean(p.value for p in parts), None, f"{parts[0].table}, mean of {len(parts)} domains"
+    )
 
 
 def _lookup(
-    config: Config, record: Mapping[str, Any], data: str, metric: str, known: int | str | None, parties: int
+    config: Config,
+    record: Mapping[str, Any],
+    data: str,
+    metric: str,
+    known: int | str | None,
+    parties: int,
 ) -> Published | None:
     method = build_method(config)
     places = [(config.partition, parties, record["rounds"])]
@@ -213,10 +244,15 @@ def _names(config: Config, method: Any) -> list[str]:
     base = PRESETS.get(own).method if own in PRESETS.names() else own
     if base not in ("fedavg", "centralised"):
         return [] if chosen else [own]
-    names = [name for name, objective in OBJECTIVES.working().items() if method.objective == objective()]
+    names = [
+        name for name, objective in OBJECTIVES.working().items() if method.objective == objective()
+    ]
     if method.pooled:
         names += [name for name in PRESETS.working() if method.objective == _ablated(name)]
-    return [*([] if chosen else [own]), *(SOFTMAX if name == "cross-entropy" else name for name in names)]
+    return [
+        *([] if chosen else [own]),
+        *(SOFTMAX if name == "cross-entropy" else name for name in names),
+    ]
 
 
 def _ablated(preset: str) -> Any:
@@ -224,7 +260,9 @@ def _ablated(preset: str) -> Any:
     changes = PRESETS.get(preset).settings.get("objective", {})
     if PRESETS.get(preset).method != "fedov" or not isinstance(changes, Mapping):
         return None
-    return build_method(Config(method="centralised", set={"objective": {"name": "fedov", **changes}})).objective
+    return build_method(
+        Config(method="centralised", set={"objective": {"name": "fedov", **changes}})
+    ).objective
 
 
 def _known(config: Config) -> int | str | None:

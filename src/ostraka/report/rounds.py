@@ -65,7 +65,9 @@ def _checked_rows(home: RunDir, summary: Mapping[str, Any], last: int) -> list[d
     """The evaluated rounds of a finished run; what does not end as the run did, or is no row of ours, is refused."""
     rows, remedy = home.read_metrics(), "leave this run out, or run it again in a new folder"
     if not rows:
-        raise StoreError(f"{home.metrics} is missing or has no rounds, though the run is finished; {remedy}")
+        raise StoreError(
+            f"{home.metrics} is missing or has no rounds, though the run is finished; {remedy}"
+        )
     for number, row in enumerate(rows, 1):
         problem = _problem(row)
         if problem:
@@ -77,7 +79,9 @@ def _checked_rows(home: RunDir, summary: Mapping[str, Any], last: int) -> list[d
             f"{summary.get('accuracy')}: lines are missing or of another run; {remedy}"
         )
     if any(row["test"]["accuracy"] is None for row in rows):
-        raise DataError(f"{home.root} has rounds without an accuracy (its test set has no known class); leave it out")
+        raise DataError(
+            f"{home.root} has rounds without an accuracy (its test set has no known class); leave it out"
+        )
     return rows
 
 
@@ -123,9 +127,13 @@ def panels(runs: Sequence[History], axis: str) -> dict[str, list[Curve]]:
     for place in dict.fromkeys(run.place for run in runs):
         groups: dict[str, list[History]] = {}
         for run in (run for run in runs if run.place == place):
-            groups.setdefault(repr((run.method, run.start, sorted(run.settings.items()))), []).append(run)
+            groups.setdefault(
+                repr((run.method, run.start, sorted(run.settings.items()))), []
+            ).append(run)
         labels = _labels([group[0] for group in groups.values()])
-        out[place] = [_curve(label, group, axis) for label, group in zip(labels, groups.values(), strict=True)]
+        out[place] = [
+            _curve(label, group, axis) for label, group in zip(labels, groups.values(), strict=True)
+        ]
     return out
 
 
@@ -147,7 +155,9 @@ def draw_all(folders: Iterable[Path], out: Path) -> list[str]:
 def _curve(label: str, group: Sequence[History], axis: str) -> Curve:
     seeds = [run.seed for run in group]
     if len(set(seeds)) != len(seeds):
-        raise ConfigError(f"{label} on {group[0].place} was given twice for a seed; name every run once")
+        raise ConfigError(
+            f"{label} on {group[0].place} was given twice for a seed; name every run once"
+        )
     x: Sequence[float] = group[0].rounds
     if axis == "bytes":  # the same rounds, but cards of slightly different lengths
         x = [sum(sent) / len(group) for sent in zip(*(run.sent for run in group), strict=True)]
@@ -161,7 +171,9 @@ def _labels(runs: Sequence[History]) -> list[str]:
     for name, run in zip(names, runs, strict=True):
         alike = [other.settings for other, its in zip(runs, names, strict=True) if its == name]
         keys = [key for key in run.settings if len({repr(one.get(key)) for one in alike}) > 1]
-        out.append(name + (f" ({', '.join(f'{key}={run.settings[key]}' for key in keys)})" if keys else ""))
+        out.append(
+            name + (f" ({', '.join(f'{key}={run.settings[key]}' for key in keys)})" if keys else "")
+        )
     return out
 
 

@@ -60,14 +60,18 @@ class Table:
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.columns):
-                raise DataError(f"a row of {len(row)} cells does not fit {len(self.columns)} columns: {row}")
+                raise DataError(
+                    f"a row of {len(row)} cells does not fit {len(self.columns)} columns: {row}"
+                )
 
     def head(self, rows: int) -> "Table":
         """The first `rows` rows, with a note that says how many were left out."""
         left_out = len(self.rows) - rows
         if left_out <= 0:
             return self
-        return replace(self, rows=self.rows[:rows], notes=(f"{left_out} more rows are not shown", *self.notes))
+        return replace(
+            self, rows=self.rows[:rows], notes=(f"{left_out} more rows are not shown", *self.notes)
+        )
 
     def select(self, columns: Iterable[int]) -> "Table":
         """Some of the columns."""
@@ -93,9 +97,17 @@ class Table:
             whole = i == 0 and (width is None or 2 * self._longest(i) <= width)
             widest = width // 2 if width is not None and i == 0 and not whole else None
             justify: Literal["left", "right"] = "right" if number else "left"
-            shown.add_column(Text(column), justify=justify, no_wrap=whole or number, max_width=widest, overflow="fold")
+            shown.add_column(
+                Text(column),
+                justify=justify,
+                no_wrap=whole or number,
+                max_width=widest,
+                overflow="fold",
+            )
         for row in self.rows:
-            shown.add_row(*(Text(self._text(cell), style="bold" if _best(cell) else "") for cell in row))
+            shown.add_row(
+                *(Text(self._text(cell), style="bold" if _best(cell) else "") for cell in row)
+            )
         return shown
 
     def markdown(self) -> str:
@@ -104,14 +116,18 @@ class Table:
         lines = [_line(map(_escape, self.columns)), _line(rules)]
         for row in self.rows:
             texts = [_escape(self._text(cell)) for cell in row]
-            lines.append(_line(f"**{t}**" if _best(c) else t for t, c in zip(texts, row, strict=True)))
+            lines.append(
+                _line(f"**{t}**" if _best(c) else t for t, c in zip(texts, row, strict=True))
+            )
         title = [f"**{_escape(self.title)}**", ""] if self.title else []
         notes = ["", *(f"- {_escape(note)}" for note in self.notes)] if self.notes else []
         return "\n".join([*title, *lines, *notes]) + "\n"
 
     def csv(self) -> str:
         """Full precision; a column of means is followed by its `std` and `n` columns. Title and notes are left out."""
-        spread = [any(isinstance(row[i], Mean) for row in self.rows) for i in range(len(self.columns))]
+        spread = [
+            any(isinstance(row[i], Mean) for row in self.rows) for i in range(len(self.columns))
+        ]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         header: list[str] = []
@@ -127,7 +143,10 @@ class Table:
 
     def records(self) -> list[dict[str, Any]]:
         """One dict for each row, ready for JSON: a mean is an object, a number its value, a missing cell None."""
-        return [{c: _plain(cell) for c, cell in zip(self.columns, row, strict=True)} for row in self.rows]
+        return [
+            {c: _plain(cell) for c, cell in zip(self.columns, row, strict=True)}
+            for row in self.rows
+        ]
 
     def _text(self, cell: Cell) -> str:
         if isinstance(cell, Mean):
@@ -135,7 +154,10 @@ class Table:
         return cell.text if isinstance(cell, Number) else cell
 
     def _longest(self, column: int) -> int:
-        return max((len(line) for row in self.rows for line in self._text(row[column]).split("\n")), default=0)
+        return max(
+            (len(line) for row in self.rows for line in self._text(row[column]).split("\n")),
+            default=0,
+        )
 
     def _numeric(self, column: int) -> bool:
         return any(not isinstance(row[column], str) for row in self.rows)
@@ -165,9 +187,14 @@ def per_domain(cells: Sequence[Mapping[str, Any]]) -> list[Table]:
     tables = []
     for place in dict.fromkeys(_place(cell) for cell in cells):
         mine = [cell for cell in cells if _place(cell) == place]
-        domains = list(dict.fromkeys(name for cell in mine for name in cell.get("per_domain") or {}))
+        domains = list(
+            dict.fromkeys(name for cell in mine for name in cell.get("per_domain") or {})
+        )
         shown = [(figure, title) for figure, title in FIGURES if domains and _shown(mine, figure)]
-        tables += [_by_domain(mine, domains, figure, f"{title} per domain: {place}") for figure, title in shown]
+        tables += [
+            _by_domain(mine, domains, figure, f"{title} per domain: {place}")
+            for figure, title in shown
+        ]
     return tables
 
 
@@ -248,26 +275,39 @@ def _place(cell: Mapping[str, Any]) -> str:
     return f"{cell['data']} / {cell['partition']}"
 
 
-def _by_domain(cells: Sequence[Mapping[str, Any]], domains: Sequence[str], figure: str, title: str) -> Table:
+def _by_domain(
+    cells: Sequence[Mapping[str, Any]], domains: Sequence[str], figure: str, title: str
+) -> Table:
     methods = list(dict.fromkeys(str(cell["method"]) for cell in cells))
     groups = [[cell for cell in cells if str(cell["method"]) == method] for method in methods]
     columns: list[list[Cell]] = []
     for domain in domains:
-        parts = [[c["per_domain"][domain].get(figure) for c in mine if _has(c, domain)] for mine in groups]
+        parts = [
+            [c["per_domain"][domain].get(figure) for c in mine if _has(c, domain)]
+            for mine in groups
+        ]
         defined = ([float(value) for value in values if value is not None] for values in parts)
         columns.append(_mark_best([mean_over(values) if values else MISSING for values in defined]))
     notes: list[str] = []
     columns.append(_mark_best([_summary(mine, figure, notes) for mine in groups]))
     notes += _said(cells)
-    return Table(("method", *domains, "average"), tuple(zip(methods, *columns, strict=True)), title, tuple(notes))
+    return Table(
+        ("method", *domains, "average"),
+        tuple(zip(methods, *columns, strict=True)),
+        title,
+        tuple(notes),
+    )
 
 
 def _opened(cells: Sequence[Mapping[str, Any]], title: str) -> Table:
     methods = list(dict.fromkeys(str(cell["method"]) for cell in cells))
     groups = [[cell for cell in cells if str(cell["method"]) == method] for method in methods]
-    notes: list[list[str]] = [[] for _ in OPEN_ANSWERS]  # a failure has the same number in every column
+    notes: list[list[str]] = [
+        [] for _ in OPEN_ANSWERS
+    ]  # a failure has the same number in every column
     columns = [
-        [_summary(mine, figure, said) for mine in groups] for figure, said in zip(OPEN_ANSWERS, notes, strict=True)
+        [_summary(mine, figure, said) for mine in groups]
+        for figure, said in zip(OPEN_ANSWERS, notes, strict=True)
     ]
     rows = tuple(zip(methods, _mark_best(columns[0]), *columns[1:], strict=True))
     told = dict.fromkeys(note for said in notes for note in said)
@@ -282,7 +322,9 @@ def _said(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the data itself says must stand beside its figures, and which figures are averages over domains."""
     several = {str(c["data"]): len(c["per_domain"]) for c in cells if c.get("per_domain")}
     averages = [f"{data}: plain average over {count} domains" for data, count in several.items()]
-    return list(dict.fromkeys([*averages, *(note for cell in cells for note in cell.get("notes") or ())]))
+    return list(
+        dict.fromkeys([*averages, *(note for cell in cells for note in cell.get("notes") or ())])
+    )
 
 
 def _compared(cells: Sequence[Mapping[str, Any]], figure: str, title: str) -> Table:
@@ -292,32 +334,50 @@ def _compared(cells: Sequence[Mapping[str, Any]], figure: str, title: str) -> Ta
     methods = list(dict.fromkeys(method for method, _ in groups))
     settings = list(dict.fromkeys(setting for _, setting in groups))
     notes: list[str] = []
-    columns = [_mark_best([_summary(groups.get((m, s), []), figure, notes) for m in methods]) for s in settings]
+    columns = [
+        _mark_best([_summary(groups.get((m, s), []), figure, notes) for m in methods])
+        for s in settings
+    ]
     for name, key, show in _COSTS:
-        done = ([c for c in cells if str(c["method"]) == m and _failure(c, figure) is None] for m in methods)
+        done = (
+            [c for c in cells if str(c["method"]) == m and _failure(c, figure) is None]
+            for m in methods
+        )
         settings.append(name)
         columns.append([_median(mine, key, show) for mine in done])
     notes += _said(cells)
-    notes.append("time, CPU time and bytes sent up and down: medians over the method's finished cells")
+    notes.append(
+        "time, CPU time and bytes sent up and down: medians over the method's finished cells"
+    )
     if any(cell.get("reused") for cell in cells):
-        notes.append("time leaves out members that another cell had trained already; CPU time counts them")
-    return Table(("method", *settings), tuple(zip(methods, *columns, strict=True)), title, tuple(notes))
+        notes.append(
+            "time leaves out members that another cell had trained already; CPU time counts them"
+        )
+    return Table(
+        ("method", *settings), tuple(zip(methods, *columns, strict=True)), title, tuple(notes)
+    )
 
 
 def _mark_best(column: list[Cell]) -> list[Cell]:
     """The same cells, the highest mean (all of them, if several tie) marked as best; unrounded means decide."""
     highest = max((c.mean for c in column if isinstance(c, Mean)), default=None)
-    return [replace(c, best=True) if isinstance(c, Mean) and c.mean == highest else c for c in column]
+    return [
+        replace(c, best=True) if isinstance(c, Mean) and c.mean == highest else c for c in column
+    ]
 
 
 def _summary(cells: Sequence[Mapping[str, Any]], figure: str, notes: list[str]) -> Cell:
     """One cell of the comparison; a failure adds a note and its number marks the cell."""
-    reasons = [f"seed {c['seed']}: {reason}" for c in cells if (reason := _failure(c, figure)) is not None]
+    reasons = [
+        f"seed {c['seed']}: {reason}" for c in cells if (reason := _failure(c, figure)) is not None
+    ]
     mark = ""
     if reasons:
         first = cells[0]
         mark = f" [{len(notes) + 1}]"
-        notes.append(f"{mark.strip()} {first['method']} on {_place(first)} failed: {'; '.join(reasons)}")
+        notes.append(
+            f"{mark.strip()} {first['method']} on {_place(first)} failed: {'; '.join(reasons)}"
+        )
     finished = [c for c in cells if _failure(c, figure) is None]
     values = [float(c[figure]) for c in finished if c.get(figure) is not None]
     if values:
@@ -343,7 +403,9 @@ def _refuse_repeats(cells: Sequence[Mapping[str, Any]]) -> None:
     for cell in cells:
         key = tuple(str(cell[k]) for k in ("method", "data", "partition", "seed"))
         if key in seen:
-            raise DataError(f"two results for {' / '.join(key[:3])}, seed {key[3]}; a seed may count only once")
+            raise DataError(
+                f"two results for {' / '.join(key[:3])}, seed {key[3]}; a seed may count only once"
+            )
         seen.add(key)
 
 

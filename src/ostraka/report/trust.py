@@ -26,19 +26,25 @@ def stored_trust(summary: Mapping[str, Any], origin: str = "the run") -> Mapping
     return found
 
 
-def draw_trust(found: Mapping[str, Any], classes: Sequence[str], path: Path, title: str = "") -> None:
+def draw_trust(
+    found: Mapping[str, Any], classes: Sequence[str], path: Path, title: str = ""
+) -> None:
     """Draw agreement by party and class into `path`. A blank cell is a class that the party does not hold.
 
     Low agreement has a thick frame; a star stands beside parties that are unusual in this or another way.
     """
     check_suffix(path)
-    grid = np.array([[np.nan if v is None else v for v in row] for row in found["agreement"]], dtype=float)
+    grid = np.array(
+        [[np.nan if v is None else v for v in row] for row in found["agreement"]], dtype=float
+    )
     rows = [_label(name, found) for name in found["parties"]]
     width = min(max(0.62 * len(classes), 3), 11)
     figure = new_figure(width + 2.6, min(max(0.32 * len(rows), 1.6), 12) + 1.6)
     axes = figure.add_subplot()
     shown = np.ma.masked_invalid(grid)
-    image = axes.imshow(shown, cmap="RdYlBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
+    image = axes.imshow(
+        shown, cmap="RdYlBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest"
+    )
     framed = f"class (framed: below {LOW:g}, though another party has the class)"
     name_axes(axes, rows, list(classes), (framed, "party (*: unusual)"))
     if len(rows) <= MOST_WRITTEN:
@@ -70,4 +76,8 @@ def _frame(axes: Any, pairs: Sequence[tuple[int, int]]) -> None:
     from matplotlib.patches import Rectangle
 
     for party, label in pairs:
-        axes.add_patch(Rectangle((label - 0.45, party - 0.45), 0.9, 0.9, fill=False, edgecolor="black", linewidth=2.0))
+        axes.add_patch(
+            Rectangle(
+                (label - 0.45, party - 0.45), 0.9, 0.9, fill=False, edgecolor="black", linewidth=2.0
+            )
+        )

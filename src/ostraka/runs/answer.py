@@ -30,7 +30,9 @@ def _check_data(home: RunDir, config: Config) -> list[str]:
         try:
             found = changes(was, name, data_dirs(config.data_dir))
         except DataError as error:  # the figures stand in the run's own record
-            notes.append(f"{name} can no longer be read, so nobody can say whether it has changed: {error}")
+            notes.append(
+                f"{name} can no longer be read, so nobody can say whether it has changed: {error}"
+            )
         else:
             home.refuse_changes(name, found)
     return notes
@@ -45,5 +47,7 @@ def _check_division(home: RunDir, config: Config) -> list[str]:
     try:
         home.check_division(rule.digest())
     except PartitionError as error:
-        raise DataError(f"the division of the run in {home.root} can no longer be read: {error}") from None
+        raise DataError(
+            f"the division of the run in {home.root} can no longer be read: {error}"
+        ) from None
     return []

@@ -39,22 +39,36 @@ class Config(Settings):
     known: int | None = setting(
         None, "open-set test: the first N classes are known, the others unknown", span="[1, inf)"
     )
-    known_classes: tuple[int, ...] = setting((), "open-set test: the listed classes are known", span="[0, inf)")
+    known_classes: tuple[int, ...] = setting(
+        (), "open-set test: the listed classes are known", span="[0, inf)"
+    )
     train_per_class: int | None = setting(
         None, "use the first N training samples of each class (and domain)", span="[1, inf)"
     )
-    public: str | None = setting(None, "unlabelled samples for all: half-test, or the name or path of a data set")
-    start_from: str | None = setting(None, "folder of a finished run, or of a grid of them, whose model is the first")
-    start_digest: str | None = setting(None, "hash of the first model; written by the run, another one is refused")
+    public: str | None = setting(
+        None, "unlabelled samples for all: half-test, or the name or path of a data set"
+    )
+    start_from: str | None = setting(
+        None, "folder of a finished run, or of a grid of them, whose model is the first"
+    )
+    start_digest: str | None = setting(
+        None, "hash of the first model; written by the run, another one is refused"
+    )
     shared: float = setting(
-        0.0, "share of the training data that all parties may use, held back with its labels", span="[0, 1)"
+        0.0,
+        "share of the training data that all parties may use, held back with its labels",
+        span="[0, 1)",
     )
     standardise: Literal["auto", "on", "off"] = setting(
         "auto", "mean 0, deviation 1 by the training data: auto (floats, not bytes), on, off"
     )
-    validation: float = setting(0.0, "share of the training data that the server holds back", span="[0, 1)")
+    validation: float = setting(
+        0.0, "share of the training data that the server holds back", span="[0, 1)"
+    )
     unknown_rate: float = setting(
-        0.05, "share of samples of known classes that may be called unknown; places the threshold", span="(0, 1)"
+        0.05,
+        "share of samples of known classes that may be called unknown; places the threshold",
+        span="(0, 1)",
     )
     rate_from: Literal["auto", "told", "validation", "public", "own"] = setting(
         "auto",
@@ -62,14 +76,20 @@ class Config(Settings):
         "known classes only); own: nothing, the method's own; auto: validation if there is any, else told",
     )
     threshold: float | None = setting(
-        None, "unknown score above which the answer is unknown, by hand instead of unknown_rate", span="(-inf, inf)"
+        None,
+        "unknown score above which the answer is unknown, by hand instead of unknown_rate",
+        span="(-inf, inf)",
     )
     eval_every: int = setting(1, "evaluate every n-th round, and the last", span="[1, inf)")
-    on_failure: Literal["stop", "drop"] = setting("stop", "when a party fails: stop, or drop it and go on")
+    on_failure: Literal["stop", "drop"] = setting(
+        "stop", "when a party fails: stop, or drop it and go on"
+    )
     net: NetChoice = setting(NetChoice(), "the network")
     set: Mapping[str, Any] = field(default_factory=dict, metadata={"doc": "settings of the method"})
     engine: str = setting("pool", "how parties are run")
-    workers: int | None = setting(None, "processes of the pool; none: one per core", span="[1, inf)")
+    workers: int | None = setting(
+        None, "processes of the pool; none: one per core", span="[1, inf)"
+    )
     device: Literal["auto", "cpu", "cuda", "mps"] = setting("auto", "what networks are trained on")
     data_dir: str | None = setting(None, "folders with data sets, separated as in PATH")
 
@@ -81,7 +101,9 @@ class Config(Settings):
                 "they must be below 1"
             )
         if self.known is not None and self.known_classes:
-            raise ConfigError(f"give known ({self.known}) or known_classes ({list(self.known_classes)}), not both")
+            raise ConfigError(
+                f"give known ({self.known}) or known_classes ({list(self.known_classes)}), not both"
+            )
 
 
 HOW = ("start_from", "on_failure", "engine", "workers", "device", "data_dir")
@@ -107,7 +129,9 @@ def _refuse_misplaced(values: Mapping[str, Any]) -> None:
         for key in [str(key) for key in net if key not in ("name", "options")]:
             from ostraka.core.net import net_options  # with torch: for this message alone
 
-            if any(key in (spec.name for spec in fields(net_options(name))) for name in NETS.working()):
+            if any(
+                key in (spec.name for spec in fields(net_options(name))) for name in NETS.working()
+            ):
                 raise ConfigError(
                     f"'net.{key}' is an option of the net: in a file it belongs under [net.options], on the command "
                     f"line it is --set net.{key}=..., in Python net={{'options': {{{key!r}: ...}}}}"
@@ -118,11 +142,16 @@ def _refuse_misplaced(values: Mapping[str, Any]) -> None:
         return
     names = [dotted for dotted, _, _ in settings.walk(build_method(Config(method=name)))]
     for key in strays:
-        found = next((dotted for dotted in (*names, "recipe") if key in (dotted, dotted.rpartition(".")[2])), None)
+        found = next(
+            (dotted for dotted in (*names, "recipe") if key in (dotted, dotted.rpartition(".")[2])),
+            None,
+        )
         if found is not None:
             table, _, last = found.rpartition(".")
             group = isinstance(values[key], Mapping)
-            where = f"[set.{found}]" if group else f"[set{'.' if table else ''}{table}] ({last} = ...)"
+            where = (
+                f"[set.{found}]" if group else f"[set{'.' if table else ''}{table}] ({last} = ...)"
+            )
             raise ConfigError(
                 f"{key!r} is a setting of the method {name}, not of the run: in a file it belongs under {where}, on "
                 f"the command line it is --set {found}{'.NAME' if group else ''}=..., in Python it goes into "
@@ -139,7 +168,11 @@ def identity(config: Config) -> dict[str, Any]:
 def chosen(config: Config) -> dict[str, Any]:
     """The part of the identity that differs from the defaults: it stays the same when a new setting comes with one."""
     usual = identity(Config())
-    return {key: value for key, value in identity(config).items() if key == "method" or usual.get(key) != value}
+    return {
+        key: value
+        for key, value in identity(config).items()
+        if key == "method" or usual.get(key) != value
+    }
 
 
 def changed(old: Config, new: Config) -> list[str]:
@@ -160,7 +193,9 @@ def flat(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
 
 def resolve(config: Config) -> Config:
     """The same configuration with the method's own name and every one of its settings written out."""
-    return replace(config, method=canonical_method(config.method), set=settings.values_of(build_method(config)))
+    return replace(
+        config, method=canonical_method(config.method), set=settings.values_of(build_method(config))
+    )
 
 
 def build_method(config: Config) -> Any:
@@ -192,9 +227,13 @@ def canonical_method(name: str) -> str:
 def read_toml(path: Path) -> dict[str, Any]:
     """The values of a TOML file."""
     if path.is_dir():
-        raise ConfigError(f"the configuration {path} is a folder; give the file, such as {path / 'config.toml'}")
+        raise ConfigError(
+            f"the configuration {path} is a folder; give the file, such as {path / 'config.toml'}"
+        )
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with a byte order mark
+        return tomllib.loads(
+            path.read_text(encoding="utf-8-sig")
+        )  # some editors begin a file with a byte order mark
     except OSError as error:
         raise ConfigError(f"the configuration {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -216,13 +255,18 @@ def parse_assignments(pairs: Sequence[str]) -> dict[str, Any]:
     for pair in pairs:
         key, sign, text = pair.partition("=")
         if not sign or not all(part.strip() for part in key.split(".")):
-            raise ConfigError(f"--set takes NAME=VALUE, for example local.epochs=20; {pair!r} was given")
+            raise ConfigError(
+                f"--set takes NAME=VALUE, for example local.epochs=20; {pair!r} was given"
+            )
         out = settings.merge(out, settings.nested(key.strip(), _parse(text.strip())))
     return out
 
 
 def _parse(text: str) -> Any:
-    for read in (lambda: tomllib.loads(f"v = {text}")["v"], lambda: float(text)):  # TOML knows no .5
+    for read in (
+        lambda: tomllib.loads(f"v = {text}")["v"],
+        lambda: float(text),
+    ):  # TOML knows no .5
         try:
             return read()
         except ValueError:

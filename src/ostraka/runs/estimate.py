@@ -112,7 +112,9 @@ def _try(plan: Plan) -> Trial:
     )
 
 
-def _work(plan: Plan, ref: PartyRef, steps: int | None) -> tuple[float, Any, Any, Any, Method[Any, Any, Any]]:
+def _work(
+    plan: Plan, ref: PartyRef, steps: int | None
+) -> tuple[float, Any, Any, Any, Method[Any, Any, Any]]:
     method = _shortened(plan.method, steps)
     state = method.init(plan.task, plan.config.seed)
     message = method.message(state, ref)
@@ -147,9 +149,13 @@ def _scaled(plan: Plan, trial: Trial) -> Estimate:
     method, config, roster = plan.method, plan.config, plan.parties.roster()
     steps = _steps(plan)
     costs = {ref.id: _seconds(trial, ref.size, steps[ref.id]) for ref in roster}
-    draws = [[r.id for r in method.draw(roster, i + 1, config.seed)] for i in range(method.exchanges)]
+    draws = [
+        [r.id for r in method.draw(roster, i + 1, config.seed)] for i in range(method.exchanges)
+    ]
     at_once = workers(config, len(roster))
-    training = sum(max(sum(costs[p] for p in drawn) / at_once, max(costs[p] for p in drawn)) for drawn in draws)
+    training = sum(
+        max(sum(costs[p] for p in drawn) / at_once, max(costs[p] for p in drawn)) for drawn in draws
+    )
     rounds = range(1, method.exchanges + 1)
     scored = sum(index % config.eval_every == 0 or index == method.exchanges for index in rounds)
     sent, counted = sum(map(len, draws)), [steps[p] for drawn in draws for p in drawn]
@@ -167,7 +173,9 @@ def _scaled(plan: Plan, trial: Trial) -> Estimate:
         workers=at_once,
         memory=_memory(plan, at_once) + (vote_bytes(net, voters) if votes(method) else 0),
         bytes_up=sent * trial.bytes_up if method.talks else 0,
-        bytes_down=sent * trial.bytes_down + commons_size(plan) * len(roster) if method.talks else 0,
+        bytes_down=sent * trial.bytes_down + commons_size(plan) * len(roster)
+        if method.talks
+        else 0,
         seconds=training + scored * trial.answer_seconds * voters,
         notes=(*plan.notes, *_left_out(method)),
     )
@@ -210,6 +218,10 @@ def _median_party(plan: Plan) -> PartyRef:
 
 
 def _left_out(method: Method[Any, Any, Any]) -> list[str]:
-    others = [s.name for s in fields(method) if s.name != "local" and isinstance(getattr(method, s.name), Budget)]
+    others = [
+        s.name
+        for s in fields(method)
+        if s.name != "local" and isinstance(getattr(method, s.name), Budget)
+    ]
     busy = [name for name in others if getattr(method, name).epochs or getattr(method, name).steps]
     return [f"the time leaves out the training {', '.join(busy)}"] if busy else []

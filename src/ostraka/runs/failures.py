@@ -16,7 +16,9 @@ def report_failures(plan: Plan, home: RunDir, failures: Sequence[Failure], asked
     log = _keep(plan, home, failures)
     named = "; ".join(f"{plan.parties.names[f.party]}: {f.reason}" for f in failures[:SHOWN])
     named += f" (and {len(failures) - SHOWN} more)" if len(failures) > SHOWN else ""
-    if any(failure.storage for failure in failures):  # no fault of the party: nobody is dropped for a full disk
+    if any(
+        failure.storage for failure in failures
+    ):  # no fault of the party: nobody is dropped for a full disk
         raise StoreError(
             f"the work of {len(failures)} of {asked} parties could not be stored: {named}. What was finished is kept; "
             f"go on with: {home.resume_command()}"
@@ -25,7 +27,11 @@ def report_failures(plan: Plan, home: RunDir, failures: Sequence[Failure], asked
     if drops and len(failures) < asked:
         return
     again = all(failure.final for failure in failures)
-    mend = "begin a new run with other settings" if again else f"mend the cause and go on with: {home.resume_command()}"
+    mend = (
+        "begin a new run with other settings"
+        if again
+        else f"mend the cause and go on with: {home.resume_command()}"
+    )
     others = not drops and len(failures) < asked
     without = f", or go on without: {home.resume_command()} --on-failure drop" if others else ""
     raise PartyFailed(
@@ -38,7 +44,9 @@ def _keep(plan: Plan, home: RunDir, failures: Sequence[Failure]) -> str:
     log = home.root / "failures.log"
     try:
         with writing(log), log.open("a", encoding="utf-8") as file:
-            file.writelines(f"{plan.parties.names[f.party]}: {f.reason}\n{f.details}\n" for f in failures)
+            file.writelines(
+                f"{plan.parties.names[f.party]}: {f.reason}\n{f.details}\n" for f in failures
+            )
     except StoreError as error:  # must not hide the failures themselves
         return f"({error}) "
     return f"Details: {log}. "

@@ -36,7 +36,9 @@ def check_free(out: Path, kind: Literal["run", "grid"]) -> None:
     if found == kind or found is None:
         return
     if found != "foreign":
-        raise ConfigError(f"{out} is the folder of a {found}, not of a {kind}; choose another --out")
+        raise ConfigError(
+            f"{out} is the folder of a {found}, not of a {kind}; choose another --out"
+        )
     strange = sorted(path.name for path in out.iterdir() if path.name not in EITHER)
     more = f" and {len(strange) - SHOWN} more" if len(strange) > SHOWN else ""
     raise ConfigError(

@@ -64,7 +64,9 @@ class Grid:
         for data, partition, seed, word in self._combinations():
             method, own = read_variant(word)
             method = canonical_method(method)
-            values = settings.merge(self.base, {"method": method, "data": data, "partition": partition, "seed": seed})
+            values = settings.merge(
+                self.base, {"method": method, "data": data, "partition": partition, "seed": seed}
+            )
             for name, given in self.per_method.items():
                 if canonical_method(name) == method:
                     values = settings.merge(values, as_values(dict(given)))
@@ -89,7 +91,9 @@ class Grid:
                 raise ConfigError(f"{same} and {label} are the same run; name one of them")
 
 
-def run_grid(grid: Grid, out: Path, watch: Callable[[Config, str, int, int], Watch] | None = None) -> list[Record]:
+def run_grid(
+    grid: Grid, out: Path, watch: Callable[[Config, str, int, int], Watch] | None = None
+) -> list[Record]:
     """Run every cell that is not finished yet; a failed one is recorded and does not stop the others.
 
     One-shot cells share the members they train. Records are written to `results.json` after every cell, and with them
@@ -129,9 +133,19 @@ def cell_folder(config: Config, out: Path) -> Path:
 
     A cell that an older version began keeps the name it has there.
     """
-    name = "--".join((canonical_method(config.method), Path(config.data).name, config.partition, f"s{config.seed}"))
+    name = "--".join(
+        (
+            canonical_method(config.method),
+            Path(config.data).name,
+            config.partition,
+            f"s{config.seed}",
+        )
+    )
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-    folder, older = (out / "cells" / f"{safe}--{digest}" for digest in (digest_of(chosen(config), 4), _older(config)))
+    folder, older = (
+        out / "cells" / f"{safe}--{digest}"
+        for digest in (digest_of(chosen(config), 4), _older(config))
+    )
     return older if older.exists() and not folder.exists() else folder
 
 
@@ -150,13 +164,23 @@ def _run_cell(config: Config, label: str, out: Path, watch: Watch) -> Record:
     }
     try:
         ready = prepare(config, home, resume=True)
-        summary = execute(ready, home, watch, resume=True, shelf=out / "shelf") if isinstance(ready, Plan) else ready
+        summary = (
+            execute(ready, home, watch, resume=True, shelf=out / "shelf")
+            if isinstance(ready, Plan)
+            else ready
+        )
     except OstrakaError as error:
         if error.exit_code == 130:
             raise
         return {**named, "status": "failed", "error": str(error)}
-    except Exception as error:  # one broken cell must not cost the others; its traceback is kept beside it
-        return {**named, "status": "failed", "error": f"{type(error).__name__}: {error} ({_keep_traceback(home)})"}
+    except (
+        Exception
+    ) as error:  # one broken cell must not cost the others; its traceback is kept beside it
+        return {
+            **named,
+            "status": "failed",
+            "error": f"{type(error).__name__}: {error} ({_keep_traceback(home)})",
+        }
     return {**summary, **named, "status": "ok"}
 
 

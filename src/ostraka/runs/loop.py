@@ -76,7 +76,9 @@ def execute(
 
 
 class _Run:
-    def __init__(self, plan: Plan, home: RunDir, watch: Watch, shelf: Path | None, save_seconds: float) -> None:
+    def __init__(
+        self, plan: Plan, home: RunDir, watch: Watch, shelf: Path | None, save_seconds: float
+    ) -> None:
         self.plan, self.home, self.watch, self.save_seconds = plan, home, watch, save_seconds
         self.method: Method[Any, Any, Any] = plan.method
         self.work = shared_work(plan) if shelf is not None else None
@@ -110,14 +112,18 @@ class _Run:
         saved = self.home.checkpoint_place().load()
         missing = [key for key in ("round", "state", "totals") if key not in saved]
         if missing:
-            raise StoreError(f"{self.home.checkpoint} lacks {missing[0]!r}; remove it, and the run begins again")
+            raise StoreError(
+                f"{self.home.checkpoint} lacks {missing[0]!r}; remove it, and the run begins again"
+            )
         self.round, self.totals = saved["round"], Totals(**saved["totals"])
         if not 1 <= self.round <= self.method.exchanges:
             raise StoreError(
                 f"{self.home.checkpoint} is of round {self.round}, but this run has rounds 1 to "
                 f"{self.method.exchanges}; remove it, and the run begins again"
             )
-        self.home.write_metrics([row for row in self.home.read_metrics() if row["round"] <= self.round])
+        self.home.write_metrics(
+            [row for row in self.home.read_metrics() if row["round"] <= self.round]
+        )
         return saved["state"]
 
     def _one_round(self, crew: Crew, state: Any, index: int) -> Any:
@@ -190,7 +196,9 @@ class _Run:
         # an engine may run parties in this process; their reports count that
         self.cpu_clock += time.process_time() - cpu
         failed = {failure.party for failure in failures}
-        failures += [f for job in jobs if job.party not in failed and (f := self._receive(job)) is not None]
+        failures += [
+            f for job in jobs if job.party not in failed and (f := self._receive(job)) is not None
+        ]
         if failures:
             report_failures(self.plan, self.home, failures, len(jobs))
         return failures
@@ -200,7 +208,9 @@ class _Run:
         try:
             envelope: Envelope = job.report.load()
             if envelope.report.card.party != job.party:
-                raise ReportRefused(f"its card says that it is of party {envelope.report.card.party}")
+                raise ReportRefused(
+                    f"its card says that it is of party {envelope.report.card.party}"
+                )
             self.method.inspect(self.plan.task, envelope.report)
         except OstrakaError as error:
             job.report.path.unlink(missing_ok=True)
@@ -215,14 +225,23 @@ class _Run:
         predictor = after_looking(self.method.predictor(self.plan.task, state), test)
         predictor, promise = place(self.plan, predictor, self.device)
         on_test = evaluate(predictor, test, self.plan.task.classes, domains=self.plan.domains)
-        row = {"round": self.round, "test": on_test.as_dict(), "validation": None, "answer": promise.as_dict()}
+        row = {
+            "round": self.round,
+            "test": on_test.as_dict(),
+            "validation": None,
+            "answer": promise.as_dict(),
+        }
         if self.round == self.method.exchanges:  # for the summary; one in every line would be long
             row["confusion"] = on_test.confusion
-            row["per_party"] = seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
+            row["per_party"] = (
+                seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
+            )
         if self.plan.validation is not None:
             held = self.plan.validation.to(self.device)
             domains = self.plan.validation_domains
-            row["validation"] = evaluate(predictor, held, self.plan.task.classes, domains=domains).accuracy
+            row["validation"] = evaluate(
+                predictor, held, self.plan.task.classes, domains=domains
+            ).accuracy
         row |= {"bytes_up": self.totals.bytes_up, "bytes_down": self.totals.bytes_down}
         self.home.add_metrics(row)
         self.watch.evaluated(self.round, on_test.accuracy)
@@ -232,14 +251,22 @@ class _Run:
         self.totals.seconds += now - self.clock
         self.totals.cpu_seconds += cpu - self.cpu_clock
         self.clock, self.cpu_clock = now, cpu
-        self.home.checkpoint_place().save({"round": self.round, "state": state, "totals": vars(self.totals)})
-        desk.clear_round(self.round, drawn)  # only now: until the checkpoint lies there, a kill needs the reports
+        self.home.checkpoint_place().save(
+            {"round": self.round, "state": state, "totals": vars(self.totals)}
+        )
+        desk.clear_round(
+            self.round, drawn
+        )  # only now: until the checkpoint lies there, a kill needs the reports
 
     def _finish(self, state: Any) -> dict[str, Any]:
         summary = summarise(self.plan, self.home.read_metrics(), vars(self.totals), self.home.root)
-        looked = after_looking(self.method.predictor(self.plan.task, state), self.plan.test.to(self.device))
+        looked = after_looking(
+            self.method.predictor(self.plan.task, state), self.plan.test.to(self.device)
+        )
         summary["trust"] = looked.trust()
-        self.home.model_place().save({"state": state, "answer": summary["answer"], "seen": looked.seen})
+        self.home.model_place().save(
+            {"state": state, "answer": summary["answer"], "seen": looked.seen}
+        )
         if isinstance(state, Panel):
             self._store_members(state)
         signed = codec.write_signed(self.home.summary, {"run": self.home.run, **summary})
@@ -262,7 +289,9 @@ def commons_size(plan: Plan) -> int:
         public=commons.public if needs.public else None,
         shared=commons.shared if needs.shared else None,
         prior=commons.prior if needs.prior else None,
-        nets={name: net for name, net in commons.nets.items() if name != "start"},  # round 1's message carries it
+        nets={
+            name: net for name, net in commons.nets.items() if name != "start"
+        },  # round 1's message carries it
     )
     return codec.size_of(used.tensors())
 
@@ -273,7 +302,11 @@ def shared_work(plan: Plan) -> dict[str, Any] | None:
     The version is in it: another one may train otherwise. A key that a method's class has inherited does not count.
     """
     method = plan.method
-    key = method.work_key(plan.task) if "work_key" in vars(type(method)) and method.exchanges == 1 else None
+    key = (
+        method.work_key(plan.task)
+        if "work_key" in vars(type(method)) and method.exchanges == 1
+        else None
+    )
     if key is None:
         return None
     return {"version": __version__, "data": plan.fingerprint, "seed": plan.config.seed, "key": key}

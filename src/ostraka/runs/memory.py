@@ -33,7 +33,11 @@ def available() -> int | None:
     try:
         told = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
         limits.append(int(told["MemAvailable"].split()[0]) * 1024)
-    except (OSError, KeyError, ValueError):  # not Linux: what the machine has in all is better than nothing
+    except (
+        OSError,
+        KeyError,
+        ValueError,
+    ):  # not Linux: what the machine has in all is better than nothing
         limits.append(_installed())
     known = [limit for limit in limits if limit is not None]
     return min(known) if known else None
@@ -118,7 +122,9 @@ def workers(config: Config, parties: int) -> int:
     return min(config.workers or cores(), max(1, parties)) if config.engine == "pool" else 1
 
 
-def _need(net: Net, config: Config, method: AnyMethod, parties: int, room: int) -> tuple[int, str, str]:
+def _need(
+    net: Net, config: Config, method: AnyMethod, parties: int, room: int
+) -> tuple[int, str, str]:
     """Bytes, what needs them, and what beside a smaller network would help."""
     count, one = workers(config, 1 if method.pooled else parties), training_bytes(net, method)
     vote = vote_bytes(net, parties) if votes(method) else 0
@@ -141,12 +147,18 @@ def _bytes(net: Net) -> int:
 
 
 def _options(name: str) -> list[str]:
-    return [option for option in signature(NETS.get(name)).parameters if option in ("hidden", "width", "depth")]
+    return [
+        option
+        for option in signature(NETS.get(name)).parameters
+        if option in ("hidden", "width", "depth")
+    ]
 
 
 def _container_room() -> int | None:
     try:
-        limit, used = ((CGROUP / name).read_text().strip() for name in ("memory.max", "memory.current"))
+        limit, used = (
+            (CGROUP / name).read_text().strip() for name in ("memory.max", "memory.current")
+        )
         return None if limit == "max" else max(0, int(limit) - int(used))
     except (OSError, ValueError):  # no container, or one that does not tell
         return None

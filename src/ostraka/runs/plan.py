@@ -104,19 +104,29 @@ class Division:
 def divide(config: Config, begun: RunDir | None = None) -> Division:
     """Load the data of a configuration and divide it among the parties, or as the run in `begun` has divided it."""
     data = _load(config.data, tuple(data_dirs(config.data_dir)), Path.cwd())
-    data = known_split(data, _known(config, data)) if config.known is not None or config.known_classes else data
+    data = (
+        known_split(data, _known(config, data))
+        if config.known is not None or config.known_classes
+        else data
+    )
     everything, notes = _training_rows(config, data)
     notes = [*data.info.get("notes", ()), *notes]
     validation = _hold_back(everything, everything, config.validation, "validation", config.seed)
-    shared = _hold_back(np.setdiff1d(everything, validation), everything, config.shared, "shared", config.seed)
+    shared = _hold_back(
+        np.setdiff1d(everything, validation), everything, config.shared, "shared", config.seed
+    )
     rows = np.setdiff1d(everything, np.concatenate([validation, shared]))
     labels, classes = _labels(data), len(data.classes)
     parties = config.parties or (0 if parse(config.partition).counts_parties else PARTIES)
     spec = config.partition if begun is None else own_division(begun, config)
     try:
-        divided = partition(spec, labels, parties, config.seed, rows=rows, columns=data.columns, classes=classes)
+        divided = partition(
+            spec, labels, parties, config.seed, rows=rows, columns=data.columns, classes=classes
+        )
     except PartitionError as error:
-        raise PartitionError(f"{error}{_held_back(config, len(everything), len(rows), parties)}") from error
+        raise PartitionError(
+            f"{error}{_held_back(config, len(everything), len(rows), parties)}"
+        ) from error
     divided = replace(divided, spec=format_spec(parse(config.partition)))
     used = np.sort(np.concatenate([*divided.parties, shared]))
     data, shown = standardise(data, torch.as_tensor(used), config.standardise)
@@ -151,7 +161,8 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     nets = {"start": start.params} if start else {}
     prior = _prior(division) if method.needs.prior else None
     commons = Commons(public=public, shared=division.shared, nets=nets, prior=prior)
-    task = Task(data.classes, data.train.shape, _recipe(config, data), commons)
+    recipe = _recipe(config, data)
+    task = Task(data.classes, data.train.shape, recipe, commons, data.test.view)
     check_network(task, config, method, len(everyone))
     method.needs.check(config.method, task, division.held is not None)
     _check_rate(config)
@@ -170,10 +181,19 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
         fingerprint=_fingerprint(data, everyone, task),
         start=start,
         domains=domains,
-        validation_domains=positions(division.held, data.columns.get(DOMAIN)) if division.held else {},
+        validation_domains=positions(division.held, data.columns.get(DOMAIN))
+        if division.held
+        else {},
         domain_counts=_domain_counts(division, tuple(domains)) if domains else None,
-        notes=(*division.notes, *division.shown, *_cut_short(method, everyone, _held(division.counts))),
-        prints={name: _print(name, tuple(data_dirs(config.data_dir)), Path.cwd()) for name in data_names(config)},
+        notes=(
+            *division.notes,
+            *division.shown,
+            *_cut_short(method, everyone, _held(division.counts)),
+        ),
+        prints={
+            name: _print(name, tuple(data_dirs(config.data_dir)), Path.cwd())
+            for name in data_names(config)
+        },
     )
 
 
@@ -196,14 +216,22 @@ def data_names(config: Config) -> list[str]:
 def _check_rate(config: Config) -> None:
     """Refuse a source of the threshold that the run will not have."""
     if config.rate_from == "validation" and not config.validation:
-        raise NeedError("rate_from is validation, but the server holds no samples back; give --validation 0.05")
+        raise NeedError(
+            "rate_from is validation, but the server holds no samples back; give --validation 0.05"
+        )
     if config.rate_from == "public" and config.public is None:
-        raise NeedError("rate_from is public, but there are no public samples; give --public, for example half-test")
+        raise NeedError(
+            "rate_from is public, but there are no public samples; give --public, for example half-test"
+        )
 
 
 def pick_device(name: str) -> str:
     """`auto` as what this machine has; a device that is not there is an error."""
-    have = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    have = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
     if name == "auto":
         return "cuda" if have["cuda"] else "mps" if have["mps"] else "cpu"
     if not have[name]:
@@ -231,7 +259,10 @@ def _domain_counts(division: Division, domains: tuple[str, ...]) -> np.ndarray:
     """Samples of every party, domain of the test and class."""
     data, divided = division.data, division.partition
     marks, labels = np.asarray(data.columns[DOMAIN]).astype(str), _labels(data)
-    own = [replace(divided, parties=tuple(rows[marks[rows] == d] for rows in divided.parties)) for d in domains]
+    own = [
+        replace(divided, parties=tuple(rows[marks[rows] == d] for rows in divided.parties))
+        for d in domains
+    ]
     return np.stack([part.table(labels, len(data.classes)) for part in own], axis=1)
 
 
@@ -247,11 +278,15 @@ def _training_rows(config: Config, data: Dataset) -> tuple[np.ndarray, list[str]
     return np.arange(len(data.train.x)) if data.train.rows is None else data.train.rows.numpy(), []
 
 
-def _hold_back(rows: np.ndarray, everything: np.ndarray, share: float, name: str, seed: int) -> np.ndarray:
+def _hold_back(
+    rows: np.ndarray, everything: np.ndarray, share: float, name: str, seed: int
+) -> np.ndarray:
     """Some of `rows` that no party gets: a share of everything, random, ascending."""
     held = numpy_rng(seed, name).permutation(rows)[: round(len(everything) * share)]
     if share and not len(held):
-        raise DataError(f"a {name} share of {share} of {len(everything)} samples is empty; give a larger one")
+        raise DataError(
+            f"a {name} share of {share} of {len(everything)} samples is empty; give a larger one"
+        )
     return np.sort(held)
 
 
@@ -259,7 +294,11 @@ def _held_back(config: Config, total: int, left: int, parties: int) -> str:
     """What to add to a division that failed, where samples were held back before it."""
     if total == left:
         return ""
-    shares = [f"{name} {getattr(config, name):g}" for name in ("validation", "shared") if getattr(config, name)]
+    shares = [
+        f"{name} {getattr(config, name):g}"
+        for name in ("validation", "shared")
+        if getattr(config, name)
+    ]
     return (
         f". Held back ({', '.join(shares)}): {total - left} of {total} training samples; {left} are left for "
         f"{f'{parties} ' if parties else 'the '}parties: hold back less"
@@ -272,7 +311,9 @@ def _untrained(classes: tuple[str, ...], counts: np.ndarray) -> list[str]:
     if not missing:
         return []
     named = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-    return [f"no party holds a training sample of {len(missing)} of {len(classes)} classes: {named}"]
+    return [
+        f"no party holds a training sample of {len(missing)} of {len(classes)} classes: {named}"
+    ]
 
 
 def _prior(division: Division) -> torch.Tensor:
@@ -322,14 +363,23 @@ def _held(counts: np.ndarray) -> list[int]:
 
 def steps_of(local: Budget, sizes: Sequence[int], classes: Sequence[int]) -> list[int]:
     """Optimiser steps of parties that hold so many samples of so many classes."""
-    return [local.total(ceil(size / local.batch), held) for size, held in zip(sizes, classes, strict=True)]
+    return [
+        local.total(ceil(size / local.batch), held)
+        for size, held in zip(sizes, classes, strict=True)
+    ]
 
 
-def _cut_short(method: Method[Any, Any, Any], parties: Parties, classes: Sequence[int]) -> list[str]:
+def _cut_short(
+    method: Method[Any, Any, Any], parties: Parties, classes: Sequence[int]
+) -> list[str]:
     """A note where epochs that the user asked for (they are not the default) will not all be trained."""
     usual = {spec.name: spec.default for spec in fields(method)}.get("local")
     local = getattr(method, "local", None)
-    if not isinstance(local, Budget) or not isinstance(usual, Budget) or local.epochs == usual.epochs:
+    if (
+        not isinstance(local, Budget)
+        or not isinstance(usual, Budget)
+        or local.epochs == usual.epochs
+    ):
         return []
     if local.steps is not None:
         return []
@@ -339,7 +389,11 @@ def _cut_short(method: Method[Any, Any, Any], parties: Parties, classes: Sequenc
     cut = [done for done in passes if done < local.epochs]
     if not cut:
         return []
-    ends = [f"local.{name} is {getattr(local, name)}" for name in ("most_steps", "class_steps") if getattr(local, name)]
+    ends = [
+        f"local.{name} is {getattr(local, name)}"
+        for name in ("most_steps", "class_steps")
+        if getattr(local, name)
+    ]
     return [
         f"{len(cut)} of {len(sizes)} parties end before their {local.epochs} epochs, the first after {min(cut):.1f}: "
         f"{' and '.join(ends)}; 0 lets them all train to the end"
@@ -351,7 +405,9 @@ def _fingerprint(data: Dataset, parties: Parties, task: Task) -> str:
     digest = hashlib.blake2b(digest_size=16)
     view = settings.values_of(data.train.view)
     digest.update(
-        repr((data.classes, data.train.shape, task.net.name, sorted(task.net.options.items()), view)).encode()
+        repr(
+            (data.classes, data.train.shape, task.net.name, sorted(task.net.options.items()), view)
+        ).encode()
     )
     digest.update(values_of_training(data).encode())
     digest.update(parties.rows.numpy().tobytes())

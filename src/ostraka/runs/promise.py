@@ -25,7 +25,9 @@ def place(plan: Plan, predictor: Predictor, device: str = "cpu") -> tuple[Predic
         return placed_on(predictor, plan.validation.to(device), config.unknown_rate, "validation")
     if config.rate_from == "public":
         assert plan.task.commons.public is not None  # the plan has seen to it
-        return placed_on(predictor, plan.task.commons.public.to(device), config.unknown_rate, "public")
+        return placed_on(
+            predictor, plan.task.commons.public.to(device), config.unknown_rate, "public"
+        )
     return predictor.keeping(config.unknown_rate)
 
 

@@ -80,7 +80,9 @@ class RunDir:
     def read_marks(self) -> dict[str, Any]:
         """What the run was begun with."""
         if not self.marks.exists():
-            raise StoreError(f"{self.root} lacks {self.marks.name}, so nothing in it can be checked; begin a new run")
+            raise StoreError(
+                f"{self.root} lacks {self.marks.name}, so nothing in it can be checked; begin a new run"
+            )
         marks = codec.read_signed(self.marks)
         if not all(key in marks for key in ("run", "data", "partition")):
             raise StoreError(f"{self.marks} is not what a run writes there; begin a new run")
@@ -155,7 +157,11 @@ class RunDir:
             if not line.endswith("\n"):
                 break
             row = _row(line)
-            if row is None or row.get("run") != self.run or (rows and row["round"] <= rows[-1]["round"]):
+            if (
+                row is None
+                or row.get("run") != self.run
+                or (rows and row["round"] <= rows[-1]["round"])
+            ):
                 raise StoreError(
                     f"line {number} of {self.metrics} is not the next evaluated round of this run: "
                     f"{line[:40].strip()!r}; the file was changed, so the run must be made anew"
@@ -165,7 +171,9 @@ class RunDir:
 
     def write_metrics(self, rows: list[dict[str, Any]]) -> None:
         """Replace the metrics."""
-        codec.write_atomically(self.metrics, "".join(json.dumps(row) + "\n" for row in rows).encode())
+        codec.write_atomically(
+            self.metrics, "".join(json.dumps(row) + "\n" for row in rows).encode()
+        )
 
     def add_metrics(self, row: Mapping[str, Any]) -> None:
         """Append one evaluated round."""
@@ -182,7 +190,9 @@ class RunDir:
         """Refuse a configuration that is not the one this run was begun with."""
         if not resume:
             state = "a finished run" if self.summary.exists() else "a run that is not finished"
-            raise ConfigError(f"{self.root} holds {state}; add --resume to go on with it, or choose another --out")
+            raise ConfigError(
+                f"{self.root} holds {state}; add --resume to go on with it, or choose another --out"
+            )
         old, new = (dict(flat(identity(c))) for c in (self.stored_config(), config))
         different = [key for key in {**old, **new} if new.get(key) != old.get(key)]
         if different:
@@ -195,7 +205,10 @@ class RunDir:
         """Refuse data or a division that are not those this run was begun with."""
         was = self.read_marks()
         for name, now in marks["data"].items():
-            self.refuse_changes(name, differing(was["data"][name], now["parts"]) if name in was["data"] else ["data"])
+            self.refuse_changes(
+                name,
+                differing(was["data"][name], now["parts"]) if name in was["data"] else ["data"],
+            )
         self.check_division(marks["partition"])
 
     def check_division(self, digest: str) -> None:
@@ -220,13 +233,19 @@ def own_division(home: RunDir, config: Config) -> str:
     """How to divide the data of a run that was begun before: as it did then, whatever became of its `file:`."""
     rule = parse(config.partition)
     if isinstance(rule, FromFile) and Path(rule.path).expanduser().exists():
-        return config.partition  # if it says something else now, the run's hash of its division tells
+        return (
+            config.partition
+        )  # if it says something else now, the run's hash of its division tells
     return f"file:{home.partition}" if home.partition.exists() else config.partition
 
 
 def _parts(marks: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """All hashes of the data's parts."""
-    return [(name, key, value) for name, held in marks["data"].items() for key, value in held["parts"].items()]
+    return [
+        (name, key, value)
+        for name, held in marks["data"].items()
+        for key, value in held["parts"].items()
+    ]
 
 
 def _row(line: str) -> dict[str, Any] | None:
@@ -235,7 +254,11 @@ def _row(line: str) -> dict[str, Any] | None:
         row = json.loads(line)
     except ValueError:
         return None
-    whole = isinstance(row, dict) and isinstance(row.get("round"), int) and isinstance(row.get("test"), dict)
+    whole = (
+        isinstance(row, dict)
+        and isinstance(row.get("round"), int)
+        and isinstance(row.get("test"), dict)
+    )
     return row if whole and "accuracy" in row["test"] else None
 
 

@@ -35,7 +35,10 @@ class Start:
     def record(self) -> dict[str, Any]:
         """What the summary of the following run says of its start; costs are those of all runs before it."""
         before = self.summary.get("start") or {}
-        costs = {key: self.summary[key] + before.get(key, 0) for key in ("bytes_up", "bytes_down", "cpu_seconds")}
+        costs = {
+            key: self.summary[key] + before.get(key, 0)
+            for key in ("bytes_up", "bytes_down", "cpu_seconds")
+        }
         named = {"method": self.summary["method"], "digest": self.digest, "out": str(self.folder)}
         return named | costs
 
@@ -109,7 +112,10 @@ def _check_scored_apart(start: Start, config: Config) -> None:
 def _check_same_network(start: Start, method: Method[Any, Any, Any], task: Task) -> None:
     own = method.single_model(method.init(task.without_commons(), 0))
     assert own is not None, "a method that takes a start has one model"
-    shapes = [{name: tuple(tensor.shape) for name, tensor in params.items()} for params in (start.params, own)]
+    shapes = [
+        {name: tuple(tensor.shape) for name, tensor in params.items()}
+        for params in (start.params, own)
+    ]
     given, wanted = shapes
     names = sorted(name for name in {*given, *wanted} if given.get(name) != wanted.get(name))
     if names:
@@ -125,7 +131,9 @@ def _check_same_network(start: Start, method: Method[Any, Any, Any], task: Task)
 def _folder(given: Path, config: Config) -> Path:
     """The run itself, or the cell of a grid that has this run's data, division and seed."""
     if not given.is_dir():
-        raise ConfigError(f"there is no folder {given} to start from; give the folder of a finished run or grid")
+        raise ConfigError(
+            f"there is no folder {given} to start from; give the folder of a finished run or grid"
+        )
     cells = given / "cells"
     if RunDir(given).config.exists() or not cells.is_dir():
         return given
@@ -141,7 +149,9 @@ def _folder(given: Path, config: Config) -> Path:
 
 def _fits(home: RunDir, config: Config) -> bool:
     done = home.finished()
-    return done is not None and all(done[key] == getattr(config, key) for key in ("data", "partition", "seed"))
+    return done is not None and all(
+        done[key] == getattr(config, key) for key in ("data", "partition", "seed")
+    )
 
 
 def _few(names: tuple[str, ...]) -> str:

@@ -18,12 +18,17 @@ BESIDE_ACCURACY = ("auroc", "known_refused", "unknown_refused", "open_balanced_a
 """Figures of `open` that stand beside the accuracy as well, in summaries and grids."""
 
 
-def summarise(plan: Plan, rows: Sequence[Mapping[str, Any]], totals: Mapping[str, Any], out: Path) -> dict[str, Any]:
+def summarise(
+    plan: Plan, rows: Sequence[Mapping[str, Any]], totals: Mapping[str, Any], out: Path
+) -> dict[str, Any]:
     """Last, best, best-on-validation, mean of the last 20 evaluated rounds, costs, and the last round's tables.
 
     The start of a run that has one is not among its rounds; `start` says what it was.
     """
-    before, rows = [row for row in rows if row["round"] == 0], [row for row in rows if row["round"] > 0]
+    before, rows = (
+        [row for row in rows if row["round"] == 0],
+        [row for row in rows if row["round"] > 0],
+    )
     last, names = rows[-1]["test"], labels(plan.partition.names)
     figures = [row["test"]["accuracy"] for row in rows]
     best = max(range(len(rows)), key=lambda i: (figures[i] or 0.0, -i))
@@ -42,10 +47,14 @@ def summarise(plan: Plan, rows: Sequence[Mapping[str, Any]], totals: Mapping[str
         "answer": rows[-1].get("answer"),
         "best": {"accuracy": figures[best], "round": rows[best]["round"]},
         "best_on_validation": _best_on_validation(rows),
-        "mean_last_20": fmean(f for f in figures[-LAST:] if f is not None) if figures[-1] is not None else None,
+        "mean_last_20": fmean(f for f in figures[-LAST:] if f is not None)
+        if figures[-1] is not None
+        else None,
         "per_class": last["per_class"],
         "per_party": {names[int(party)]: seen for party, seen in rows[-1]["per_party"].items()},
-        "per_part": {names[int(party)]: part["accuracy"] for party, part in last["per_part"].items()},
+        "per_part": {
+            names[int(party)]: part["accuracy"] for party, part in last["per_part"].items()
+        },
         "per_domain": {name: _domain(part) for name, part in last["per_domain"].items()},
         "confusion": rows[-1]["confusion"],
         "notes": list(plan.notes),
@@ -55,7 +64,9 @@ def summarise(plan: Plan, rows: Sequence[Mapping[str, Any]], totals: Mapping[str
         "bytes_down": totals["bytes_down"],
         "dropped": totals["dropped"],
         "reused": totals["reused"],
-        "start": {**plan.start.record(), "accuracy": before[0]["test"]["accuracy"]} if plan.start else None,
+        "start": {**plan.start.record(), "accuracy": before[0]["test"]["accuracy"]}
+        if plan.start
+        else None,
         "out": str(out),
     }
 
@@ -81,7 +92,11 @@ def _best_on_validation(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | N
     if not judged:
         return None
     best = max(judged, key=lambda row: row["validation"])
-    return {"accuracy": best["test"]["accuracy"], "round": best["round"], "validation": best["validation"]}
+    return {
+        "accuracy": best["test"]["accuracy"],
+        "round": best["round"],
+        "validation": best["validation"],
+    }
 
 
 JSON_KEYS = (

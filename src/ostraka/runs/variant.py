@@ -15,7 +15,9 @@ def read_variant(word: str) -> tuple[str, dict[str, Any]]:
     if not colon:
         return method, {}
     if not method or not rest.strip():
-        raise ConfigError(f"{word!r} is no method with settings; write it as METHOD:NAME=VALUE, such as fedavg:lr=0.1")
+        raise ConfigError(
+            f"{word!r} is no method with settings; write it as METHOD:NAME=VALUE, such as fedavg:lr=0.1"
+        )
     return method, as_values(_settings(word, rest))
 
 
@@ -30,7 +32,9 @@ def as_values(assigned: dict[str, Any]) -> dict[str, Any]:
     assigned = dict(assigned)
     net = assigned.pop("net", None)
     if net is not None and not isinstance(net, dict):
-        raise ConfigError(f"the net is chosen with --net {net}; --set net.NAME=VALUE is for the options of a net")
+        raise ConfigError(
+            f"the net is chosen with --net {net}; --set net.NAME=VALUE is for the options of a net"
+        )
     values: dict[str, Any] = {"set": assigned} if assigned else {}
     return values if net is None else {**values, "net": {"options": net}}
 

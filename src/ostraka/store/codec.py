@@ -37,7 +37,15 @@ _PICKLES = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 Seal = Mapping[str, str | int]
 """What a stored value is: `what`, `run`, `round`, `party`."""
 
-_DAMAGE = (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error)
+_DAMAGE = (
+    SafetensorError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    struct.error,
+)
 """What reading a file of another kind, or a damaged one, may raise."""
 
 
@@ -47,14 +55,18 @@ def encode(value: Any, seal: Seal | None = None) -> bytes:
     tree = json.dumps(_tree(value, "", tensors), allow_nan=False, separators=(",", ":"))
     header, body = _split(save_tensors(tensors))
     notes = {KEY: tree} | ({SEAL: json.dumps(dict(seal), sort_keys=True)} if seal else {})
-    head = json.dumps({"__metadata__": {**notes, DIGEST: _digest(header, notes, body)}, **header}).encode()
+    head = json.dumps(
+        {"__metadata__": {**notes, DIGEST: _digest(header, notes, body)}, **header}
+    ).encode()
     head += b" " * (-len(head) % 8)  # safetensors aligns the tensors this way
     return struct.pack("<Q", len(head)) + head + body
 
 
 def decode(data: bytes, origin: str = "the data", seal: Seal | None = None) -> Any:
     """The value behind `data`, which must be what `seal` says; `origin` names it in errors."""
-    if data[:2] in _PICKLES and data[8:9] != b"{":  # these two bytes can also be the length of our header
+    if (
+        data[:2] in _PICKLES and data[8:9] != b"{"
+    ):  # these two bytes can also be the length of our header
         raise StoreError(
             f"{origin} is a pickle or an archive of pickles, as torch.save writes them; such files can run code when "
             "they are opened and are never read. Store tensors as safetensors"
@@ -97,7 +109,9 @@ def _check_seal(found: Seal, wanted: Seal | None, origin: str) -> None:
 
 
 def _said(seal: Seal) -> str:
-    rest = ", ".join(f"{key} {seal[key]}" for key in ("run", "round", "party", "name") if key in seal)
+    rest = ", ".join(
+        f"{key} {seal[key]}" for key in ("run", "round", "party", "name") if key in seal
+    )
     return f"the {seal.get('what', 'value')} of {rest}" if rest else "no part of a run"
 
 
@@ -168,12 +182,16 @@ def read_signed(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict) or DIGEST not in value:
         raise StoreError(f"{path} is not a file that Ostraka wrote; move it away")
     if value[DIGEST] != _json_digest({key: item for key, item in value.items() if key != DIGEST}):
-        raise StoreError(f"{path} was changed after it was written: its content does not fit its digest; move it away")
+        raise StoreError(
+            f"{path} was changed after it was written: its content does not fit its digest; move it away"
+        )
     return value
 
 
 def _json_digest(value: Mapping[str, Any]) -> str:
-    return blake2b(json.dumps(value, sort_keys=True, allow_nan=False).encode(), digest_size=16).hexdigest()
+    return blake2b(
+        json.dumps(value, sort_keys=True, allow_nan=False).encode(), digest_size=16
+    ).hexdigest()
 
 
 def _tree(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
@@ -189,7 +207,9 @@ def _tree(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
         name = path or "value"
         while name in tensors:  # a key with a slash in it can lead to the path of another value
             name += "'"
-        tensors[name] = value.detach().cpu().contiguous().clone()  # safetensors refuses tensors that share memory
+        tensors[name] = (
+            value.detach().cpu().contiguous().clone()
+        )  # safetensors refuses tensors that share memory
         return {"tensor": name}
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
@@ -202,7 +222,11 @@ def _tree(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
         return {kind: [_tree(item, f"{path}/{i}", tensors) for i, item in enumerate(value)]}
     called = wire_name(type(value))
     if called is not None:
-        items = {f.name: _tree(getattr(value, f.name), f"{path}/{f.name}", tensors) for f in fields(value) if f.init}
+        items = {
+            f.name: _tree(getattr(value, f.name), f"{path}/{f.name}", tensors)
+            for f in fields(value)
+            if f.init
+        }
         return {"is": called, "fields": items}
     raise StoreError(
         f"{path or 'the value'} is a {type(value).__name__}, which cannot be stored; use tensors, plain values, "
@@ -236,7 +260,9 @@ def _dataclass(tree: dict[str, Any], tensors: Mapping[str, Tensor], origin: str)
             "is not installed wrote it"
         )
     try:
-        stored: Mapping[str, Any] = {key: _value(item, tensors, origin) for key, item in tree["fields"].items()}
+        stored: Mapping[str, Any] = {
+            key: _value(item, tensors, origin) for key, item in tree["fields"].items()
+        }
         return known.cls(**(stored if known.upgrade is None else known.upgrade(stored)))
     except (TypeError, KeyError) as error:
         raise StoreError(f"{origin} holds a {tree['is']} of another version: {error}") from None

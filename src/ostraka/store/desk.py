@@ -77,7 +77,9 @@ class Desk:
     def memory(self, round_index: int, party: int) -> Place:
         """What a party keeps after a round."""
         path = self.root / "memory" / f"p{party:05d}" / f"r{round_index:05d}.safetensors"
-        return Place(path, {"what": "memory", "run": self.run, "round": round_index, "party": party})
+        return Place(
+            path, {"what": "memory", "run": self.run, "round": round_index, "party": party}
+        )
 
     def progress(self, round_index: int, party: int) -> Place:
         """The folder of a party's half-finished training."""
@@ -87,7 +89,9 @@ class Desk:
     def memory_before(self, round_index: int, party: int) -> Place | None:
         """The newest memory of a party from before a round."""
         folder = self.memory(round_index, party).path.parent
-        older = sorted(p.stem for p in folder.glob("r*.safetensors") if p.stem < f"r{round_index:05d}")
+        older = sorted(
+            p.stem for p in folder.glob("r*.safetensors") if p.stem < f"r{round_index:05d}"
+        )
         return self.memory(int(older[-1].removeprefix("r")), party) if older else None
 
     def _home(self) -> Path:
@@ -108,7 +112,9 @@ class Desk:
             shutil.rmtree(self.report(round_index, 0).path.parent, ignore_errors=True)
         for party in parties:
             newest = self.memory(round_index, party).path
-            outdated = sorted(p for p in newest.parent.glob("r*.safetensors") if p.name <= newest.name)
+            outdated = sorted(
+                p for p in newest.parent.glob("r*.safetensors") if p.name <= newest.name
+            )
             for path in outdated[:-1]:
                 path.unlink()
 
@@ -118,7 +124,10 @@ class DiskProgress(Progress):
     """Half-finished training in a folder; remembers the CPU time that earlier attempts spent."""
 
     def __init__(
-        self, place: Place, watch: Callable[[float, float | None], None] | None = None, every_seconds: float = 60.0
+        self,
+        place: Place,
+        watch: Callable[[float, float | None], None] | None = None,
+        every_seconds: float = 60.0,
     ) -> None:
         self.place = place
         self.watch = watch

@@ -38,14 +38,18 @@ class MemberFile:
 
     def task(self) -> Task:
         """The task that the member was trained for."""
-        return Task(tuple(self.classes), tuple(self.shape), Recipe(self.net["name"], self.net["options"]))
+        return Task(
+            tuple(self.classes), tuple(self.shape), Recipe(self.net["name"], self.net["options"])
+        )
 
     def input_view(self) -> View:
         """How stored values become this member's inputs."""
         return build(View, self.view)
 
 
-def make_member(card: Card, params: Params, task: Task, objective: Mapping[str, Any], view: View) -> MemberFile:
+def make_member(
+    card: Card, params: Params, task: Task, objective: Mapping[str, Any], view: View
+) -> MemberFile:
     """A member that stands on its own."""
     net = {"name": task.net.name, "options": dict(task.net.options)}
     return MemberFile(card, params, task.classes, task.shape, net, dict(objective), values_of(view))

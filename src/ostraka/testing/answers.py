@@ -32,19 +32,35 @@ def expect_picklable(subject: Any) -> None:
         again = pickle.loads(pickle.dumps(subject))
         if again != subject:
             done = f"{subject} became {again}"
-            fail(subject, "its copy in a worker is equal to it", done, "leave pickling to dataclass")
+            fail(
+                subject, "its copy in a worker is equal to it", done, "leave pickling to dataclass"
+            )
 
 
-def expect_scores(subject: object, ask: Callable[[], Scores], count: int, classes: int, what: str) -> None:
+def expect_scores(
+    subject: object, ask: Callable[[], Scores], count: int, classes: int, what: str
+) -> None:
     """The right shapes, and finite numbers."""
     with hoped(subject, what, "mend the error above"):
         scores = ask()
     shapes = tuple(scores.known.shape), tuple(scores.unknown.shape)
     if shapes != ((count, classes), (count,)):
         done = f"known has {shapes[0]} and unknown {shapes[1]}"
-        fail(subject, f"{what} with known [{count}, {classes}] and unknown [{count}]", done, "one column per class")
-    if not (scores.known.isfinite().all() and scores.unknown.isfinite().all()) or math.isnan(scores.threshold):
-        fail(subject, f"{what} with finite numbers", "some are infinite or NaN", "only the threshold may be infinite")
+        fail(
+            subject,
+            f"{what} with known [{count}, {classes}] and unknown [{count}]",
+            done,
+            "one column per class",
+        )
+    if not (scores.known.isfinite().all() and scores.unknown.isfinite().all()) or math.isnan(
+        scores.threshold
+    ):
+        fail(
+            subject,
+            f"{what} with finite numbers",
+            "some are infinite or NaN",
+            "only the threshold may be infinite",
+        )
 
 
 def expect_rows(subject: object, ask: Callable[[Tensor], Scores], x: Tensor) -> None:
@@ -54,7 +70,10 @@ def expect_rows(subject: object, ask: Callable[[Tensor], Scores], x: Tensor) -> 
     whole = ask(x)
     for rows, case in ((order, "in another order"), (half, "without the second half of the batch")):
         part = ask(x[rows])
-        for name, a, b in (("known", whole.known, part.known), ("unknown", whole.unknown, part.unknown)):
+        for name, a, b in (
+            ("known", whole.known, part.known),
+            ("unknown", whole.unknown, part.unknown),
+        ):
             if not near(a[rows], b):
                 done = f"its {name} scores changed by up to {float((a[rows] - b).abs().max()):g}"
                 advice = "put networks in evaluation mode, and use no statistic of the batch or position in it"

@@ -147,7 +147,9 @@ def copied_noise(scene: Scene) -> Lie:
 
 def told_doubt(scene: Scene) -> Lie:
     """An honest network that tells an absurd doubt, and absurd numbers wherever it tells any."""
-    told: dict[str, Any] = {key: _absurd(value) for key, value in scene.own.card.calibration.items()}
+    told: dict[str, Any] = {
+        key: _absurd(value) for key, value in scene.own.card.calibration.items()
+    }
     return replace(scene.own, card=replace(scene.own.card, calibration=told | {"doubt": -1e6}))
 
 
@@ -175,7 +177,9 @@ ATTACKERS: Mapping[str, Callable[[Scene], Lie]] = {
 
 def attacked(votes: Votes, how: str, number: int, seed: int = 0) -> Votes:
     """The votes with `number` members, drawn by `seed`, replaced by attackers."""
-    chosen = torch.randperm(len(votes.cards), generator=torch_rng(seed, "attackers"))[:number].tolist()
+    chosen = torch.randperm(len(votes.cards), generator=torch_rng(seed, "attackers"))[
+        :number
+    ].tolist()
     logits, cards = votes.logits.clone(), list(votes.cards)
     junk = list(votes.junk)
     for me in chosen:
@@ -188,6 +192,12 @@ def attacked(votes: Votes, how: str, number: int, seed: int = 0) -> Votes:
 
 def without(votes: Votes, number: int, seed: int = 0) -> Votes:
     """The votes without the members that `attacked` replaces."""
-    chosen = torch.randperm(len(votes.cards), generator=torch_rng(seed, "attackers"))[number:].sort().values.tolist()
+    chosen = (
+        torch.randperm(len(votes.cards), generator=torch_rng(seed, "attackers"))[number:]
+        .sort()
+        .values.tolist()
+    )
     junk = [votes.junk[m] for m in chosen] if votes.junk else ()
-    return replace(votes, logits=votes.logits[chosen], cards=[votes.cards[m] for m in chosen], junk=junk)
+    return replace(
+        votes, logits=votes.logits[chosen], cards=[votes.cards[m] for m in chosen], junk=junk
+    )

@@ -37,7 +37,9 @@ def check_scores(ballot: Ballot) -> None:
     """Scores have the right shapes and are finite, whatever the members say and however many they are."""
     for case, votes in _cases(ballot).items():
         classes = votes.logits.shape[2] - 1
-        expect_scores(ballot, _asks(ballot, votes), votes.logits.shape[1], classes, f"it counts {case}")
+        expect_scores(
+            ballot, _asks(ballot, votes), votes.logits.shape[1], classes, f"it counts {case}"
+        )
 
 
 def check_closed(ballot: Ballot) -> None:
@@ -45,7 +47,12 @@ def check_closed(ballot: Ballot) -> None:
     scores = _count(ballot, _cases(ballot)["members without an unknown output"])
     if scores.threshold != math.inf:
         done = f"the threshold is {scores.threshold:g}"
-        fail(ballot, "closed-set members are never overruled by unknown", done, "give math.inf where votes.closed")
+        fail(
+            ballot,
+            "closed-set members are never overruled by unknown",
+            done,
+            "give math.inf where votes.closed",
+        )
 
 
 def check_unanimous(ballot: Ballot) -> None:
@@ -59,14 +66,24 @@ def check_unanimous(ballot: Ballot) -> None:
         if given != wanted:
             name = {UNKNOWN: "unknown"}
             done = f"it answered {name.get(given, given)}"
-            fail(ballot, f"what all members are sure of ({name.get(wanted, wanted)}) wins", done, advice)
+            fail(
+                ballot,
+                f"what all members are sure of ({name.get(wanted, wanted)}) wins",
+                done,
+                advice,
+            )
 
 
 def check_members(ballot: Ballot) -> None:
     """The order of the members does not matter."""
     votes, order = _cases(ballot)["mixed votes"], [2, 0, 1]
     turned = _votes(ballot, votes.logits[order], [votes.cards[i] for i in order])
-    _expect(ballot, _count(ballot, votes), _count(ballot, turned), "the order of the members does not matter")
+    _expect(
+        ballot,
+        _count(ballot, votes),
+        _count(ballot, turned),
+        "the order of the members does not matter",
+    )
 
 
 def check_samples(ballot: Ballot) -> None:
@@ -74,7 +91,10 @@ def check_samples(ballot: Ballot) -> None:
     votes = _cases(ballot)["mixed votes"]
     whole = _count(ballot, votes)
     order = torch.randperm(SAMPLES, generator=torch_rng(SEED, "order"))
-    for rows, case in ((order, "in another order"), (order[: SAMPLES // 2], "without half of the others")):
+    for rows, case in (
+        (order, "in another order"),
+        (order[: SAMPLES // 2], "without half of the others"),
+    ):
         usual = None if votes.typicality is None else votes.typicality[:, rows]
         part = replace(votes, logits=votes.logits[:, rows], typicality=usual)
         wanted = replace(whole, known=whole.known[rows], unknown=whole.unknown[rows])
@@ -84,7 +104,9 @@ def check_samples(ballot: Ballot) -> None:
 def check_classes(ballot: Ballot) -> None:
     """Classes are treated alike: with other numbers for them, their scores change places and nothing else does."""
     votes, order = _cases(ballot)["mixed votes"], [3, 1, 0, 2]
-    cards = [replace(card, counts=tuple((card.counts or ())[i] for i in order)) for card in votes.cards]
+    cards = [
+        replace(card, counts=tuple((card.counts or ())[i] for i in order)) for card in votes.cards
+    ]
     turned = _votes(ballot, votes.logits[:, :, [*order, CLASSES]], cards)
     whole = _count(ballot, votes)
     wanted = replace(whole, known=whole.known[:, order])
@@ -96,9 +118,16 @@ def check_unchanged(ballot: Ballot) -> None:
     votes = _cases(ballot)["mixed votes"]
     before = deepcopy(votes)
     _count(ballot, votes)
-    change = difference(before.logits, votes.logits, "logits") or difference(before.cards, votes.cards, "cards")
+    change = difference(before.logits, votes.logits, "logits") or difference(
+        before.cards, votes.cards, "cards"
+    )
     if change:
-        fail(ballot, "count leaves the votes unchanged", change, "work on a copy: the votes are used again")
+        fail(
+            ballot,
+            "count leaves the votes unchanged",
+            change,
+            "work on a copy: the votes are used again",
+        )
 
 
 def check_shares(ballot: Ballot) -> None:
@@ -108,7 +137,11 @@ def check_shares(ballot: Ballot) -> None:
         with hoped(ballot, f"shares takes the scores of {case}", "mend the error above"):
             shares = ballot.shares(scores)
         summed = torch.ones(len(shares))
-        good = shares.shape == scores.known.shape and bool((shares >= 0).all()) and near(shares.sum(dim=1), summed)
+        good = (
+            shares.shape == scores.known.shape
+            and bool((shares >= 0).all())
+            and near(shares.sum(dim=1), summed)
+        )
         if not good or not torch.equal(shares.argmax(dim=1), scores.closed):
             done = f"for {case} the first row is {[round(v, 4) for v in shares[0].tolist()]}"
             advice = "override shares if the known scores are not probabilities, for example with their softmax"
@@ -134,7 +167,12 @@ def check_tuned(ballot: Ballot) -> None:
     with hoped(ballot, "tune finds a number for each member", "mend the error above"):
         found = ballot.tune(votes)
     if len(found) != MEMBERS or not all(math.isfinite(number) for number in found):
-        fail(ballot, "tune finds one finite number for each member", f"it gave {found}", "return a tuple of floats")
+        fail(
+            ballot,
+            "tune finds one finite number for each member",
+            f"it gave {found}",
+            "return a tuple of floats",
+        )
 
 
 def check_assessed(ballot: Ballot) -> None:
@@ -145,13 +183,25 @@ def check_assessed(ballot: Ballot) -> None:
     with hoped(ballot, "it looks at the votes", "mend the error above"):
         seen = replace(votes, assessment=ballot.assess(votes))
     if seen.assessment is None:
-        fail(ballot, "a ballot that looks finds something", "it found None", "leave `looks` False, or return a value")
-    expect_scores(ballot, _asks(ballot, seen), SAMPLES, CLASSES, "it counts with its own assessment")
+        fail(
+            ballot,
+            "a ballot that looks finds something",
+            "it found None",
+            "leave `looks` False, or return a value",
+        )
+    expect_scores(
+        ballot, _asks(ballot, seen), SAMPLES, CLASSES, "it counts with its own assessment"
+    )
     whole, half = _count(ballot, seen), torch.arange(SAMPLES // 2)
     usual = None if seen.typicality is None else seen.typicality[:, half]
     part = _count(ballot, replace(seen, logits=seen.logits[:, half], typicality=usual))
     wanted = replace(whole, known=whole.known[half], unknown=whole.unknown[half])
-    _expect(ballot, wanted, part, "with an assessment a sample scores the same without half of the others")
+    _expect(
+        ballot,
+        wanted,
+        part,
+        "with an assessment a sample scores the same without half of the others",
+    )
 
 
 CHECKS: tuple[Callable[[Ballot], None], ...] = (
@@ -179,7 +229,9 @@ def _cards(members: int = MEMBERS) -> list[Card]:
     """Every class has owners; counts, sizes and doubt differ."""
     counts = [tuple(20 + 7 * m + 3 * c for c in range(CLASSES)) for m in range(members)]
     told = [{"doubt": -1.0 - m, "typicality": {}} for m in range(members)]
-    return [Card(m, sum(n), n, calibration=told[m], name=f"member {m}") for m, n in enumerate(counts)]
+    return [
+        Card(m, sum(n), n, calibration=told[m], name=f"member {m}") for m, n in enumerate(counts)
+    ]
 
 
 def _votes(ballot: Ballot, logits: Tensor, cards: Sequence[Card] = ()) -> Votes:
@@ -192,8 +244,12 @@ def _votes(ballot: Ballot, logits: Tensor, cards: Sequence[Card] = ()) -> Votes:
 def _cases(ballot: Ballot) -> dict[str, Votes]:
     mixed, closed, sure = _logits(), _logits(), torch.zeros(MEMBERS, SAMPLES, CLASSES + 1)
     closed[..., -1] = -math.inf
-    for member in range(MEMBERS):  # every pair of members contradicts each other, some of them with unknown
-        sure[member, torch.arange(SAMPLES), (torch.arange(SAMPLES) + member) % (CLASSES + 1)] = 200.0
+    for member in range(
+        MEMBERS
+    ):  # every pair of members contradicts each other, some of them with unknown
+        sure[member, torch.arange(SAMPLES), (torch.arange(SAMPLES) + member) % (CLASSES + 1)] = (
+            200.0
+        )
     given = {
         "mixed votes": mixed,
         "members without an unknown output": closed,
@@ -214,10 +270,18 @@ def _count(ballot: Ballot, votes: Votes) -> Scores:
 
 
 def _expect(ballot: Ballot, wanted: Scores, given: Scores, what: str) -> None:
-    for name, a, b in (("known", wanted.known, given.known), ("unknown", wanted.unknown, given.unknown)):
+    for name, a, b in (
+        ("known", wanted.known, given.known),
+        ("unknown", wanted.unknown, given.unknown),
+    ):
         if not near(a, b):
             done = f"the {name} scores changed"
-            fail(ballot, what, done, "use only the votes on the sample itself, and no number of a member or class")
+            fail(
+                ballot,
+                what,
+                done,
+                "use only the votes on the sample itself, and no number of a member or class",
+            )
     if wanted.threshold != given.threshold:
         done = f"the threshold was {wanted.threshold:g} and is {given.threshold:g}"
         fail(ballot, what, done, "a threshold must not depend on the batch or on any order")

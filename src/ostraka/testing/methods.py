@@ -16,7 +16,13 @@ from ostraka.core.method import Memory
 from ostraka.core.predictor import Scores
 from ostraka.core.task import Task
 from ostraka.store import codec
-from ostraka.testing.answers import SEED, expect_picklable, expect_rows, expect_scores, expect_settings
+from ostraka.testing.answers import (
+    SEED,
+    expect_picklable,
+    expect_rows,
+    expect_scores,
+    expect_settings,
+)
 from ostraka.testing.faults import Killed, Killer, hooked
 from ostraka.testing.stage import (
     Stage,
@@ -51,19 +57,36 @@ def check_work_key(method: AnyMethod, task: Task | None = None) -> None:
     """The key under which reports are shared, if there is one, is made of plain values and tells trainings apart."""
     stage = make_stage(method, task)
     what = "work_key gives None, or the same plain values for an equal method"
-    with hoped(method, what, "use text, numbers, lists and dicts with text keys, such as self.party_settings()"):
+    with hoped(
+        method,
+        what,
+        "use text, numbers, lists and dicts with text keys, such as self.party_settings()",
+    ):
         own = method.work_key(stage.task)
-        key, again = digest_of(own), digest_of(pickle.loads(pickle.dumps(method)).work_key(stage.task))
+        key, again = (
+            digest_of(own),
+            digest_of(pickle.loads(pickle.dumps(method)).work_key(stage.task)),
+        )
     if key != again:
-        fail(method, what, "an equal method has another key", "make it of settings and the commons, not of objects")
+        fail(
+            method,
+            what,
+            "an equal method has another key",
+            "make it of settings and the commons, not of objects",
+        )
     local = getattr(method, "local", None)
     if own is not None and isinstance(local, Budget):
         changed: dict[str, Any] = {"local": replace(local, epochs=local.epochs + 1)}
         longer = replace(method, **changed)
         if digest_of(longer.work_key(stage.task)) == key:
-            done = "one more epoch does not change it, so a grid would take one training for the other"
+            done = (
+                "one more epoch does not change it, so a grid would take one training for the other"
+            )
             fail(
-                method, "work_key names all that the parties' work depends on", done, "put self.party_settings() in it"
+                method,
+                "work_key names all that the parties' work depends on",
+                done,
+                "put self.party_settings() in it",
             )
 
 
@@ -71,7 +94,9 @@ def check_codec(method: AnyMethod, task: Task | None = None) -> None:
     """Messages, payloads, memories and states survive being stored."""
     stage = make_stage(method, task)
     what = "everything that is sent or kept can be stored"
-    with hoped(method, what, "use tensors, plain values, lists, tuples, dicts and @wire dataclasses"):
+    with hoped(
+        method, what, "use tensors, plain values, lists, tuples, dicts and @wire dataclasses"
+    ):
         for turn in turns_of(method, stage):
             for name, value in (
                 ("state", turn.state),
@@ -83,7 +108,12 @@ def check_codec(method: AnyMethod, task: Task | None = None) -> None:
             ):
                 change = difference(value, codec.decode(codec.encode(value)), name)
                 if change:
-                    fail(method, f"the {name} is the same after it was stored", change, "use only what codec keeps")
+                    fail(
+                        method,
+                        f"the {name} is the same after it was stored",
+                        change,
+                        "use only what codec keeps",
+                    )
 
 
 def check_unchanged(method: AnyMethod, task: Task | None = None) -> None:
@@ -122,12 +152,18 @@ def check_resume(method: AnyMethod, task: Task | None = None) -> None:
     """A run that is stopped, after a round or after a party, and resumed equals one that went straight through."""
     method, stage = few_rounds(method), make_stage(method, task)
     straight = run_short(method, stage)
-    places = [StopAt(round=index, ended=n) for index, n in ((1, 1), (2, 0), (2, 1)) if index <= method.exchanges]
+    places = [
+        StopAt(round=index, ended=n)
+        for index, n in ((1, 1), (2, 0), (2, 1))
+        if index <= method.exchanges
+    ]
     for stop in places:
         change = difference(straight, run_short(method, stage, stop=stop), "result")
         if change:
             advice = "keep what lasts in the state (server) and in Report.memory (party), nothing on self"
-            fail(method, f"a run stopped {stop} and resumed ends with the same bits", change, advice)
+            fail(
+                method, f"a run stopped {stop} and resumed ends with the same bits", change, advice
+            )
 
 
 def check_interrupted_fit(method: AnyMethod, task: Task | None = None) -> None:
@@ -135,7 +171,11 @@ def check_interrupted_fit(method: AnyMethod, task: Task | None = None) -> None:
     stage = make_stage(method, task)
     what = "training that was interrupted is taken up again"
     advice = "give every fit of a party its own name, and take all chance from rnd.seed"
-    with hoped(method, what, advice), patch("ostraka.core.fit.chunk_size", lambda objective: 1), known_chance(0):
+    with (
+        hoped(method, what, advice),
+        patch("ostraka.core.fit.chunk_size", lambda objective: 1),
+        known_chance(0),
+    ):
         state = method.init(stage.task, SEED)
         straight = update(method, stage, 0, 1, state, {})
         saved: dict[str, bytes] = {}
@@ -149,7 +189,12 @@ def check_interrupted_fit(method: AnyMethod, task: Task | None = None) -> None:
             break
     if progress.unsaved:
         done = f"made {progress.steps} optimiser steps, the last {progress.unsaved} of them without saving"
-        fail(method, what, done, "pass progress=party.progress to fit; in a loop of your own, save and load by it")
+        fail(
+            method,
+            what,
+            done,
+            "pass progress=party.progress to fit; in a loop of your own, save and load by it",
+        )
     change = difference(straight, resumed, "report")
     if change:
         fail(method, f"{what} to the same bits", change, advice)
@@ -157,12 +202,16 @@ def check_interrupted_fit(method: AnyMethod, task: Task | None = None) -> None:
 
 def check_one_class(method: AnyMethod, task: Task | None = None) -> None:
     """A party that holds a single class is no obstacle."""
-    _survives(method, make_stage(method, task, one_class=True), "a party has samples of one class only")
+    _survives(
+        method, make_stage(method, task, one_class=True), "a party has samples of one class only"
+    )
 
 
 def check_one_sample_batch(method: AnyMethod, task: Task | None = None) -> None:
     """A party whose last batch holds one sample is no obstacle."""
-    _survives(method, make_stage(method, task, extra=1), "the last batch of a party holds one sample")
+    _survives(
+        method, make_stage(method, task, extra=1), "the last batch of a party holds one sample"
+    )
 
 
 def check_dropped_party(method: AnyMethod, task: Task | None = None) -> None:
@@ -211,9 +260,12 @@ CHECKS: tuple[Callable[[AnyMethod, Task | None], None], ...] = (
 
 
 def _survives(method: AnyMethod, stage: Stage, case: str) -> None:
-    state = run_short(method, stage, what=f"it works when {case}", advice="such parties are common; handle the case")[
-        "state"
-    ]
+    state = run_short(
+        method,
+        stage,
+        what=f"it works when {case}",
+        advice="such parties are common; handle the case",
+    )["state"]
     _expect_scores(method, stage, state, f"the predictor answers when {case}")
 
 

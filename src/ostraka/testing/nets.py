@@ -44,7 +44,9 @@ class Sketch:
         """The name in messages."""
         return getattr(self.make, "__name__", str(self.make))
 
-    def build(self, unknown: bool = False, seed: int = 1, shape: tuple[int, ...] | None = None) -> Net:
+    def build(
+        self, unknown: bool = False, seed: int = 1, shape: tuple[int, ...] | None = None
+    ) -> Net:
         """A network, as a recipe builds it."""
         shape = self.shape if shape is None else shape
         with seeded(seed, "net"):
@@ -57,7 +59,9 @@ class Sketch:
         return torch.randn(count, *self.shape, generator=torch_rng(SEED, "samples"))
 
 
-def check_net(make: Callable[..., Net], shape: tuple[int, ...] = (1, 28, 28), **options: Any) -> None:
+def check_net(
+    make: Callable[..., Net], shape: tuple[int, ...] = (1, 28, 28), **options: Any
+) -> None:
     """Raise a ContractBroken if the network `make(shape=, classes=, unknown=, **options)` fails any of CHECKS."""
     sketch = Sketch(make, shape, options)
     for check in CHECKS:
@@ -70,16 +74,29 @@ def check_outputs(sketch: Sketch) -> None:
         net, wanted = _net(sketch, unknown).eval(), CLASSES + unknown
         if (net.classes, net.unknown, net.outputs) != (CLASSES, unknown, wanted):
             done = f"classes is {net.classes} and unknown {net.unknown}"
-            fail(sketch.name, "the network knows its classes", done, "call super().__init__(classes, unknown)")
+            fail(
+                sketch.name,
+                "the network knows its classes",
+                done,
+                "call super().__init__(classes, unknown)",
+            )
         for count in (1, SAMPLES):
             logits = _forward(sketch, net, sketch.samples(count))
             if tuple(logits.shape) != (count, wanted):
                 done = f"it gives {list(logits.shape)}"
                 fail(
-                    sketch.name, f"unknown={unknown} gives [{count}, {wanted}]", done, "the last layer has self.outputs"
+                    sketch.name,
+                    f"unknown={unknown} gives [{count}, {wanted}]",
+                    done,
+                    "the last layer has self.outputs",
                 )
             if not logits.isfinite().all():
-                fail(sketch.name, "logits are finite", "some are infinite or NaN", "check the initialisation")
+                fail(
+                    sketch.name,
+                    "logits are finite",
+                    "some are infinite or NaN",
+                    "check the initialisation",
+                )
 
 
 def check_parts(sketch: Sketch) -> None:
@@ -91,10 +108,20 @@ def check_parts(sketch: Sketch) -> None:
         hidden, embedding = net.early(x), net.embed(x)
     for name, given in parts.items():
         if not near(given, logits):
-            fail(sketch.name, f"{name} is the forward pass", "it gives other logits", "cut one network at two places")
+            fail(
+                sketch.name,
+                f"{name} is the forward pass",
+                "it gives other logits",
+                "cut one network at two places",
+            )
     if embedding.dim() != 2 or len(embedding) != len(x) or len(hidden) != len(x):
         done = f"early gives {list(hidden.shape)} and embed {list(embedding.shape)} for {len(x)} samples"
-        fail(sketch.name, "early keeps the samples and embed gives [samples, width]", done, "flatten in embed_late")
+        fail(
+            sketch.name,
+            "early keeps the samples and embed gives [samples, width]",
+            done,
+            "flatten in embed_late",
+        )
 
 
 def check_rows(sketch: Sketch) -> None:
@@ -107,7 +134,12 @@ def check_rows(sketch: Sketch) -> None:
         for rows, case in ((order, "in another order"), (order[:2], "without most of the others")):
             if not near(_forward(sketch, net, x)[rows], _forward(sketch, net, x[rows])):
                 advice = "use no statistic of the batch and no chance, or let mixes_batch say so for training"
-                fail(sketch.name, f"a sample gets the same logits {case} in {mode}", "they changed", advice)
+                fail(
+                    sketch.name,
+                    f"a sample gets the same logits {case} in {mode}",
+                    "they changed",
+                    advice,
+                )
 
 
 def check_seeds(sketch: Sketch) -> None:
@@ -129,7 +161,11 @@ def check_tensors(sketch: Sketch) -> None:
     net, fresh = _net(sketch), _net(sketch, seed=2)
     _train(sketch, net)
     what = "its tensors are stored and loaded into a new network"
-    with hoped(sketch.name, what, "keep parameters and buffers on submodules, with the same names every time"):
+    with hoped(
+        sketch.name,
+        what,
+        "keep parameters and buffers on submodules, with the same names every time",
+    ):
         fresh.load_state_dict(codec.decode(codec.encode(params_of(net))))
     x = sketch.samples()
     if not near(_forward(sketch, net.eval(), x), _forward(sketch, fresh.eval(), x)):
@@ -142,8 +178,14 @@ def check_gradients(sketch: Sketch) -> None:
     net = _net(sketch)
     _train(sketch, net)
     for name, parameter in net.named_parameters():
-        if parameter.requires_grad and (parameter.grad is None or not parameter.grad.isfinite().all()):
-            done = f"{name} has none" if parameter.grad is None else f"that of {name} is infinite or NaN"
+        if parameter.requires_grad and (
+            parameter.grad is None or not parameter.grad.isfinite().all()
+        ):
+            done = (
+                f"{name} has none"
+                if parameter.grad is None
+                else f"that of {name} is infinite or NaN"
+            )
             advice = "use every parameter in the forward pass, or remove it"
             fail(sketch.name, "every parameter gets a finite gradient", done, advice)
 
@@ -159,15 +201,29 @@ def check_slope(sketch: Sketch) -> None:
     with hoped(sketch.name, "slope gives the gradient in the inputs", "mend the error above"):
         given, wanted = net.slope(x, error), Net.slope(net, x, error)
     if not near(given, wanted):
-        fail(sketch.name, "slope gives the gradient in the inputs", "it gives others", "leave slope to Net")
+        fail(
+            sketch.name,
+            "slope gives the gradient in the inputs",
+            "it gives others",
+            "leave slope to Net",
+        )
     if any(parameter.grad is not None for parameter in net.parameters()):
-        fail(sketch.name, "slope leaves no gradient on parameters", "it does", "use torch.autograd.grad")
+        fail(
+            sketch.name,
+            "slope leaves no gradient on parameters",
+            "it does",
+            "use torch.autograd.grad",
+        )
 
 
 def check_anatomy(sketch: Sketch) -> None:
     """If the network describes its layers, they are what it has: hidden units can be moved without a trace."""
     net = _net(sketch).eval()
-    with hoped(sketch.name, "anatomy describes the layers or refuses with a ConfigError", "mend the error above"):
+    with hoped(
+        sketch.name,
+        "anatomy describes the layers or refuses with a ConfigError",
+        "mend the error above",
+    ):
         try:
             layers = net.anatomy()
         except ConfigError:
@@ -176,7 +232,10 @@ def check_anatomy(sketch: Sketch) -> None:
     problem = _anatomy_problem(layers, params, net.outputs)
     if problem:
         fail(
-            sketch.name, "anatomy describes the layers", problem, "name the weights and groups of the network as it is"
+            sketch.name,
+            "anatomy describes the layers",
+            problem,
+            "name the weights and groups of the network as it is",
         )
     rng = torch_rng(SEED, "units")
     sizes = {layer.outputs: len(params[layer.weight]) for layer in layers}
@@ -221,10 +280,19 @@ CHECKS: tuple[Callable[[Sketch], None], ...] = (
 
 
 def _net(sketch: Sketch, unknown: bool = False, seed: int = 1) -> Net:
-    with hoped(sketch.name, f"it is built for samples of the shape {sketch.shape}", "give a shape that it takes"):
+    with hoped(
+        sketch.name,
+        f"it is built for samples of the shape {sketch.shape}",
+        "give a shape that it takes",
+    ):
         net = sketch.build(unknown, seed)
     if not isinstance(net, Net):
-        fail(sketch.name, "it is an ostraka.core.net.Net", f"it is a {type(net).__name__}", "inherit from Net")
+        fail(
+            sketch.name,
+            "it is an ostraka.core.net.Net",
+            f"it is a {type(net).__name__}",
+            "inherit from Net",
+        )
     return net
 
 
@@ -247,14 +315,20 @@ def _train(sketch: Sketch, net: Net) -> None:
 
 def _anatomy_problem(layers: tuple[Layer, ...], params: Params, outputs: int) -> str | None:
     """The first thing that does not fit."""
-    missing = [name for layer in layers for name in (layer.weight, *layer.vectors) if name not in params]
+    missing = [
+        name for layer in layers for name in (layer.weight, *layer.vectors) if name not in params
+    ]
     if missing:
         return f"there is no tensor {missing[0]}"
     claimed = {name for layer in layers for name in (layer.weight, *layer.vectors)}
     forgotten = [name for name, tensor in params.items() if tensor.dim() and name not in claimed]
     if forgotten:
         return f"no layer claims the tensor {forgotten[0]}"
-    if not layers or layers[-1].outputs != OUTPUT or INPUT not in {layer.inputs for layer in layers}:
+    if (
+        not layers
+        or layers[-1].outputs != OUTPUT
+        or INPUT not in {layer.inputs for layer in layers}
+    ):
         return f"it does not begin with {INPUT!r} and end with {OUTPUT!r}"
     sizes: dict[str, int] = {}
     for layer in layers:
@@ -266,4 +340,8 @@ def _anatomy_problem(layers: tuple[Layer, ...], params: Params, outputs: int) ->
         if layer.inputs != INPUT and (layer.inputs not in sizes or columns % sizes[layer.inputs]):
             units = sizes.get(layer.inputs, 0)
             return f"{layer.weight} has {columns} columns, the group {layer.inputs!r} has {units} units"
-    return None if sizes[OUTPUT] == outputs else f"the last layer has {sizes[OUTPUT]} outputs, the network {outputs}"
+    return (
+        None
+        if sizes[OUTPUT] == outputs
+        else f"the last layer has {sizes[OUTPUT]} outputs, the network {outputs}"
+    )

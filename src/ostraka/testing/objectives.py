@@ -19,7 +19,14 @@ from ostraka.core.task import Task
 from ostraka.methods.closed_voting import ClosedVoting
 from ostraka.methods.fedavg import FedAvg
 from ostraka.testing import methods
-from ostraka.testing.answers import SEED, expect_picklable, expect_rows, expect_scores, expect_settings, near
+from ostraka.testing.answers import (
+    SEED,
+    expect_picklable,
+    expect_rows,
+    expect_scores,
+    expect_settings,
+    near,
+)
 from ostraka.testing.stage import known_chance
 from ostraka.testing.verdict import AnyMethod, ContractBroken, difference, fail, hoped
 
@@ -35,7 +42,10 @@ class Bench:
 
     def batch(self, count: int, labels: Tensor | None = None) -> Batch:
         """The first samples, under other labels if they are given."""
-        return Batch(self.samples.inputs(slice(0, count)), self.samples.labels[:count] if labels is None else labels)
+        return Batch(
+            self.samples.inputs(slice(0, count)),
+            self.samples.labels[:count] if labels is None else labels,
+        )
 
 
 def check_objective(objective: Objective, task: Task | None = None) -> None:
@@ -86,13 +96,22 @@ def check_prepare(objective: Objective, bench: Bench) -> None:
     with hoped(objective, "prepare works", "mend the error above"):
         made = objective.prepare(batch, torch_rng(SEED, "draw"))
     tensors = {"x": made.x, "y": made.y, **made.extra}
-    odd = [f"{name} has {len(tensor)}" for name, tensor in tensors.items() if len(tensor) != len(before)]
+    odd = [
+        f"{name} has {len(tensor)}"
+        for name, tensor in tensors.items()
+        if len(tensor) != len(before)
+    ]
     if odd:
         advice = "a prepared batch is cut into several: put what is new into extra, one row for each sample"
         fail(objective, f"prepare keeps {len(before)} rows", f"of its result {odd[0]}", advice)
     change = difference(before.y, made.y, "y") or _batch_change(before, batch)
     if change:
-        fail(objective, "prepare leaves the labels and the batch it was given", change, "work on a copy")
+        fail(
+            objective,
+            "prepare leaves the labels and the batch it was given",
+            change,
+            "work on a copy",
+        )
 
 
 def check_loss(objective: Objective, bench: Bench) -> None:
@@ -102,15 +121,29 @@ def check_loss(objective: Objective, bench: Bench) -> None:
         net = _net(objective, bench)
         loss = _loss(objective, net, batch, what)
         if loss.dim() or not loss.isfinite():
-            done = f"it is {float(loss.detach())}" if not loss.dim() else f"it has the shape {list(loss.shape)}"
-            fail(objective, what, done, "take a mean over the batch, and mind the logarithm of 0 and empty choices")
+            done = (
+                f"it is {float(loss.detach())}"
+                if not loss.dim()
+                else f"it has the shape {list(loss.shape)}"
+            )
+            fail(
+                objective,
+                what,
+                done,
+                "take a mean over the batch, and mind the logarithm of 0 and empty choices",
+            )
         with hoped(objective, f"the loss of {case} can be differentiated", "mend the error above"):
             loss.backward()
         grads = {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
         wrong = [name for name, grad in grads.items() if not grad.isfinite().all()]
         if wrong or not any(grad.any() for grad in grads.values()):
             done = f"that of {wrong[0]} is not finite" if wrong else "there is none"
-            fail(objective, f"the loss of {case} has finite gradients in the network", done, "do not detach the logits")
+            fail(
+                objective,
+                f"the loss of {case} has finite gradients in the network",
+                done,
+                "do not detach the logits",
+            )
 
 
 def check_chance(objective: Objective, bench: Bench) -> None:
@@ -118,10 +151,17 @@ def check_chance(objective: Objective, bench: Bench) -> None:
     losses = []
     for chance in (1, 2):
         with known_chance(chance):
-            losses.append(_loss(objective, _net(objective, bench), bench.batch(12), "the loss works").detach())
+            losses.append(
+                _loss(objective, _net(objective, bench), bench.batch(12), "the loss works").detach()
+            )
     change = difference(losses[0], losses[1], "loss")
     if change:
-        fail(objective, "the same seed gives the same loss", change, "draw from the rng that prepare and loss get")
+        fail(
+            objective,
+            "the same seed gives the same loss",
+            change,
+            "draw from the rng that prepare and loss get",
+        )
 
 
 def check_unchanged(objective: Objective, bench: Bench) -> None:
@@ -131,33 +171,58 @@ def check_unchanged(objective: Objective, bench: Bench) -> None:
     _loss(objective, net, batch, "the loss works")
     change = _batch_change(before, batch) or difference(weights, _weights(net), "weights")
     if change:
-        fail(objective, "the loss leaves batch and weights unchanged", change, "work on copies; fit makes the steps")
+        fail(
+            objective,
+            "the loss leaves batch and weights unchanged",
+            change,
+            "work on copies; fit makes the steps",
+        )
     if any(p.grad is not None for p in net.parameters()):
         done = "a parameter has a gradient before the loss was differentiated"
-        fail(objective, "the loss leaves no gradient behind", done, "use torch.autograd.grad, not backward")
+        fail(
+            objective,
+            "the loss leaves no gradient behind",
+            done,
+            "use torch.autograd.grad, not backward",
+        )
     everything = params_of(net.eval())
     _ask(objective, net, batch.x)
     change = difference(everything, params_of(net), "network")
     if change:
-        fail(objective, "scores leaves the network unchanged", change, "measure in statistics, not while answering")
+        fail(
+            objective,
+            "scores leaves the network unchanged",
+            change,
+            "measure in statistics, not while answering",
+        )
 
 
 def check_scores(objective: Objective, bench: Bench) -> None:
     """A trained network answers with finite scores of the right shapes, each sample by itself."""
     net, x = _trained(objective, bench), bench.samples.inputs()
     classes = len(bench.task.classes)
-    expect_scores(objective, lambda: _ask(objective, net, x), len(x), classes, "a trained network answers")
+    expect_scores(
+        objective, lambda: _ask(objective, net, x), len(x), classes, "a trained network answers"
+    )
     expect_rows(objective, NetPredictor(net, objective).scores, x)
     threshold = _ask(objective, net, x[:1]).threshold
     if objective.refuses == isinf(threshold):
         done = f"it says {objective.refuses}, and the threshold of its answers is {threshold:g}"
         advice = "override refuses if an objective without an unknown output answers unknown, or one with it never does"
         fail(objective, "refuses says whether an answer can be unknown", done, advice)
-    with torch.no_grad(), hoped(objective, "logits gives the answers for distillation", "mend the error above"):
+    with (
+        torch.no_grad(),
+        hoped(objective, "logits gives the answers for distillation", "mend the error above"),
+    ):
         logits = objective.logits(net, x)
     if logits.shape[1] not in (classes, classes + 1):
         done = f"it gives {list(logits.shape)}"
-        fail(objective, f"logits gives [samples, {classes}] or one more for unknown", done, "leave logits to Objective")
+        fail(
+            objective,
+            f"logits gives [samples, {classes}] or one more for unknown",
+            done,
+            "leave logits to Objective",
+        )
 
 
 def check_statistics(objective: Objective, bench: Bench) -> None:
@@ -169,15 +234,28 @@ def check_statistics(objective: Objective, bench: Bench) -> None:
     for name, tensor in measured.items():
         place = before.get(name)
         if place is None or place.shape != tensor.shape:
-            done = (
-                f"{name} has {list(tensor.shape)}, its place {'does not exist' if place is None else list(place.shape)}"
+            done = f"{name} has {list(tensor.shape)}, its place {'does not exist' if place is None else list(place.shape)}"
+            fail(
+                objective,
+                "what statistics measures has a place in the network",
+                done,
+                "make room for it in attach",
             )
-            fail(objective, "what statistics measures has a place in the network", done, "make room for it in attach")
         if tensor.is_floating_point() and not tensor.isfinite().all():
-            fail(objective, "statistics are finite", f"{name} is not", "mind classes with few samples or none")
+            fail(
+                objective,
+                "statistics are finite",
+                f"{name} is not",
+                "mind classes with few samples or none",
+            )
     change = difference(before, params_of(net), "network")
     if change:
-        fail(objective, "statistics changes nothing itself", change, "return the tensors; fit stores them")
+        fail(
+            objective,
+            "statistics changes nothing itself",
+            change,
+            "return the tensors; fit stores them",
+        )
 
 
 def check_stored(objective: Objective, bench: Bench) -> None:
@@ -188,18 +266,39 @@ def check_stored(objective: Objective, bench: Bench) -> None:
     scores = _ask(objective, net, x)
     if not (near(scores.known, again.known) and near(scores.unknown, again.unknown)):
         advice = "keep tensors as parameters or buffers of net.objective, and nothing on self"
-        fail(objective, "a network that was stored and loaded answers the same", "it does not", advice)
+        fail(
+            objective,
+            "a network that was stored and loaded answers the same",
+            "it does not",
+            advice,
+        )
 
 
 def check_learns(objective: Objective, bench: Bench) -> None:
     """Sixty steps on well separated classes make the network right on most of its own samples."""
     net = build(bench.task, objective, SEED)
     with hoped(objective, "a network can be trained", "mend the error above"):
-        fit(net, None, bench.samples, objective, Budget(steps=60, batch=20, optimiser="adam", lr=0.01), SEED)
-    right = float((_ask(objective, net, bench.samples.inputs()).closed == bench.samples.labels).double().mean())
+        fit(
+            net,
+            None,
+            bench.samples,
+            objective,
+            Budget(steps=60, batch=20, optimiser="adam", lr=0.01),
+            SEED,
+        )
+    right = float(
+        (_ask(objective, net, bench.samples.inputs()).closed == bench.samples.labels)
+        .double()
+        .mean()
+    )
     if right <= 2 / len(bench.task.classes) and right < 1:
         done = f"it is right on {right:.0%} of its own training samples"
-        fail(objective, "training teaches the classes", done, "check the sign of the loss and the order of the scores")
+        fail(
+            objective,
+            "training teaches the classes",
+            done,
+            "check the sign of the loss and the order of the scores",
+        )
 
 
 def check_in_methods(objective: Objective, bench: Bench) -> None:
@@ -278,7 +377,9 @@ def _ask(objective: Objective, net: Net, x: Tensor) -> Scores:
 
 def _weights(net: Net) -> Params:
     """The classifier's own weights: a helper may train what the objective added."""
-    return {n: p.detach().clone() for n, p in net.named_parameters() if not n.startswith("objective.")}
+    return {
+        n: p.detach().clone() for n, p in net.named_parameters() if not n.startswith("objective.")
+    }
 
 
 def _batch_change(before: Batch, after: Batch) -> str | None:

@@ -35,7 +35,10 @@ class Ground:
 
 
 def check_partition(
-    rule: Rule, parties: int = 6, labels: Sequence[int] | None = None, columns: Mapping[str, Any] | None = None
+    rule: Rule,
+    parties: int = 6,
+    labels: Sequence[int] | None = None,
+    columns: Mapping[str, Any] | None = None,
 ) -> None:
     """Raise a ContractBroken if `rule` fails any of CHECKS; takes a moment.
 
@@ -60,7 +63,9 @@ def ground_of(
 def check_spec(rule: Rule, ground: Ground) -> None:
     """The rule is written as text, as in a run's files, and read back; its docstring is its line in lists."""
     what = "the rule is written as text and read back"
-    advice = "make it a frozen dataclass with fields of text, numbers and true or false, and register it"
+    advice = (
+        "make it a frozen dataclass with fields of text, numbers and true or false, and register it"
+    )
     with hoped(rule, what, advice):
         text = format_spec(rule)
         again = parse(text)
@@ -68,7 +73,10 @@ def check_spec(rule: Rule, ground: Ground) -> None:
         fail(rule, what, f"{rule} became {again} by way of {text!r}", advice)
     if not (getdoc(type(rule)) or "").strip() or getdoc(type(rule)) == getdoc(Rule):
         fail(
-            rule, "its docstring says what it does", "it has none", "the first line is shown by ostraka list partitions"
+            rule,
+            "its docstring says what it does",
+            "it has none",
+            "the first line is shown by ostraka list partitions",
         )
 
 
@@ -76,7 +84,11 @@ def check_complete(rule: Rule, ground: Ground) -> None:
     """Every row to divide goes to exactly one party, and every party has one; the same for a part of the rows."""
     some = np.flatnonzero(np.arange(len(ground.labels)) % 5 != 0)
     for case, own in (("all rows", ground), ("a part of the rows", replace(ground, rows=some))):
-        with hoped(rule, f"it divides {case}", "mend the error above, or give other labels or another number"):
+        with hoped(
+            rule,
+            f"it divides {case}",
+            "mend the error above, or give other labels or another number",
+        ):
             try:
                 shares = rule.divide(own.pool())
             except PartitionError:
@@ -114,7 +126,11 @@ def check_refusals(rule: Rule, ground: Ground) -> None:
     """What cannot be divided is refused with a PartitionError; what can be is divided completely."""
     first = np.flatnonzero(ground.labels == ground.labels[0])
     one_each = np.unique(ground.labels, return_index=True)[1]
-    rows = {"one class only": first, "one sample of each class": np.sort(one_each), "one sample": first[:1]}
+    rows = {
+        "one class only": first,
+        "one sample of each class": np.sort(one_each),
+        "one sample": first[:1],
+    }
     for (case, some), parties in product(rows.items(), (1, 2, ground.parties, len(first))):
         if parties > len(some) and not rule.counts_parties:
             continue  # refused before any rule is asked
@@ -144,9 +160,15 @@ def _problem(rule: Rule, pool: Pool, shares: Shares) -> tuple[str, str] | None:
     """What is wrong with a division, and what to do."""
     parts = [np.asarray(rows) for rows in shares.rows]
     if not rule.counts_parties and len(parts) != pool.parties:
-        return f"it made {len(parts)} parties of {pool.parties}", "give as many lists of rows as pool.parties"
+        return (
+            f"it made {len(parts)} parties of {pool.parties}",
+            "give as many lists of rows as pool.parties",
+        )
     if any(len(rows) == 0 for rows in parts):
-        return "a party holds no row", "raise a PartitionError, or divide so that every party has one"
+        return (
+            "a party holds no row",
+            "raise a PartitionError, or divide so that every party has one",
+        )
     if any(rows.dtype.kind not in "iu" for rows in parts):
         return "rows are not whole numbers", "give arrays of row numbers from pool.rows"
     held = np.sort(np.concatenate(parts))
@@ -155,11 +177,17 @@ def _problem(rule: Rule, pool: Pool, shares: Shares) -> tuple[str, str] | None:
         return f"row {twice[0]} belongs to two parties", "give every row to one party"
     strange = np.setdiff1d(held, pool.rows)
     if len(strange):
-        return f"row {strange[0]} is not among the rows to divide", "give out pool.rows only, not all of pool.labels"
+        return (
+            f"row {strange[0]} is not among the rows to divide",
+            "give out pool.rows only, not all of pool.labels",
+        )
     missing = np.setdiff1d(pool.rows, held)
     if len(missing) and not shares.partial:
         advice = "give every row to a party, or Shares(..., partial=True) if rows are left out on purpose"
         return f"{len(missing)} rows belong to no party", advice
     if shares.names and len(set(shares.names)) != len(parts):
-        return f"{len(parts)} parties have the names {list(shares.names)}", "give each party a name of its own, or none"
+        return (
+            f"{len(parts)} parties have the names {list(shares.names)}",
+            "give each party a name of its own, or none",
+        )
     return None

@@ -43,17 +43,34 @@ def check_find(source: Source, example: Example) -> None:
         (folder / "empty").mkdir()
         (folder / "notes.txt").write_text("not a data set\n")
         for stranger in (folder / "empty", folder / "notes.txt", folder / "missing"):
-            with hoped(_name(source), "find passes over files of other kinds", "return an empty list"):
+            with hoped(
+                _name(source), "find passes over files of other kinds", "return an empty list"
+            ):
                 names = source.find(stranger)
             if names:
                 done = f"it found {names} in {stranger.name}"
-                fail(_name(source), "find passes over files of other kinds", done, "look at names and suffixes first")
+                fail(
+                    _name(source),
+                    "find passes over files of other kinds",
+                    done,
+                    "look at names and suffixes first",
+                )
     if example is not None:
         names = _names(source, example)
         if not names:
-            fail(_name(source), "find names the example", f"it found nothing in {example}", "return its name in a list")
+            fail(
+                _name(source),
+                "find names the example",
+                f"it found nothing in {example}",
+                "return its name in a list",
+            )
         if names != _names(source, example):
-            fail(_name(source), "find gives the same names every time", "it did not", "take them from the files alone")
+            fail(
+                _name(source),
+                "find gives the same names every time",
+                "it did not",
+                "take them from the files alone",
+            )
 
 
 def check_find_is_light(source: Source, example: Example) -> None:
@@ -65,11 +82,18 @@ def check_find_is_light(source: Source, example: Example) -> None:
         before = _state(copy)
         _names(source, copy)
         if _state(copy) != before:
-            fail(_name(source), "find changes nothing", "a file was changed, added or removed", "only look at names")
+            fail(
+                _name(source),
+                "find changes nothing",
+                "a file was changed, added or removed",
+                "only look at names",
+            )
         for file in _files(copy):
             file.write_bytes(b"")
         what = "find does not stop at a damaged file"
-        with hoped(_name(source), what, "look at names only; read says what is wrong with the content"):
+        with hoped(
+            _name(source), what, "look at names only; read says what is wrong with the content"
+        ):
             source.find(copy)
 
 
@@ -97,7 +121,9 @@ def check_read(source: Source, example: Example) -> None:
                 f"it is called {data.name}",
                 "use the name that read got",
             )
-        with hoped(_name(source), "info can be written as JSON", "use text, numbers, lists and dicts"):
+        with hoped(
+            _name(source), "info can be written as JSON", "use text, numbers, lists and dicts"
+        ):
             json.dumps(dict(data.info))
 
 
@@ -108,7 +134,12 @@ def check_same_data(source: Source, example: Example) -> None:
         _expect_same(source, first, second, "reading twice gives the same data")
         if path is not None:
             with _workplace() as folder:
-                _expect_same(source, first, _read(source, _copy(path, folder), name), "a copy gives the same data")
+                _expect_same(
+                    source,
+                    first,
+                    _read(source, _copy(path, folder), name),
+                    "a copy gives the same data",
+                )
 
 
 def check_damage(source: Source, example: Example) -> None:
@@ -123,7 +154,11 @@ def check_damage(source: Source, example: Example) -> None:
                     copy = _copy(path, folder)
                     damage(_files(copy)[index])
                     what = f"read refuses {name} with a DataError when {file.name} {case}"
-                    with hoped(_name(source), what, "raise a DataError that names the file and says what to do"):
+                    with hoped(
+                        _name(source),
+                        what,
+                        "raise a DataError that names the file and says what to do",
+                    ):
                         try:
                             data = source.read(copy, name)
                         except DataError:
@@ -134,7 +169,9 @@ def check_damage(source: Source, example: Example) -> None:
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "is missing": lambda file: file.unlink(),
     "is empty": lambda file: file.write_bytes(b""),
-    "is cut short": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2 + 1]),
+    "is cut short": lambda file: file.write_bytes(
+        file.read_bytes()[: file.stat().st_size // 2 + 1]
+    ),
 }
 """One byte more than half: half of a file of equal records could be a whole number of them."""
 
@@ -196,7 +233,10 @@ def _read(source: Source, path: Path | None, name: str) -> Dataset:
         data = source.read(path or Path(), name)
     if not isinstance(data, Dataset):
         fail(
-            _name(source), "read gives a Dataset", f"it gave {type(data).__name__}", "use ostraka.data.dataset.assemble"
+            _name(source),
+            "read gives a Dataset",
+            f"it gave {type(data).__name__}",
+            "use ostraka.data.dataset.assemble",
         )
     return data
 
@@ -226,8 +266,17 @@ def _problem(data: Dataset) -> str | None:
     if len(set(data.classes)) != len(data.classes):
         return "two classes have the same name"
     sides = ((data.columns, data.train), (data.test_columns, data.test))
-    columns = [(name, len(v), len(samples.x)) for named, samples in sides for name, v in named.items()]
-    return next((f"column {name!r} has {n} values for {rows} rows" for name, n, rows in columns if n != rows), None)
+    columns = [
+        (name, len(v), len(samples.x)) for named, samples in sides for name, v in named.items()
+    ]
+    return next(
+        (
+            f"column {name!r} has {n} values for {rows} rows"
+            for name, n, rows in columns
+            if n != rows
+        ),
+        None,
+    )
 
 
 def _samples_problem(samples: Samples, classes: int) -> str | None:
@@ -244,9 +293,16 @@ def _samples_problem(samples: Samples, classes: int) -> str | None:
 
 def _expect_same(source: Source, a: Dataset, b: Dataset, what: str) -> None:
     for part, one, two in (("train", a.train, b.train), ("test", a.test, b.test)):
-        change = difference(one.inputs(), two.inputs(), f"{part}.x") or difference(one.labels, two.labels, f"{part}.y")
+        change = difference(one.inputs(), two.inputs(), f"{part}.x") or difference(
+            one.labels, two.labels, f"{part}.y"
+        )
         if change:
-            fail(_name(source), what, change, "make the data of the file's bytes alone, and check how many there are")
+            fail(
+                _name(source),
+                what,
+                change,
+                "make the data of the file's bytes alone, and check how many there are",
+            )
     columns = ((name, values, b.columns.get(name)) for name, values in a.columns.items())
     if any(other is None or not np.array_equal(values, other) for _, values, other in columns):
         fail(_name(source), what, "a column differs", "make the columns of the file's bytes alone")

@@ -45,7 +45,9 @@ class Stage:
     test: Samples
 
 
-def make_stage(method: AnyMethod, task: Task | None, one_class: bool = False, extra: int = 0) -> Stage:
+def make_stage(
+    method: AnyMethod, task: Task | None, one_class: bool = False, extra: int = 0
+) -> Stage:
     """Three parties of two classes and one and a half batches or more; `extra` samples more at the first."""
     task = task or Task(("ant", "bee", "cat"), (1, 16, 16), Recipe("mlp", {"hidden": [16]}))
     classes, batch = len(task.classes), _batch(method) or 32
@@ -73,7 +75,9 @@ def _commons(method: AnyMethod, task: Task, samples: Samples) -> Commons:
         commons,
         public=samples.unlabelled() if needs.public and commons.public is None else commons.public,
         shared=samples if needs.shared and commons.shared is None else commons.shared,
-        prior=torch.full((classes,), 1 / classes) if needs.prior and commons.prior is None else commons.prior,
+        prior=torch.full((classes,), 1 / classes)
+        if needs.prior and commons.prior is None
+        else commons.prior,
     )
 
 
@@ -113,13 +117,22 @@ def turns_of(method: AnyMethod, stage: Stage) -> list[Turn]:
             seen = []
             for party in stage.parties:
                 message, memory = method.message(state, party.ref), memories.get(party.id, {})
-                now = {"message": message, "memory": memory, "samples": party.samples, "commons": stage.task.commons}
+                now = {
+                    "message": message,
+                    "memory": memory,
+                    "samples": party.samples,
+                    "commons": stage.task.commons,
+                }
                 before = deepcopy(now)
-                report = method.local_update(Round(stage.task, index, message, _seed(index, party.id)), party, memory)
+                report = method.local_update(
+                    Round(stage.task, index, message, _seed(index, party.id)), party, memory
+                )
                 seen.append((message, report, [(name, before[name], now[name]) for name in now]))
                 memories[party.id] = report.memory
             old = state
-            state = method.aggregate(stage.task, old, [replace(report, memory={}) for _, report, _ in seen])
+            state = method.aggregate(
+                stage.task, old, [replace(report, memory={}) for _, report, _ in seen]
+            )
             turns += [Turn(old, message, report, given, state) for message, report, given in seen]
     return turns
 
@@ -192,8 +205,12 @@ def run_short(
             with known_chance(chance):
                 execute(_plan(method, stage, engine), home, resume=stop is not None)
         except PartyFailed:
-            raise RuntimeError((home.root / "failures.log").read_text()) from None  # the folder is about to vanish
-        kept = sorted((home.desk().root / "memory").glob("p*/r*.safetensors"))  # the last round of a party comes last
+            raise RuntimeError(
+                (home.root / "failures.log").read_text()
+            ) from None  # the folder is about to vanish
+        kept = sorted(
+            (home.desk().root / "memory").glob("p*/r*.safetensors")
+        )  # the last round of a party comes last
         memories = {path.parent.name: codec.load(path) for path in kept}
         return {"state": codec.load(home.model)["state"], "memories": memories}
 

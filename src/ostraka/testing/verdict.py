@@ -43,7 +43,11 @@ def _sentence(subject: object, expected: str, done: str, advice: str) -> str:
 def difference(a: Any, b: Any, name: str) -> str | None:
     """Where two values differ, in words; None where they are equal to the bit, structure included."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return None if codec.encode(a) == codec.encode(b) else f"{name} differs: {_brief(a)} and {_brief(b)}"
+        return (
+            None
+            if codec.encode(a) == codec.encode(b)
+            else f"{name} differs: {_brief(a)} and {_brief(b)}"
+        )
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         if a.keys() != b.keys():
             return f"{name} has the keys {sorted(a)} and {sorted(b)}"
@@ -51,10 +55,17 @@ def difference(a: Any, b: Any, name: str) -> str | None:
     if isinstance(a, list | tuple) and type(a) is type(b):
         if len(a) != len(b):
             return f"{name} has {len(a)} and {len(b)} items"
-        return _first(difference(x, y, f"{name}[{i}]") for i, (x, y) in enumerate(zip(a, b, strict=True)))
+        return _first(
+            difference(x, y, f"{name}[{i}]") for i, (x, y) in enumerate(zip(a, b, strict=True))
+        )
     if is_dataclass(a) and type(a) is type(b):
-        return _first(difference(getattr(a, f.name), getattr(b, f.name), f"{name}.{f.name}") for f in fields(a))
-    plain = isinstance(a, bool | int | float | str | None) and isinstance(b, bool | int | float | str | None)
+        return _first(
+            difference(getattr(a, f.name), getattr(b, f.name), f"{name}.{f.name}")
+            for f in fields(a)
+        )
+    plain = isinstance(a, bool | int | float | str | None) and isinstance(
+        b, bool | int | float | str | None
+    )
     if plain and (a == b or (a != a and b != b)):
         return None
     return f"{name} was {type(a).__name__} {_brief(a)} and is {type(b).__name__} {_brief(b)}"

@@ -104,7 +104,9 @@ def ensemble_doubt(unknown: Tensor, kept: Tensor, how: Doubt) -> Tensor:
 class Sum(Ballot):
     """Sum of the known classes' probabilities (FedOV, Algorithm 1)."""
 
-    doubt: Doubt = setting("min", "the ensemble's unknown score: the least, the mean or the product of the members'")
+    doubt: Doubt = setting(
+        "min", "the ensemble's unknown score: the least, the mean or the product of the members'"
+    )
 
     def count(self, votes: Votes) -> Scores:
         """Probabilities over K + 1 outputs, summed over members."""
@@ -119,7 +121,9 @@ class TopK(Ballot):
     """As sum, over the k members that are least unsure of a sample (FedOV, section 4.6)."""
 
     k: int = setting(3, "members that count for a sample", span="[1, inf)")
-    doubt: Doubt = setting("min", "the ensemble's unknown score: the least, the mean or the product of the members'")
+    doubt: Doubt = setting(
+        "min", "the ensemble's unknown score: the least, the mean or the product of the members'"
+    )
 
     def count(self, votes: Votes) -> Scores:
         """Sum over the k members with the lowest probability of unknown; closed-set members: the most confident."""

@@ -53,16 +53,26 @@ LEAK = 0.01
 class Calibrated(Ballot):
     """Each class is judged by the members that know it, in the log domain, each on its own scale of doubt."""
 
-    share: float = setting(0.5, "how much of the members' doubt of their own samples is forgiven", span="[0, inf)")
-    doubt: Literal["common", "own"] = setting("common", "forgive the median doubt of all members, or each its own")
-    kappa: float = setting(100.0, "samples of a class at which an owner has half of its full weight", span="[0, inf)")
+    share: float = setting(
+        0.5, "how much of the members' doubt of their own samples is forgiven", span="[0, inf)"
+    )
+    doubt: Literal["common", "own"] = setting(
+        "common", "forgive the median doubt of all members, or each its own"
+    )
+    kappa: float = setting(
+        100.0, "samples of a class at which an owner has half of its full weight", span="[0, inf)"
+    )
     veto: float = setting(
-        8.0, "the most that one member can take from a class, as a negative log probability", span="(0, inf]"
+        8.0,
+        "the most that one member can take from a class, as a negative log probability",
+        span="(0, inf]",
     )
     typicality: Literal["auto", "on", "off"] = setting(
         "auto", "use embedding statistics; auto: if all members tell them"
     )
-    public: Literal["none", "probe", "mix"] = setting("none", "scale of doubt from public samples: no, alone, by half")
+    public: Literal["none", "probe", "mix"] = setting(
+        "none", "scale of doubt from public samples: no, alone, by half"
+    )
 
     @property
     def wants_public(self) -> bool:
@@ -85,7 +95,9 @@ class Calibrated(Ballot):
     def tune(self, public: Votes) -> tuple[float, ...]:
         """The offset of each member at which it claims as many public samples as its counts let expect."""
         odds = log_odds(public.logits)
-        return tuple(_solve(o, t) for o, t in zip(odds, _expected(counts_of(public.cards)), strict=True))
+        return tuple(
+            _solve(o, t) for o, t in zip(odds, _expected(counts_of(public.cards)), strict=True)
+        )
 
     def count(self, votes: Votes) -> Scores:
         """The owners' mean log probability of every class."""
@@ -102,13 +114,17 @@ class Calibrated(Ballot):
         return owner_weights(counts, self.kappa)
 
     def _offsets(self, votes: Votes) -> Tensor:
-        own = self.share * torch.tensor([float(card.calibration.get("doubt", 0.0)) for card in votes.cards])
+        own = self.share * torch.tensor(
+            [float(card.calibration.get("doubt", 0.0)) for card in votes.cards]
+        )
         if self.doubt == "common":
             own = own.quantile(0.5).expand(len(own))
         if not self.wants_public:
             return own
         if not votes.tuned:
-            raise ConfigError(f"ballot.public is {self.public!r}, but there are no public samples; give --public")
+            raise ConfigError(
+                f"ballot.public is {self.public!r}, but there are no public samples; give --public"
+            )
         found = torch.tensor(votes.tuned)
         return found if self.public == "probe" else 0.5 * found + 0.5 * own
 
@@ -117,7 +133,9 @@ def uses_typicality(wanted: Literal["auto", "on", "off"], cards: Sequence[Card])
     """Whether the embedding statistics of the members are used; refused if they are wanted and not told."""
     if wanted == "off":
         return False
-    silent = [card.name or str(card.party) for card in cards if "typicality" not in card.calibration]
+    silent = [
+        card.name or str(card.party) for card in cards if "typicality" not in card.calibration
+    ]
     if silent and wanted == "on":
         raise ConfigError(
             f"typicality is on, but {', '.join(silent[:5])} did not tell embedding statistics; "

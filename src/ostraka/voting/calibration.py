@@ -43,7 +43,9 @@ def measure(net: Net, objective: Objective, samples: Samples, typicality: bool) 
 
 
 @torch.no_grad()
-def tell_of(net: Net, objective: Objective, held: Samples, places: Mapping[str, Tensor] | None) -> dict[str, Any]:
+def tell_of(
+    net: Net, objective: Objective, held: Samples, places: Mapping[str, Tensor] | None
+) -> dict[str, Any]:
     """How a member answers held-out samples of its own classes: their number, and quantiles at `told.LEVELS` of
 
     - `claims`: the log odds of the sample's true class against all else, unknown included;
@@ -74,12 +76,16 @@ def claims(votes: Tensor, labels: Tensor) -> Tensor:
 def _places(embedding: Tensor, labels: Tensor, classes: int) -> dict[str, Tensor]:
     """Class means, the inverse of the shrunk pooled covariance, and how far own samples usually lie from their mean."""
     counts = torch.bincount(labels, minlength=classes)
-    means = torch.zeros(classes, embedding.shape[1], device=embedding.device).index_add_(0, labels, embedding)
+    means = torch.zeros(classes, embedding.shape[1], device=embedding.device).index_add_(
+        0, labels, embedding
+    )
     means = means / counts.clamp(min=1).unsqueeze(1)
     rest = (embedding - means[labels]).double()
     covariance = rest.T @ rest / len(rest)
     size = covariance.trace() / len(covariance)
-    shrunk = 0.9 * covariance + 0.1 * size.clamp(min=1e-12) * torch.eye(len(covariance), device=embedding.device)
+    shrunk = 0.9 * covariance + 0.1 * size.clamp(min=1e-12) * torch.eye(
+        len(covariance), device=embedding.device
+    )
     precision = torch.linalg.inv(shrunk)
     distance = (rest @ precision * rest).sum(dim=1).sqrt().float()
     usual = torch.zeros(classes, 2, device=embedding.device)
@@ -87,7 +93,12 @@ def _places(embedding: Tensor, labels: Tensor, classes: int) -> dict[str, Tensor
         mine = distance[labels == label]
         usual[label, 0] = mine.mean() if len(mine) else 0.0
         usual[label, 1] = mine.std() if len(mine) > 1 else 0.0
-    places = {"means": means, "precision": precision.float(), "usual": usual, "placed": counts >= FEWEST}
+    places = {
+        "means": means,
+        "precision": precision.float(),
+        "usual": usual,
+        "placed": counts >= FEWEST,
+    }
     return {name: tensor.cpu() for name, tensor in places.items()}
 
 

@@ -113,7 +113,9 @@ def draws(cards: Sequence[Card], typical: bool) -> Iterator[Draw]:
 def _familiarity(counts: Tensor) -> Tensor:
     """By how much each member's log odds of each of its classes lie above those of its own mix of samples [M, K]."""
     known = FALL * torch.log(counts.clamp(min=1e-9) / (counts + SEEN))
-    usual = (counts * known).sum(dim=1, keepdim=True) / counts.sum(dim=1, keepdim=True).clamp(min=1.0)
+    usual = (counts * known).sum(dim=1, keepdim=True) / counts.sum(dim=1, keepdim=True).clamp(
+        min=1.0
+    )
     return known - usual
 
 
@@ -122,15 +124,23 @@ def _levels(owners: int, number: int, label: int) -> Tensor:
 
     The draws are a Sobol sequence: they fill the space more evenly than chance does, so that fewer are needed.
     """
-    even = torch.quasirandom.SobolEngine(owners + 1, scramble=True, seed=label).draw(number, dtype=torch.float64)
+    even = torch.quasirandom.SobolEngine(owners + 1, scramble=True, seed=label).draw(
+        number, dtype=torch.float64
+    )
     normal: Tensor = torch.special.ndtri(even.clamp(1e-6, 1 - 1e-6)).T
-    levels: Tensor = torch.special.ndtr(LIKENESS**0.5 * normal[:1] + (1 - LIKENESS) ** 0.5 * normal[1:])
+    levels: Tensor = torch.special.ndtr(
+        LIKENESS**0.5 * normal[:1] + (1 - LIKENESS) ** 0.5 * normal[1:]
+    )
     return levels
 
 
 def _curves(cards: Sequence[Card], name: str) -> Tensor:
     """The told quantiles of all members [M, LEVELS]; who rests on few samples, or none, gets those of all together."""
-    told = {i: found for i, card in enumerate(cards) if (found := curve(card.calibration, name)) is not None}
+    told = {
+        i: found
+        for i, card in enumerate(cards)
+        if (found := curve(card.calibration, name)) is not None
+    }
     known = torch.tensor(list(told.values()), dtype=torch.float64).clamp(-SURE, SURE)
     samples = torch.tensor([held(cards[i].calibration) for i in told], dtype=torch.float64)
     curves = _together(known, samples).repeat(len(cards), 1)

@@ -68,7 +68,9 @@ class Ensemble(Predictor):
     def of(cls, task: Task, objective: Objective, panel: Panel, ballot: Ballot) -> "Ensemble":
         """The ensemble of a panel whose members were trained for `objective`."""
         voters = [load_predictor(task, objective, member.params) for member in panel.members]
-        return cls(voters, [member.card for member in panel.members], ballot, panel.tuned, panel.junk)
+        return cls(
+            voters, [member.card for member in panel.members], ballot, panel.tuned, panel.junk
+        )
 
     @property
     def looks(self) -> bool:
@@ -77,7 +79,11 @@ class Ensemble(Predictor):
 
     def seeing(self, x: Tensor) -> "Ensemble":
         """The ensemble with the ballot's assessment of its votes on `x`."""
-        return replace(self, assessment=self.ballot.assess(self.votes(x))) if self.ballot.looks else self
+        return (
+            replace(self, assessment=self.ballot.assess(self.votes(x)))
+            if self.ballot.looks
+            else self
+        )
 
     @property
     def seen(self) -> Assessment | None:
@@ -123,13 +129,18 @@ class Ensemble(Predictor):
         usual = None
         if self.ballot.wants_typicality(self.cards):
             places = [card.calibration["typicality"] for card in self.cards]
-            usual = torch.stack([typicality(v.net.embed(x), p) for v, p in zip(self.voters, places, strict=True)])
+            usual = torch.stack(
+                [typicality(v.net.embed(x), p) for v, p in zip(self.voters, places, strict=True)]
+            )
         return self._votes(logits, usual)
 
     @torch.no_grad()
     def votes_on(self, samples: Samples) -> Votes:
         """The members' votes on all of `samples`, without typicality: what a ballot tunes itself on."""
-        parts = [samples.inputs(slice(i, i + self._chunk())) for i in range(0, len(samples), self._chunk())]
+        parts = [
+            samples.inputs(slice(i, i + self._chunk()))
+            for i in range(0, len(samples), self._chunk())
+        ]
         return Votes(torch.cat([self._logits(x) for x in parts], dim=1), self.cards, junk=self.junk)
 
     def _votes(self, logits: Tensor, usual: Tensor | None) -> Votes:

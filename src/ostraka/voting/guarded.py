@@ -43,7 +43,14 @@ from ostraka.registry import BALLOTS
 from ostraka.voting import guards
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Ballot, Votes
-from ostraka.voting.calibrated import counts_of, limited, log_claims, owner_weights, owners_mean, uses_typicality
+from ostraka.voting.calibrated import (
+    counts_of,
+    limited,
+    log_claims,
+    owner_weights,
+    owners_mean,
+    uses_typicality,
+)
 
 PASSES = 2
 """Rounds of agreement, budget and claims; more changed nothing."""
@@ -60,11 +67,17 @@ class Guarded(Ballot):
     """As calibrated; weak, unsuitable, lying and copied members are found out, without labels, and count less."""
 
     share: float = setting(
-        0.5, "how much of the members' median doubt of their own samples is forgiven", span="[0, inf)"
+        0.5,
+        "how much of the members' median doubt of their own samples is forgiven",
+        span="[0, inf)",
     )
-    kappa: float = setting(100.0, "samples of a class at which an owner has half of its full weight", span="[0, inf)")
+    kappa: float = setting(
+        100.0, "samples of a class at which an owner has half of its full weight", span="[0, inf)"
+    )
     veto: float = setting(
-        8.0, "the most that one member can take from a class, as a negative log probability", span="(0, inf]"
+        8.0,
+        "the most that one member can take from a class, as a negative log probability",
+        span="(0, inf]",
     )
     typicality: Literal["auto", "on", "off"] = setting(
         "auto", "use embedding statistics; auto: if all members tell them"
@@ -72,11 +85,19 @@ class Guarded(Ballot):
     cap: bool = setting(True, "a party's told samples count as those of the median party at most")
     doubt: bool = setting(True, "lean on the plain sum if the members doubt their own samples")
     junk: bool = setting(True, "lean on the plain sum if the members take junk for known classes")
-    batch: bool = setting(True, "look at unlabelled samples; false: the four settings below do nothing")
+    batch: bool = setting(
+        True, "look at unlabelled samples; false: the four settings below do nothing"
+    )
     copies: bool = setting(True, "members that answer alike share one weight")
-    agreement: bool = setting(True, "members that do not agree with the others on a class have less say in it")
-    budget: bool = setting(True, "a member that claims far more of a class than it can have is shifted")
-    rescale: bool = setting(True, "where the panel leans on the sum, scale and shift all claims instead")
+    agreement: bool = setting(
+        True, "members that do not agree with the others on a class have less say in it"
+    )
+    budget: bool = setting(
+        True, "a member that claims far more of a class than it can have is shifted"
+    )
+    rescale: bool = setting(
+        True, "where the panel leans on the sum, scale and shift all claims instead"
+    )
 
     @property
     def wants_counts(self) -> bool:
@@ -146,7 +167,9 @@ class Guarded(Ballot):
                 weight = 1.0 - sure + sure * guards.trusted(agreement, base > 0)
             if self.budget:
                 contradicted = guards.ramp(guards.contradicted(first, others), guards.CONTRADICTED)
-                strength = torch.maximum(gated, sure * contradicted * guards.ramp(claimed, guards.OVERCLAIMED))
+                strength = torch.maximum(
+                    gated, sure * contradicted * guards.ramp(claimed, guards.OVERCLAIMED)
+                )
         shift = _shift(odds, scale, strength, shares)
         weight = weight / copies.sum(dim=1, keepdim=True)
         return Assessment(votes.logits.shape[1], weight, scale, shift, agreement, claimed, copies)
@@ -181,7 +204,9 @@ def _shift(odds: Tensor, scale: Tensor, strength: Tensor, shares: Tensor) -> Ten
     shift, (members, classes) = torch.zeros_like(scale), strength.nonzero(as_tuple=True)
     if len(members):
         part = odds[members, :, classes] * scale[members, classes].unsqueeze(1)
-        shift[members, classes] = strength[members, classes] * guards.budget_shift(part, shares[classes])
+        shift[members, classes] = strength[members, classes] * guards.budget_shift(
+            part, shares[classes]
+        )
     return shift
 
 
@@ -209,4 +234,6 @@ def _log_sum(votes: Votes) -> Tensor:
     shares = votes.logits.softmax(dim=2)
     known = shares[..., :-1].sum(dim=0)
     doubt = shares[..., -1].min(dim=0).values
-    return (known / known.sum(dim=1, keepdim=True) * (1.0 - doubt).unsqueeze(1)).clamp(min=1e-12).log()
+    return (
+        (known / known.sum(dim=1, keepdim=True) * (1.0 - doubt).unsqueeze(1)).clamp(min=1e-12).log()
+    )

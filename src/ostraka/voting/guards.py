@@ -79,7 +79,9 @@ def said_by_others(claims: Tensor, weights: Tensor, copies: Tensor) -> tuple[Ten
     summed = (left @ (claims * weights.unsqueeze(1)).flatten(1)).view(members, samples, classes)
     owned = total > 1e-6
     mean = summed / total.clamp(min=1e-6).unsqueeze(1)
-    return torch.where(owned.unsqueeze(1), mean, torch.full_like(mean, -torch.inf)), ramp(total, VOICE)
+    return torch.where(owned.unsqueeze(1), mean, torch.full_like(mean, -torch.inf)), ramp(
+        total, VOICE
+    )
 
 
 def agreement(claims: Tensor, others: Tensor, voice: Tensor) -> Tensor:
@@ -89,7 +91,9 @@ def agreement(claims: Tensor, others: Tensor, voice: Tensor) -> Tensor:
     they know it a little (`voice`, 0 to 1).
     """
     alone = others.isneginf().all(dim=2, keepdim=True)
-    shares = torch.where(alone, torch.zeros_like(others), others.masked_fill(alone, 0.0).softmax(dim=2))
+    shares = torch.where(
+        alone, torch.zeros_like(others), others.masked_fill(alone, 0.0).softmax(dim=2)
+    )
     known = voice.unsqueeze(1)
     unclaimed = 1.0 - (known * others.exp()).max(dim=2, keepdim=True).values
     return _correlation(claims.exp(), torch.lerp(unclaimed.expand_as(shares), shares, known))
@@ -100,7 +104,9 @@ def _correlation(a: Tensor, b: Tensor) -> Tensor:
     a, b = a - a.mean(dim=1, keepdim=True), b - b.mean(dim=1, keepdim=True)
     size = ((a * a).sum(dim=1) * (b * b).sum(dim=1)).sqrt()
     # a constant differs from its mean by rounding only, which must not be divided by itself
-    return torch.where(size > 1e-6 * a.shape[1], (a * b).sum(dim=1) / size.clamp(min=1e-12), torch.zeros_like(size))
+    return torch.where(
+        size > 1e-6 * a.shape[1], (a * b).sum(dim=1) / size.clamp(min=1e-12), torch.zeros_like(size)
+    )
 
 
 def trusted(found: Tensor, owners: Tensor) -> Tensor:
@@ -115,7 +121,9 @@ def contradicted(claims: Tensor, others: Tensor) -> Tensor:
     first, second = top.values[..., :1].exp(), top.values[..., -1:].exp()
     first_is = torch.zeros_like(others, dtype=torch.bool).scatter_(2, top.indices[..., :1], True)
     sure = claims.exp()
-    return (sure * torch.where(first_is, second, first)).sum(dim=1) / sure.sum(dim=1).clamp(min=1e-9)
+    return (sure * torch.where(first_is, second, first)).sum(dim=1) / sure.sum(dim=1).clamp(
+        min=1e-9
+    )
 
 
 def overclaimed(claims: Tensor, shares: Tensor) -> Tensor:

@@ -40,7 +40,11 @@ def trust(cards: Sequence[Card], seen: Assessment, junk: Sequence[float] = ()) -
     common = [what for what, who in notes.items() if 2 * len(who) > len(names)]
     said = {names[p]: [w for what, who in notes.items() if what not in common for w in who.get(p, ())]
             for p in range(len(names))}  # fmt: skip
-    return {**found, "suspects": {name: words for name, words in said.items() if words}, "panel": common}
+    return {
+        **found,
+        "suspects": {name: words for name, words in said.items() if words},
+        "panel": common,
+    }
 
 
 def low_agreement(found: Mapping[str, Any]) -> list[tuple[int, int]]:
@@ -68,7 +72,10 @@ def _disagreeing(found: Mapping[str, Any]) -> Said:
         # of two owners that contradict each other nobody knows who is wrong
         if any(row[label] is not None and row[label] >= LOW for row in found["agreement"]):
             by_party.setdefault(party, []).append(label)
-    return {party: [f"agrees with nobody on class {_listed(classes)}"] for party, classes in by_party.items()}
+    return {
+        party: [f"agrees with nobody on class {_listed(classes)}"]
+        for party, classes in by_party.items()
+    }
 
 
 def _overclaiming(found: Mapping[str, Any]) -> Said:
@@ -80,7 +87,11 @@ def _overclaiming(found: Mapping[str, Any]) -> Said:
 
 def _knowing_junk(found: Mapping[str, Any]) -> Said:
     taken = enumerate(found["junk"])
-    return {p: [f"takes {100 * mass:.0f} % of junk for known classes"] for p, mass in taken if mass > CLAIMS_JUNK[1]}
+    return {
+        p: [f"takes {100 * mass:.0f} % of junk for known classes"]
+        for p, mass in taken
+        if mass > CLAIMS_JUNK[1]
+    }
 
 
 def _copying(found: Mapping[str, Any]) -> Said:

@@ -28,7 +28,9 @@ class Window(Predictor):
     def __init__(self, ensemble: Ensemble, size: int = SIZE, every: int = EVERY) -> None:
         """Remember `size` queries and look at them after each `every`."""
         if size < 1 or every < 1:
-            raise ConfigError(f"a window needs a size and a step of at least 1; {size} and {every} were given")
+            raise ConfigError(
+                f"a window needs a size and a step of at least 1; {size} and {every} were given"
+            )
         self._ensemble, self._size, self._every = ensemble, size, every
         self._kept: Votes | None = None
         self._new = 0
@@ -56,7 +58,9 @@ class Window(Predictor):
         self._new += votes.logits.shape[1]
         if self._new >= self._every:
             self._new = 0
-            self._ensemble = replace(self._ensemble, assessment=self._ensemble.ballot.assess(self._kept))
+            self._ensemble = replace(
+                self._ensemble, assessment=self._ensemble.ballot.assess(self._kept)
+            )
 
 
 def _joined(old: Votes, new: Votes) -> Votes:

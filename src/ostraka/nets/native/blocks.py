@@ -22,7 +22,9 @@ def through(x: Tensor, blocks: Sequence[Conv]) -> Tensor:
     return x
 
 
-def slope_through(x: Tensor, blocks: Sequence[Conv]) -> tuple[Tensor, Callable[[Tensor], Tensor]] | None:
+def slope_through(
+    x: Tensor, blocks: Sequence[Conv]
+) -> tuple[Tensor, Callable[[Tensor], Tensor]] | None:
     """`conv_slope` of the blocks, if they are all native."""
     return conv_slope(x, blocks) if all(_native(x, block) for block in blocks) else None
 

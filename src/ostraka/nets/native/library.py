@@ -23,7 +23,11 @@ INTERFACE = 2
 SWITCH = "OSTRAKA_NATIVE"
 """Environment variable: `0` turns the kernel off, a name of `LEVELS` asks for that build (for tests and timing)."""
 
-LEVELS = {"v4": "native x86-64-v4 (AVX-512)", "v3": "native x86-64-v3 (AVX2)", "base": "native baseline"}
+LEVELS = {
+    "v4": "native x86-64-v4 (AVX-512)",
+    "v3": "native x86-64-v3 (AVX2)",
+    "base": "native baseline",
+}
 """Builds, best first. Only x86-64 has more than the baseline."""
 
 SUFFIX = ".so"
@@ -37,7 +41,18 @@ class Shape(ctypes.Structure):
 
     _fields_ = [
         (name, ctypes.c_int32)
-        for name in ("batch", "inputs", "outputs", "height", "width", "kernel", "padding", "relu", "pool", "outermost")
+        for name in (
+            "batch",
+            "inputs",
+            "outputs",
+            "height",
+            "width",
+            "kernel",
+            "padding",
+            "relu",
+            "pool",
+            "outermost",
+        )
     ]
 
 
@@ -79,7 +94,11 @@ def built() -> tuple[str, ...]:
     if base is None:
         return ()
     able: int = base.ostraka_cpu_level()
-    return tuple(level for level in LEVELS if (level == "base" or int(level[1:]) <= able) and _find(level) is not None)
+    return tuple(
+        level
+        for level in LEVELS
+        if (level == "base" or int(level[1:]) <= able) and _find(level) is not None
+    )
 
 
 def _switch() -> str:
@@ -93,7 +112,9 @@ def _resolve(switch: str) -> tuple[ctypes.CDLL | None, str]:
         return None, f"switched off by {SWITCH}=0"
     levels = built()
     if switch not in ("", "1", *levels):
-        raise ConfigError(f"{SWITCH}={switch} is not possible here; allowed: 0, 1, {choices(levels)}")
+        raise ConfigError(
+            f"{SWITCH}={switch} is not possible here; allowed: 0, 1, {choices(levels)}"
+        )
     for level in [switch] if switch in levels else levels:
         library = _open(level)
         if library is not None:
@@ -104,7 +125,11 @@ def _resolve(switch: str) -> tuple[ctypes.CDLL | None, str]:
 
 
 def _title(level: str) -> str:
-    return LEVELS[level] if level != "base" else f"{LEVELS[level]} ({platform.machine() or 'unknown machine'})"
+    return (
+        LEVELS[level]
+        if level != "base"
+        else f"{LEVELS[level]} ({platform.machine() or 'unknown machine'})"
+    )
 
 
 def _find(level: str) -> Path | None:

@@ -63,12 +63,19 @@ def conv_slope(x: Tensor, blocks: Sequence[Conv]) -> tuple[Tensor, Callable[[Ten
 
 def _sizes(x: Tensor, blocks: Sequence[Conv]) -> list[Geometry]:
     """The sizes of every block; an error where something does not fit."""
-    for name, tensor in (("input", x), *((n, t) for c in blocks for n, t in (("weight", c.weight), ("bias", c.bias)))):
+    for name, tensor in (
+        ("input", x),
+        *((n, t) for c in blocks for n, t in (("weight", c.weight), ("bias", c.bias))),
+    ):
         if tensor is not None and (tensor.dtype != torch.float32 or tensor.device.type != "cpu"):
-            raise ValueError(f"{name} is {tensor.dtype} on {tensor.device}; the native kernel takes float32 on cpu")
+            raise ValueError(
+                f"{name} is {tensor.dtype} on {tensor.device}; the native kernel takes float32 on cpu"
+            )
     sizes, shape = [], tuple(x.shape)
     for weight, bias, padding, relu, pool in blocks:
-        sizes.append(geometry(shape, weight.shape, None if bias is None else bias.shape, padding, relu, pool))
+        sizes.append(
+            geometry(shape, weight.shape, None if bias is None else bias.shape, padding, relu, pool)
+        )
         shape = sizes[-1].result
     return sizes
 
@@ -88,29 +95,51 @@ class Geometry(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def geometry(
-    x: Sequence[int], weight: Sequence[int], bias: Sequence[int] | None, padding: int, relu: bool, pool: bool
+    x: Sequence[int],
+    weight: Sequence[int],
+    bias: Sequence[int] | None,
+    padding: int,
+    relu: bool,
+    pool: bool,
 ) -> Geometry:
     """The sizes of a block from the shapes of its tensors; an error where they do not fit."""
     if len(x) != 4 or len(weight) != 4 or x[1] != weight[1]:
-        raise ValueError(f"input {tuple(x)} does not fit weight {tuple(weight)}: need [B, C, H, W], [C', C, k, k]")
+        raise ValueError(
+            f"input {tuple(x)} does not fit weight {tuple(weight)}: need [B, C, H, W], [C', C, k, k]"
+        )
     batch, inputs, height, width = x
     outputs, _, kernel, _ = weight
     if kernel not in KERNELS or weight[3] != kernel:
-        raise ValueError(f"kernel {tuple(weight[2:])} is not supported natively; allowed: square {KERNELS}")
+        raise ValueError(
+            f"kernel {tuple(weight[2:])} is not supported natively; allowed: square {KERNELS}"
+        )
     if bias is not None and tuple(bias) != (outputs,):
         raise ValueError(f"bias {tuple(bias)} does not fit weight {tuple(weight)}: need [C']")
     if not 0 <= padding < kernel:
-        raise ValueError(f"padding {padding} is not supported with kernel {kernel}; allowed: 0 to {kernel - 1}")
+        raise ValueError(
+            f"padding {padding} is not supported with kernel {kernel}; allowed: 0 to {kernel - 1}"
+        )
     rows, cols = height + 2 * padding - kernel + 1, width + 2 * padding - kernel + 1
     if min(height, width) < 1 or min(rows, cols) < (2 if pool else 1):
-        raise ValueError(f"image {(height, width)} is too small for kernel {kernel}, padding {padding}, pool={pool}")
+        raise ValueError(
+            f"image {(height, width)} is too small for kernel {kernel}, padding {padding}, pool={pool}"
+        )
     given = batch, inputs, outputs, height, width, kernel, padding, int(relu), int(pool)
     rows, cols = (rows // 2, cols // 2) if pool else (rows, cols)
-    return Geometry(Shape(*given, 0), Shape(*given, 1), (batch, outputs, rows, cols), (outputs, rows, cols, batch))
+    return Geometry(
+        Shape(*given, 0),
+        Shape(*given, 1),
+        (batch, outputs, rows, cols),
+        (outputs, rows, cols, batch),
+    )
 
 
 def _forward(
-    library: Any, x: Tensor, sizes: Sequence[Geometry], tensors: Sequence[Tensor | None], needs: Sequence[bool]
+    library: Any,
+    x: Tensor,
+    sizes: Sequence[Geometry],
+    tensors: Sequence[Tensor | None],
+    needs: Sequence[bool],
 ) -> tuple[Tensor, list[Shape], list[Tensor | None]]:
     """Run the blocks: the result, their shapes, and what the gradients that may be asked for need.
 
@@ -138,7 +167,11 @@ def _forward(
 
 
 def _backward(
-    library: Any, shapes: Sequence[Shape], saved: Sequence[Tensor | None], grad: Tensor, wanted: Sequence[bool]
+    library: Any,
+    shapes: Sequence[Shape],
+    saved: Sequence[Tensor | None],
+    grad: Tensor,
+    wanted: Sequence[bool],
 ) -> list[Tensor | None]:
     """The gradients of `_Blocks.forward`'s arguments; None where not `wanted`."""
     wants_x, _, *others = wanted
@@ -148,7 +181,11 @@ def _backward(
         if following is None:
             break
         x, weight, y, picks = saved[4 * i : 4 * i + 4]
-        before = torch.empty((s.inputs, s.height, s.width, s.batch)) if wants_x or any(others[: 2 * i]) else None
+        before = (
+            torch.empty((s.inputs, s.height, s.width, s.batch))
+            if wants_x or any(others[: 2 * i])
+            else None
+        )
         if others[2 * i]:
             grads[2 * i] = torch.empty((s.outputs, s.inputs, s.kernel, s.kernel))
         if others[2 * i + 1]:
@@ -176,14 +213,18 @@ class _Blocks(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         # Torch's once_differentiable would treat the gradient as a constant where only x or weight leads back to it.
         if torch.is_grad_enabled():
-            raise RuntimeError("the native convolution has no second derivative; run within native.disabled() for that")
+            raise RuntimeError(
+                "the native convolution has no second derivative; run within native.disabled() for that"
+            )
         return tuple(_backward(ctx.library, ctx.shapes, ctx.saved_tensors, grad, _wanted(ctx)))
 
 
 def _library() -> Any:
     library = current()
     if library is None:
-        raise RuntimeError(f"the native kernel is not available: {describe()}; `through` falls back to torch")
+        raise RuntimeError(
+            f"the native kernel is not available: {describe()}; `through` falls back to torch"
+        )
     return library
 
 
