@@ -28,8 +28,9 @@ from ostraka.runs.record import load_run
 from ostraka.testing.attackers import ATTACKERS, attacked, without
 from ostraka.voting.ballots import Ballot, Sum, Votes
 from ostraka.voting.calibrated import Calibrated
-from ostraka.voting.ensemble import Ensemble, Panel
+from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.guarded import Guarded
+from ostraka.voting.panel import Panel
 
 MAIN: dict[str, Ballot] = {
     "sum": Sum(),
@@ -64,8 +65,8 @@ def load(folder: Path) -> tuple[Votes, Tensor, Tensor]:
     config, panel = load_run(folder)
     assert isinstance(panel, Panel), f"{folder} is not a run of a voting method"
     plan = make_plan(config)
-    ensemble = Ensemble.of(plan.task, plan.method.objective, panel, Guarded())  # type: ignore[attr-defined]
-    junk = panel.junk or ensemble.known_junk(plan.task.shape)
+    ensemble = Ensemble.of(plan.method.members(plan.task, panel), Guarded())
+    junk = panel.junk or ensemble.known_junk()
     test = plan.test.take((plan.test.labels >= 0).nonzero().squeeze(1))
     return replace(ensemble.votes_on(test), junk=junk), test.labels, drawn(test)
 

@@ -26,7 +26,8 @@ from ostraka.runs.record import load_run
 from ostraka.voting.ballots import Ballot, Plurality, Sum, TopK, Votes
 from ostraka.voting.calibrated import Calibrated, counts_of
 from ostraka.voting.calibration import log_odds
-from ostraka.voting.ensemble import Ensemble, Panel
+from ostraka.voting.ensemble import Ensemble
+from ostraka.voting.panel import Panel
 
 RULES: dict[str, Ballot] = {
     "sum": Sum(),
@@ -89,9 +90,9 @@ def study(folder: Path) -> dict[str, float]:
     config, panel = load_run(folder)
     assert isinstance(panel, Panel), f"{folder} is not a run of a voting method"
     plan = make_plan(config)
-    with_typicality = Ensemble.of(plan.task, plan.method.objective, panel, RULES["R+M"])  # type: ignore[attr-defined]
+    with_typicality = Ensemble.of(plan.method.members(plan.task, panel), RULES["R+M"])
     public = leftover(plan)
-    chunks = [plan.test.inputs(slice(i, i + 500)) for i in range(0, len(plan.test), 500)]
+    chunks = [plan.test.stored(slice(i, i + 500)) for i in range(0, len(plan.test), 500)]
     parts = [with_typicality.votes(x) for x in chunks]
     labels = plan.test.labels
     known = labels >= 0

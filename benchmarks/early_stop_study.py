@@ -15,6 +15,7 @@ import torch
 
 from ostraka.core.fit import fit
 from ostraka.core.learner import build
+from ostraka.core.member import Member, Model
 from ostraka.core.method import Card
 from ostraka.core.net import Net, Params, params_of
 from ostraka.core.objective import Batch, Objective
@@ -26,7 +27,7 @@ from ostraka.methods.fedov import FedOV
 from ostraka.runs.config import Config, make
 from ostraka.runs.plan import Plan, make_plan, party_seed
 from ostraka.voting.ballots import Sum
-from ostraka.voting.ensemble import Ensemble, Member, Panel
+from ostraka.voting.ensemble import Ensemble
 
 PATIENCE = 3
 """Looks without a better one after which a member that stops early would have stopped."""
@@ -123,8 +124,9 @@ def main() -> None:
     looks = members(plan, method, config, options.every)
 
     def vote(name: str, chosen: list[Look]) -> None:
-        panel = Panel(tuple(Member(Card(i, 0), look.params) for i, look in enumerate(chosen)))
-        ensemble = Ensemble.of(plan.task, method.objective, panel, Sum())
+        model = Model.of(plan.task, method.objective)
+        members = [Member(Card(i, 0), model, look.params) for i, look in enumerate(chosen)]
+        ensemble = Ensemble.of(members, Sum())
         accuracy = evaluate(ensemble, plan.test, plan.task.classes).accuracy
         epochs = sum(look.epoch for look in chosen) / len(chosen)
         print(f"{name:40} {accuracy:5.1f}   {epochs:5.1f} epochs on average", flush=True)

@@ -36,7 +36,7 @@ from ostraka.runs.record import RunDir, load_run
 from ostraka.voting.ballots import Sum
 from ostraka.voting.calibrated import counts_of
 from ostraka.voting.calibration import log_odds
-from ostraka.voting.ensemble import Ensemble, Panel
+from ostraka.voting.panel import Panel
 
 HELD_OUT = 0.2
 FIGURES = {"sum": ".1f", "ballot": ".1f", "auroc": ".2f", "cpu_seconds": ".1f"}
@@ -86,9 +86,9 @@ def run(cell: Cell, workers: int | None) -> dict[str, float]:
 def judge(plan: Plan, panel: Panel) -> dict[str, float]:
     method, labels = plan.method, plan.test.labels
     assert isinstance(method, FedOV)
-    ensemble = Ensemble.of(plan.task, method.objective, panel, method.ballot)
+    ensemble = method.ensemble(plan.task, panel)
     parts = [
-        ensemble.votes(plan.test.inputs(slice(i, i + 1000))) for i in range(0, len(plan.test), 1000)
+        ensemble.votes(plan.test.stored(slice(i, i + 1000))) for i in range(0, len(plan.test), 1000)
     ]
     figures = {}
     for name, ballot in {"sum": Sum(), "ballot": method.ballot}.items():

@@ -40,7 +40,8 @@ from ostraka.core.samples import Samples, View
 from ostraka.nets import native
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.voting.ballots import Sum
-from ostraka.voting.ensemble import Ensemble
+from ostraka.voting.ensemble import Ensemble, Voter
+from ostraka.voting.union import Standing
 
 SHAPES = ((1, 28, 28), (3, 32, 32))
 BATCH = 64
@@ -289,8 +290,11 @@ def bench_voting(members: int, count: int, rounds: int) -> dict[str, object]:
     plain = [Plain(samples.shape, CLASSES + 1).eval() for _ in nets]
     for ours, theirs in zip(nets, plain, strict=True):
         theirs.load_state_dict(ours.state_dict())
-    cards = [Card(i, 1) for i in range(members)]
-    ensemble = Ensemble([NetPredictor(net, CrossEntropy()) for net in nets], cards, Sum())
+    names = tuple(map(str, range(CLASSES)))
+    models = [NetPredictor(net, CrossEntropy(), view=samples.view) for net in nets]
+    standing = Standing.of(names, names)
+    voters = [Voter(model, Card(i, 1), standing) for i, model in enumerate(models)]
+    ensemble = Ensemble(voters, names, Sum())
 
     def loop() -> Tensor:
         """As research code votes: for every member, for every batch."""
@@ -304,7 +308,7 @@ def bench_voting(members: int, count: int, rounds: int) -> dict[str, object]:
 
     def voted() -> Tensor:
         parts = [
-            ensemble.scores(samples.inputs(slice(s, s + 1000))).known for s in range(0, count, 1000)
+            ensemble.scores(samples.stored(slice(s, s + 1000))).known for s in range(0, count, 1000)
         ]
         return torch.cat(parts)
 

@@ -32,8 +32,9 @@ from ostraka.runs.plan import Plan, make_plan
 from ostraka.runs.record import load_run
 from ostraka.voting.ballots import Ballot, Sum, TopK
 from ostraka.voting.calibrated import Calibrated
-from ostraka.voting.ensemble import Ensemble, Panel
+from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.guarded import Guarded
+from ostraka.voting.panel import Panel
 
 BALLOTS: dict[str, Ballot] = {
     "sum": Sum(),
@@ -78,7 +79,7 @@ def figures_of(plan: Plan, ensemble: Ensemble, rate: float) -> Figures:
 
 
 def best_top_k(plan: Plan, ensemble: Ensemble) -> Figures:
-    parts = [ensemble.votes(x) for x in plan.test.inputs().split(1000)]
+    parts = [ensemble.votes(x) for x in plan.test.stored().split(1000)]
     answers = [
         torch.cat([TopK(k).count(v).closed for v in parts])
         for k in range(1, len(ensemble.cards) + 1)
@@ -90,7 +91,7 @@ def in_batches(plan: Plan, ensemble: Ensemble, batches: Sequence[Tensor]) -> Fig
     """Accuracy where the ballot looks at each batch alone."""
     right = total = 0
     for batch in batches:
-        x, labels = plan.test.inputs(batch), plan.test.labels[batch]
+        x, labels = plan.test.stored(batch), plan.test.labels[batch]
         answers = ensemble.seeing(x).scores(x).closed
         right, total = right + int((answers == labels).sum()), total + len(batch)
     return {"accuracy": 100 * right / total}
@@ -119,8 +120,8 @@ def study(folder: Path, options: argparse.Namespace) -> dict[str, Figures]:
     assert isinstance(panel, Panel), f"{folder} is not a run of a voting method"
     plan = make_plan(config)
     method: Any = plan.method
-    base = Ensemble.of(plan.task, method.objective, panel, Sum())
-    base = replace(base, junk=base.known_junk(plan.task.shape))
+    base = Ensemble.of(method.members(plan.task, panel), Sum())
+    base = replace(base, junk=base.known_junk())
     told = all("typicality" in card.calibration for card in base.cards)
     ballots = BALLOTS | (STATISTICS if told else {})
     found = {

@@ -12,7 +12,8 @@ from ostraka.core.predictor import Predictor
 from ostraka.core.task import Task
 from ostraka.methods.panel import PanelMethod
 from ostraka.voting.ballots import Sum
-from ostraka.voting.ensemble import Ensemble, Panel
+from ostraka.voting.ensemble import Ensemble
+from ostraka.voting.panel import Panel
 
 TINY = (
     "--data",
@@ -57,4 +58,4 @@ class Fragile(PanelMethod):
 
     def predictor(self, task: Task, state: Panel) -> Predictor:
         """The members that arrived."""
-        return Ensemble.of(task, self.objective, state, Sum())
+        return Ensemble.of(self.members(task, state), Sum())

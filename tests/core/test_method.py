@@ -137,7 +137,7 @@ def test_only_frozen_dataclasses_travel_and_names_are_unique() -> None:
         wire("tests.loose/1")(type("Loose", (), {}))
     for names in (("card/1",), ("tests.card/1", "card/1"), ("tests.card/1", "Card")):
         with pytest.raises(
-            TypeError, match=f"'{names[-1]}' is already the wire name of ostraka.core.method.Card"
+            TypeError, match=f"'{names[-1]}' is already the wire name of ostraka.core.card.Card"
         ):
             wire(*names)(dataclass(frozen=True)(type("Card", (), {"__module__": "elsewhere"})))
     assert "tests.card/1" not in WIRE_TYPES

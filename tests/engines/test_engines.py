@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from toy_work import Odd, jobs, sleep_in_a_pool, work
+from toy_work import Odd, do, jobs, sleep_in_a_pool, work
 
 import ostraka
 from ostraka.engines import pool
@@ -33,9 +33,7 @@ def run(
     outcomes: dict[int, Outcome] = {}
     with engine.open(work(method)) as crew:
         for index in range(1, rounds + 1):
-            outcomes.update(
-                (outcome.party, outcome) for outcome in crew.run(jobs(desk, method, index))
-            )
+            outcomes.update((outcome.party, outcome) for outcome in do(crew, desk, method, index))
     return outcomes, desk
 
 
@@ -81,7 +79,7 @@ def test_a_memory_that_is_given_up_is_gone(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     for index, method in enumerate((Odd(keeps=True), Odd(), Odd(keeps=True)), start=1):
         with Serial().open(work(method)) as crew:
-            list(crew.run(jobs(desk, method, index, which=[0])))
+            list(do(crew, desk, method, index, which=[0]))
     assert desk.memory(3, 0).load()["times"] == 1
 
 
@@ -119,11 +117,11 @@ def test_a_worker_that_dies_is_named_and_replaced(deed: str, reason: str, tmp_pa
 def test_a_worker_that_dies_while_idle_is_replaced(tmp_path: Path) -> None:
     method, desk = Odd(), Desk(tmp_path)
     with Pool(workers=1).open(work(method)) as crew:
-        assert all(o.failure is None for o in crew.run(jobs(desk, method, 1, which=[0])))
+        assert all(o.failure is None for o in do(crew, desk, method, 1, which=[0]))
         idle = crew.workers[0].process  # type: ignore[attr-defined]
         os.kill(idle.pid, signal.SIGKILL)
         idle.join(timeout=10)
-        outcomes = list(crew.run(jobs(desk, method, 2, which=[0, 1])))
+        outcomes = list(do(crew, desk, method, 2, which=[0, 1]))
     assert [o.failure for o in outcomes] == [None, None]
 
 
@@ -157,10 +155,10 @@ def test_a_round_ends_with_its_last_party(tmp_path: Path) -> None:
     """Ten rounds of a few milliseconds each; a second was once lost at the end of every round."""
     method, desk = Odd(), Desk(tmp_path)
     with Pool(workers=2).open(work(method)) as crew:
-        list(crew.run(jobs(desk, method, 1)))
+        list(do(crew, desk, method, 1))
         began = time.monotonic()
         for index in range(2, 12):
-            list(crew.run(jobs(desk, method, index)))
+            list(do(crew, desk, method, index))
         assert time.monotonic() - began < 8
 
 

@@ -18,9 +18,10 @@ from ostraka.core.party import Parties, Party, PartyRef
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive
 from ostraka.core.task import Task
-from ostraka.engines.base import Job, Work
+from ostraka.engines.base import Crew, Job, Outcome, Work
 from ostraka.errors import DataError
 from ostraka.objectives.cross_entropy import CrossEntropy
+from ostraka.runs.loop import kept
 from ostraka.store import codec
 from ostraka.store.desk import Desk
 
@@ -94,14 +95,20 @@ def jobs(desk: Desk, method: Odd, index: int = 1, which: Sequence[int] = (0, 1, 
             party=i,
             round=index,
             seed=derive(5, "round", index, "party", i),
+            owner=desk.owner,
             message=desk.message(index, None),
             memory=desk.memory_before(index, i),
-            new_memory=desk.memory(index, i),
-            report=desk.report(index, i),
             progress=desk.progress(index, i),
         )
         for i in which
     ]
+
+
+def do(
+    crew: Crew, desk: Desk, method: Odd, index: int = 1, which: Sequence[int] = (0, 1, 2, 3)
+) -> list[Outcome]:
+    """A round of jobs, whose answers are stored as a run stores them."""
+    return [kept(outcome, desk, index) for outcome in crew.run(jobs(desk, method, index, which))]
 
 
 def sleep_in_a_pool(folder: str) -> None:

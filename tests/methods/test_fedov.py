@@ -14,7 +14,8 @@ from ostraka.runs.loop import execute
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import RunDir, load_run
 from ostraka.store.member import load_member
-from ostraka.voting.ensemble import Ensemble, Panel
+from ostraka.voting.ensemble import Ensemble
+from ostraka.voting.panel import Panel
 
 LEARN = {
     "data": "fashion-4k",
@@ -85,13 +86,9 @@ def test_members_are_files_that_vote_as_the_run_did(folder: Path) -> None:
     members = [load_member(path) for path in files]
     assert [m.card.party for m in members] == [0, 1, 2, 3, 4]
     assert members[0].card.counts == tuple(plan.counts[0])
-    again = Panel(
-        tuple(type(s)(m.card, m.params) for s, m in zip(state.members, members, strict=True))
-    )
-    x = plan.test.inputs(slice(0, 50))
-    one, two = (
-        Ensemble.of(plan.task, plan.method.objective, p, plan.method.ballot) for p in (state, again)
-    )  # type: ignore[attr-defined]
+    x = plan.test.stored(slice(0, 50))
+    one = plan.method.predictor(plan.task, state)
+    two = Ensemble.of(members, plan.method.ballot, junk=state.junk)  # type: ignore[attr-defined]
     assert torch.equal(one.scores(x).known, two.scores(x).known)
 
 
@@ -99,10 +96,9 @@ def test_an_ensemble_of_one_is_its_member(folder: Path) -> None:
     config, state = load_run(folder / "calibrated")
     plan = make_plan(config)
     method = build_method(make({"method": "fedov-sum"}))
-    alone = Panel(state.members[:1])
-    ensemble = Ensemble.of(plan.task, method.objective, alone, method.ballot)
-    x = plan.test.inputs(slice(0, 50))
-    scores, vote = ensemble.voters[0].scores(x), ensemble.scores(x)
+    (alone,) = method.members(plan.task, Panel(state.members[:1]))
+    x = plan.test.stored(slice(0, 50))
+    scores, vote = alone.predictor().scores(x), Ensemble.of([alone], method.ballot).scores(x)
     assert torch.equal(vote.closed, scores.closed)
     torch.testing.assert_close(vote.known, scores.logits().softmax(dim=1)[:, :-1])
 

@@ -7,6 +7,7 @@ import torch
 
 from ostraka.core.fit import Budget
 from ostraka.core.learner import load_predictor
+from ostraka.core.member import Model
 from ostraka.core.method import Card, Report, Round
 from ostraka.core.net import Params, Recipe
 from ostraka.core.party import Party, PartyRef
@@ -20,6 +21,7 @@ from ostraka.methods.closed_voting import ClosedVoting
 from ostraka.methods.fedov import FedOV
 from ostraka.objectives.open_voting import OpenVoting
 from ostraka.runs.config import build_method, make
+from ostraka.voting import training
 from ostraka.voting.ballots import Sum
 from ostraka.voting.calibration import claims
 
@@ -36,11 +38,16 @@ def update(method: panel.PanelMethod) -> Report[Params]:
     return method.local_update(ROUND, Party(PartyRef(0, len(SAMPLES)), SAMPLES), {})
 
 
+def split(seed: int) -> tuple[Samples, Samples]:
+    model = Model.of(TASK, OPEN.objective)
+    return training._split(model, training.Training(OPEN.local), SAMPLES, seed)
+
+
 def seen_in_training(method: panel.PanelMethod, monkeypatch: pytest.MonkeyPatch) -> Samples:
     seen = []
-    usual = panel.fit
+    usual = training.fit
     monkeypatch.setattr(
-        panel,
+        training,
         "fit",
         lambda net, start, samples, *rest: (
             seen.append(samples) or usual(net, start, samples, *rest)
@@ -59,7 +66,7 @@ def test_the_card_counts_all_samples_and_tells_of_the_held_out_ones() -> None:
     told = report.card.calibration
     assert (report.card.size, report.card.counts, report.weight) == (150, (75, 75, 0), 150.0)
     assert told["held"] == 16
-    learnt, held = OPEN._split(SAMPLES, ROUND.seed)
+    learnt, held = split(ROUND.seed)
     assert len(learnt) + len(held) == 150
     with torch.no_grad():
         scores = load_predictor(TASK, OPEN.objective, report.payload).scores(held.inputs())
@@ -96,7 +103,7 @@ def test_where_nobody_is_told_or_nobody_refuses_all_samples_are_learnt(
 
 
 def test_other_rounds_and_parties_hold_out_others() -> None:
-    (_, one), (_, other) = OPEN._split(SAMPLES, 1), OPEN._split(SAMPLES, 2)
+    (_, one), (_, other) = split(1), split(2)
     assert one.rows is not None
     assert other.rows is not None
     assert one.rows.tolist() != other.rows.tolist()
@@ -115,7 +122,7 @@ def test_quantiles_that_are_none_are_refused_on_arrival() -> None:
 def test_a_member_alone_refuses_the_promised_share_of_what_it_held_out(rate: float) -> None:
     """16 samples: above the told quantile at 10 % lie one or two of them, at 50 % eight."""
     report = update(OPEN)
-    _, held = OPEN._split(SAMPLES, ROUND.seed)
+    _, held = split(ROUND.seed)
     alone = load_predictor(TASK, OPEN.objective, report.payload, report.card.calibration)
     placed, promise = alone.keeping(rate)
     assert (promise.rate, promise.basis) == (rate, "told")

@@ -23,7 +23,9 @@ from ostraka.runs.plan import Plan, make_plan
 from ostraka.runs.record import RunDir, load_run
 from ostraka.store import codec
 from ostraka.voting.ballots import Sum
-from ostraka.voting.ensemble import Ensemble, Panel
+from ostraka.voting.ensemble import Ensemble, Voter
+from ostraka.voting.panel import Panel
+from ostraka.voting.union import Standing
 
 
 class Given(Net):
@@ -47,7 +49,10 @@ def vote(shares: list[list[list[float]]], classes: int, unknown: bool) -> Any:
     """The summed vote of members with these probabilities [sample][member][output]."""
     x = torch.tensor(shares).log()
     voters = [NetPredictor(Given(m, classes, unknown), CrossEntropy()) for m in range(x.shape[1])]
-    return Ensemble(voters, [Card(m, 1) for m in range(len(voters))], Sum()).scores(x)
+    names = tuple(map(str, range(classes)))
+    standing = Standing.of(names, names)
+    seats = [Voter(voter, Card(m, 1), standing) for m, voter in enumerate(voters)]
+    return Ensemble(seats, names, Sum()).scores(x)
 
 
 def test_a_closed_vote_by_hand() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ostraka.core.seeds import derive
-from ostraka.engines.base import do_job
+from ostraka.engines.base import carry_out
 from ostraka.errors import Interrupted, PartyFailed
 from ostraka.methods.panel import PanelMethod
 from ostraka.runs import config
@@ -15,7 +15,7 @@ from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, make_plan, party_seed
 from ostraka.runs.record import RunDir
 from ostraka.runs.watch import Watch
-from ostraka.store.desk import Place
+from ostraka.store.desk import Envelope, Place
 
 BASE: dict[str, Any] = {
     "method": "closed-voting",
@@ -105,14 +105,14 @@ def test_a_memory_is_stored_before_its_report(
 ) -> None:
     """A report that exists says that all of its party's work is there; so it comes last."""
     order: list[str] = []
-    save = Place.save
+    write = Place.write
 
-    def note(self: Place, value: Any) -> None:
+    def note(self: Place, data: bytes) -> None:
         if self.seal["what"] in ("memory", "report"):
             order.append(f"{self.seal['what']} {self.seal['round']} {self.seal['party']}")
-        save(self, value)
+        write(self, data)
 
-    monkeypatch.setattr(Place, "save", note)
+    monkeypatch.setattr(Place, "write", note)
     execute(plan_of(ROUNDS), RunDir(tmp_path / "run"))
     expected = [
         f"{what} {r} {p}" for r in (1, 2, 3) for p in (0, 1, 2) for what in ("memory", "report")
@@ -130,11 +130,11 @@ def test_every_round_and_party_has_a_seed_of_its_own() -> None:
 def test_a_round_uses_its_own_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, int, int]] = []
 
-    def note(work: Any, job: Any, tell: Any) -> Any:
-        seen.append((job.round, job.party, job.seed))
-        return do_job(work, job, tell)
+    def note(work: Any, order: Any, progress: Any) -> Any:
+        seen.append((order.round, order.party, order.seed))
+        return carry_out(work, order, progress)
 
-    monkeypatch.setattr("ostraka.engines.base.do_job", note)
+    monkeypatch.setattr("ostraka.engines.base.carry_out", note)
     plan = plan_of(ROUNDS)
     execute(plan, RunDir(tmp_path / "run"))
     assert seen == [(r, p, party_seed(plan.config, r, p)) for r in (1, 2, 3) for p in (0, 1, 2)]
@@ -142,7 +142,11 @@ def test_a_round_uses_its_own_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_cpu_time_is_the_sum_over_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three parties that say they used 100 CPU-seconds each, in one round; the server itself uses next to none."""
-    monkeypatch.setattr("ostraka.store.desk.DiskProgress.cpu_seconds", lambda self: 100.0)
+
+    def costly(report: Any, seconds: float, cpu_seconds: float, bytes_up: int) -> Envelope:
+        return Envelope(report, seconds, 100.0, bytes_up)
+
+    monkeypatch.setattr("ostraka.engines.base.Envelope", costly)
     assert 300 <= execute(plan_of(BASE), RunDir(tmp_path / "run"))["cpu_seconds"] < 400
 
 

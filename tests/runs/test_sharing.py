@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from ostraka.core.method import Card, Memory, Report, Round
+from ostraka.core.method import Memory, Report, Round
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor
 from ostraka.core.settings import setting
@@ -23,15 +23,17 @@ from ostraka.runs.plan import Plan, make_plan
 from ostraka.runs.record import RunDir
 from ostraka.runs.watch import Watch
 from ostraka.voting.ballots import Sum
-from ostraka.voting.ensemble import Ensemble, Panel
+from ostraka.voting.ensemble import Ensemble
+from ostraka.voting.panel import Panel
 
 
 @dataclass(frozen=True)
 class OtherCards(ClosedVoting):  # type: ignore[misc]  # the class is final: Python lets somebody do it all the same
     """Another card, which the training does not show."""
 
-    def _card(self, *given: Any) -> Card:
-        return replace(super()._card(*given), name="somebody else")
+    def local_update(self, rnd: Round[Any], party: Party, memory: Memory) -> Report[Any]:
+        report = super().local_update(rnd, party, memory)
+        return replace(report, card=replace(report.card, name="somebody else"))
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Silent(PanelMethod):
     """A panel that says nothing of its parties' work."""
 
     def predictor(self, task: Task, state: Panel) -> Predictor:
-        return Ensemble.of(task, self.objective, state, Sum())
+        return Ensemble.of(self.members(task, state), Sum())
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from math import exp, log
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,12 +9,14 @@ import torch
 from torch import Tensor
 
 from ostraka.core.method import Card
-from ostraka.core.predictor import Placed, Predictor, Promise, Scores, open_scores
+from ostraka.core.predictor import Placed, Promise, Scores, open_scores
+from ostraka.core.samples import View
 from ostraka.core.told import LEVELS, quantiles
 from ostraka.voting.ballots import Ballot, Plurality, Sum, TopK
 from ostraka.voting.calibrated import Calibrated
 from ostraka.voting.electorate import _clipped, _familiarity, _together, draws
-from ostraka.voting.ensemble import Ensemble
+from ostraka.voting.ensemble import Ensemble, Voter
+from ostraka.voting.union import Standing
 
 RAMP = tuple(10 * level - 2 for level in LEVELS)
 """Log odds that are uniform between -2 and 8: the quantile at u is 10 u - 2."""
@@ -35,19 +36,26 @@ def card(
     )
 
 
-class Reading(Predictor):
-    """A member whose logits are part `place` of the input [B, members, outputs]."""
+class Reading:
+    """A model whose logits are part `place` of the input [B, members, outputs]."""
 
-    def __init__(self, place: int, classes: int) -> None:
-        self.place, self.net = place, SimpleNamespace(classes=classes)
+    view = View()
 
-    def scores(self, x: Tensor) -> Scores:
-        return open_scores(x[:, self.place])
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def inputs(self, x: Tensor) -> Tensor:
+        return x
+
+    def answers(self, inputs: Tensor) -> Scores:
+        return open_scores(inputs[:, self.place])
 
 
 def ensemble(ballot: Ballot, *cards: Card) -> Ensemble:
-    voters = [Reading(i, len(cards[0].counts or ())) for i in range(len(cards))]
-    return Ensemble(voters, cards, ballot)  # type: ignore[arg-type]
+    names = tuple(map(str, range(max(len(card.counts or ()) for card in cards))))
+    standing = Standing.of(names, names)
+    voters = [Voter(Reading(i), card, standing) for i, card in enumerate(cards)]  # type: ignore[arg-type]
+    return Ensemble(voters, names, ballot)
 
 
 def line(ballot: Ballot, *cards: Card, rate: float = 0.05) -> float:
@@ -252,7 +260,6 @@ def test_typicality_is_drawn_at_the_same_level_as_the_claim() -> None:
 
 
 def test_members_that_tell_no_counts_or_too_little_promise_nothing() -> None:
-    voters = ensemble(Sum(), card(0, (5, 5)), card(1, (5, 5))).voters
     for cards, why in (
         ([Card(0, 9, None), card(1, (5, 5))], "tell=counts"),
         (
@@ -260,7 +267,7 @@ def test_members_that_tell_no_counts_or_too_little_promise_nothing() -> None:
             "tell of 39 samples that they were not trained on; 40",
         ),
     ):
-        kept, promise = Ensemble(voters, cards, Sum()).keeping(0.05)
+        kept, promise = ensemble(Sum(), *cards).keeping(0.05)
         assert isinstance(kept, Ensemble), "the ballot's own threshold stays"
         assert promise.rate is None
         assert why in promise.why

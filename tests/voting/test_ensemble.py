@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from ostraka.core.learner import load_predictor
-from ostraka.core.method import Card
+from ostraka.core.card import Card
+from ostraka.core.member import Member, Model
 from ostraka.core.net import Recipe, params_of
 from ostraka.core.samples import Samples
 from ostraka.core.task import Commons, Task
@@ -16,7 +16,8 @@ from ostraka.objectives.open_voting import OpenVoting
 from ostraka.voting.ballots import Sum, TopK
 from ostraka.voting.calibrated import Calibrated
 from ostraka.voting.calibration import measure, typicality
-from ostraka.voting.ensemble import Ensemble, Member, Panel
+from ostraka.voting.ensemble import Ensemble
+from ostraka.voting.panel import Panel, Seat
 
 OBJECTIVE = OpenVoting(outliers="none")
 TASK = Task(("ant", "bee"), (4,), Recipe("mlp", {"hidden": [5]}))
@@ -34,18 +35,19 @@ def member(number: int, scale: float = 1.0) -> Member:
         calibration=measure(net, OBJECTIVE, samples, typicality=True),
         name=f"p{number}",
     )
-    return Member(card, {name: tensor * scale for name, tensor in params_of(net).items()})
+    params = {name: tensor * scale for name, tensor in params_of(net).items()}
+    return Member(card, Model.of(TASK, OBJECTIVE), params)
 
 
 def test_every_members_typicality_is_its_own() -> None:
-    panel = Panel(tuple(member(i) for i in range(3)))
-    ensemble = Ensemble.of(TASK, OBJECTIVE, panel, Calibrated())
+    members = [member(i) for i in range(3)]
+    ensemble = Ensemble.of(members, Calibrated())
     x = torch.randn(6, 4, generator=torch.Generator().manual_seed(9))
     found = ensemble.votes(x).typicality
     assert found is not None
     with torch.no_grad():
-        for i, own in enumerate(panel.members):
-            net = load_predictor(TASK, OBJECTIVE, own.params).net
+        for i, own in enumerate(members):
+            net = own.predictor().net
             torch.testing.assert_close(
                 found[i], typicality(net.embed(x), own.card.calibration["typicality"])
             )
@@ -53,9 +55,9 @@ def test_every_members_typicality_is_its_own() -> None:
 
 
 def test_a_member_that_answers_no_number_is_named() -> None:
-    panel = Panel((member(0), member(1, scale=1e30), member(2)))
+    members = [member(0), member(1, scale=1e30), member(2)]
     with pytest.raises(DataError, match="the member of p1 answers with NaN or infinity"):
-        Ensemble.of(TASK, OBJECTIVE, panel, Sum()).scores(torch.ones(3, 4))
+        Ensemble.of(members, Sum()).scores(torch.ones(3, 4))
 
 
 @pytest.mark.parametrize(
@@ -76,13 +78,14 @@ def test_a_student_learns_what_its_ballot_says(
     monkeypatch.setattr(panel_module, "fit", fit)
     x = torch.randn(50, 4, generator=torch.Generator().manual_seed(5))
     task = Task(TASK.classes, TASK.shape, TASK.net, Commons(public=Samples(x)))
-    panel = Panel(tuple(member(i) for i in range(3)))
+    members = [member(i) for i in range(3)]
+    panel = Panel(tuple(Seat(one.card, one.params) for one in members))
     method = FedOV(objective=OBJECTIVE, ballot=ballot)  # type: ignore[arg-type]
     method._student(task, panel, Samples(x))
-    expected = method.ballot.shares(Ensemble.of(task, OBJECTIVE, panel, method.ballot).scores(x))
+    expected = method.ballot.shares(Ensemble.of(members, method.ballot).scores(x))
     torch.testing.assert_close(learnt[0], expected)
     torch.testing.assert_close(learnt[0].sum(dim=1), torch.ones(50))
     others = [b for b in (Sum(), TopK(1), Calibrated()) if b != ballot]
     for other in others:
-        shares = other.shares(Ensemble.of(task, OBJECTIVE, panel, other).scores(x))
+        shares = other.shares(Ensemble.of(members, other).scores(x))
         assert not torch.allclose(learnt[0], shares, atol=1e-3)

@@ -10,6 +10,7 @@ import torch
 from rich.console import Console
 
 from ostraka.cli.display import _show_suspects
+from ostraka.core.member import Member, Model
 from ostraka.core.method import Card
 from ostraka.core.net import Recipe, params_of
 from ostraka.core.task import Task
@@ -17,7 +18,7 @@ from ostraka.errors import ConfigError, DataError
 from ostraka.objectives.open_voting import OpenVoting
 from ostraka.report.trust import draw_trust, stored_trust
 from ostraka.voting.assessment import Assessment
-from ostraka.voting.ensemble import Ensemble, Member, Panel
+from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.guarded import Guarded
 from ostraka.voting.probes import EACH, junk_probes, known_mass
 from ostraka.voting.trust import low_agreement, trust
@@ -28,7 +29,8 @@ TASK = Task(("ant", "bee"), (4,), Recipe("mlp", {"hidden": [5]}))
 
 def member(number: int) -> Member:
     card = Card(number, 40, (20, 20), calibration={"doubt": -2.0}, name=f"p{number}")
-    return Member(card, params_of(TASK.build(unknown=True, seed=number)))
+    model = Model.of(TASK, OpenVoting(outliers="none"))
+    return Member(card, model, params_of(TASK.build(unknown=True, seed=number)))
 
 
 AGREEMENT = torch.tensor([[0.9, 0.1], [0.8, 0.0], [0.1, 0.05], [0.7, 0.0]])
@@ -116,9 +118,7 @@ def test_known_mass_by_hand() -> None:
 
 
 def ensemble() -> Ensemble:
-    return Ensemble.of(
-        TASK, OpenVoting(outliers="none"), Panel(tuple(member(i) for i in range(3))), Guarded()
-    )
+    return Ensemble.of([member(i) for i in range(3)], Guarded())
 
 
 def test_an_ensemble_sees_and_its_answers_can_be_repeated() -> None:
@@ -129,7 +129,7 @@ def test_an_ensemble_sees_and_its_answers_can_be_repeated() -> None:
     assert seeing.seen is not None
     assert seeing.trust()["samples"] == 50
     assert not torch.equal(seeing.scores(x).known, blind.scores(x).known), "what was seen is used"
-    again = replace(blind, assessment=seeing.seen)
+    again = blind.remembering(seeing.seen)
     assert torch.equal(again.scores(x[:3]).known, seeing.scores(x[:3]).known)
     off = replace(blind, ballot=Guarded(batch=False))
     assert off.seeing(x) is off
@@ -154,6 +154,6 @@ def test_a_window_looks_at_the_last_queries() -> None:
 
 
 def test_junk_is_found_of_every_member() -> None:
-    masses = ensemble().known_junk(TASK.shape)
+    masses = ensemble().known_junk()
     assert len(masses) == 3
     assert all(0 <= mass <= 1 for mass in masses)

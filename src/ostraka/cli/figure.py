@@ -1,7 +1,7 @@
 """`ostraka figure`: pictures of outliers, of what a member sees, of whom a vote trusts, of accuracy."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,8 +10,9 @@ from ostraka.errors import ConfigError, DataError
 from ostraka.report.canvas import FORMATS, check_suffix
 
 if TYPE_CHECKING:
+    from ostraka.core.member import Member
+    from ostraka.core.net import Net
     from ostraka.runs.plan import Plan
-    from ostraka.voting.ensemble import Panel
 
 NAME = "figure"
 
@@ -115,16 +116,16 @@ def _outliers(options: argparse.Namespace) -> None:
             )
         )
         return draw_gallery(division.data.train, options.out, options.seed)
-    plan, panel = _panel(options.run)
-    net = _member(plan, panel, options.party)
+    plan, members = _members(options.run)
+    net = _member(members, options.party)
     draw_gallery(plan.parties[options.party].samples, options.out, options.seed, net)
 
 
 def _features(options: argparse.Namespace) -> None:
     from ostraka.report.features import draw_features
 
-    plan, panel = _panel(options.run)
-    net = _member(plan, panel, options.party)
+    plan, members = _members(options.run)
+    net = _member(members, options.party)
     seen = [c for c, n in enumerate(plan.counts[options.party]) if n]
     draw_features(net, plan.test, seen, plan.task.classes, options.out, options.seed)
 
@@ -173,27 +174,26 @@ def _title(summary: dict[str, Any]) -> str:
     )
 
 
-def _panel(folder: Path) -> "tuple[Plan, Panel]":
+def _members(folder: Path) -> "tuple[Plan, Sequence[Member]]":
     from ostraka.runs.plan import make_plan
     from ostraka.runs.record import load_run
-    from ostraka.voting.ensemble import Panel
 
     config, state = load_run(folder)
-    if not isinstance(state, Panel):
+    plan = make_plan(config)
+    members = plan.method.members(plan.task, state)
+    if not members:
         raise ConfigError(
             f"{folder} is a run of {config.method}, which has no members; take one of fedov or closed-voting"
         )
-    return make_plan(config), state
+    return plan, members
 
 
-def _member(plan: "Plan", panel: "Panel", party: int) -> Any:
-    from ostraka.core.learner import load_predictor
-
-    chosen = [member for member in panel.members if member.card.party == party]
+def _member(members: "Sequence[Member]", party: int) -> "Net":
+    chosen = [member for member in members if member.card.party == party]
     if not chosen:
-        have = ", ".join(str(member.card.party) for member in panel.members)
+        have = ", ".join(str(member.card.party) for member in members)
         raise ConfigError(f"party {party} has no member in this run; members: {have}")
-    return load_predictor(plan.task, plan.method.objective, chosen[0].params).net  # type: ignore[attr-defined]
+    return chosen[0].predictor().net
 
 
 def _top_k(options: argparse.Namespace) -> None:
@@ -202,11 +202,11 @@ def _top_k(options: argparse.Namespace) -> None:
     from ostraka.voting.ballots import TopK
     from ostraka.voting.ensemble import Ensemble
 
-    plan, panel = _panel(options.run)
-    ks = range(1, len(panel.members) + 1)
+    plan, members = _members(options.run)
+    ks = range(1, len(members) + 1)
     values = []
     for k in ks:
-        ensemble = Ensemble.of(plan.task, plan.method.objective, panel, TopK(k))  # type: ignore[attr-defined]
+        ensemble = Ensemble.of(members, TopK(k), plan.task.classes)
         accuracy = evaluate(ensemble, plan.test, plan.task.classes, domains=plan.domains).accuracy
         if accuracy is None:
             raise DataError(

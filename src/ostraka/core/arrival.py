@@ -56,7 +56,7 @@ def check_answers(task: Task, objective: Objective, params: Params) -> None:
             f"its tensors are not those of this task's network: {str(error).splitlines()[-1]}"
         ) from None
     probes = torch.randn(PROBES, *task.shape, generator=torch_rng(0, "arrival"))
-    scores = predictor.scores(probes)
+    scores = predictor.answers(probes)
     if not (scores.known.isfinite().all() and scores.unknown.isfinite().all()):
         largest = max(float(tensor.abs().max()) for tensor in params.values() if tensor.numel())
         raise ReportRefused(

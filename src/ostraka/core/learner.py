@@ -11,9 +11,11 @@ from torch import Tensor
 from ostraka.core.net import Net, Params
 from ostraka.core.objective import Objective
 from ostraka.core.predictor import SILENT, Placed, Predictor, Promise, Scores, join
+from ostraka.core.samples import View, stored_values
 from ostraka.core.seeds import seeded
 from ostraka.core.task import Task
 from ostraka.core.told import curve, held, read
+from ostraka.errors import DataError
 
 CHUNK = 1000
 
@@ -35,12 +37,28 @@ class NetPredictor(Predictor):
     objective: Objective
     told: Mapping[str, Any] = field(default_factory=dict)
     """What its party tells of held-out samples (`core.told`), if it was trained by one."""
+    view: View = View()
+    """How stored values become its inputs."""
 
     @torch.no_grad()
     def scores(self, x: Tensor) -> Scores:
-        """Scores in evaluation mode, in chunks of bounded memory."""
-        self.net.eval().to(x.device)
-        return join([self.objective.scores(self.net, part) for part in x.split(CHUNK)])
+        """Scores of stored values, in evaluation mode, in chunks of bounded memory."""
+        return join([self.answers(self.inputs(part)) for part in stored_values(x).split(CHUNK)])
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """What the network sees of stored values, which must be samples of its task."""
+        if self.net.shape and tuple(x.shape[1:]) != self.net.shape:
+            raise DataError(
+                f"values of shape {list(x.shape)} were given; this network takes samples of shape "
+                f"{list(self.net.shape)}, some at a time: [B, {', '.join(map(str, self.net.shape))}]"
+            )
+        return self.view.apply(x)
+
+    @torch.no_grad()
+    def answers(self, inputs: Tensor) -> Scores:
+        """Scores of what the network sees, made by `inputs`."""
+        self.net.eval().to(inputs.device)
+        return join([self.objective.scores(self.net, part) for part in inputs.split(CHUNK)])
 
     def keeping(self, rate: float) -> tuple[Predictor, Promise]:
         """The threshold at the told quantile of its own unknown scores."""
@@ -61,4 +79,4 @@ def load_predictor(
     """The predictor of trained tensors, with what its party tells of held-out samples."""
     net = build(task, objective)
     net.load_state_dict(params)
-    return NetPredictor(net, objective, told or {})
+    return NetPredictor(net, objective, told or {}, task.view)

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 
 from ostraka.core.arrival import check_counts, check_numbers
+from ostraka.core.card import Card as Card
+from ostraka.core.member import Member
 from ostraka.core.net import Params
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor
@@ -60,19 +62,6 @@ _ADVICE = {
     "prior": "give the target label shares in the commons",
     "validation": "set a validation share, for example --validation 0.1",
 }
-
-
-@wire("card/1", "Card")
-@dataclass(frozen=True)
-class Card:
-    """What a party says of its model: size, class counts if it agrees to tell them, scores and calibration numbers."""
-
-    party: int
-    size: int
-    counts: tuple[int, ...] | None = None
-    scores: Mapping[str, float] = field(default_factory=dict)
-    calibration: Mapping[str, Any] = field(default_factory=dict)
-    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -161,6 +150,10 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
     @abstractmethod
     def predictor(self, task: Task, state: State) -> Predictor:
         """How the result answers."""
+
+    def members(self, task: Task, state: State) -> Sequence[Member]:
+        """The models of the result that stand on their own, each with its card; none of an average."""
+        return ()
 
     def work_key(self, task: Task) -> Any:
         """Plain values that name all that the parties' work depends on; None: their reports are shared with nobody.

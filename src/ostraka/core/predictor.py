@@ -8,6 +8,8 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from ostraka.core.samples import stored_values
+
 UNKNOWN = -1
 """The open answer for a sample that belongs to no known class."""
 
@@ -95,11 +97,20 @@ def threshold_for(rate: float, unknown: Tensor, weights: Tensor | None = None) -
 
 
 class Predictor(ABC):
-    """Whatever a method produced: one network, K networks or a voted ensemble."""
+    """Whatever a method produced: one network, K networks or a voted ensemble.
+
+    It is asked with samples as they are stored (bytes of images, raw rows) and sees to the rest
+    itself: members that were trained on different views of a sample can answer together.
+    """
 
     @abstractmethod
     def scores(self, x: Tensor) -> Scores:
-        """Scores of the inputs `x` [B, ...]."""
+        """Scores of stored values `x` [B, ...]."""
+
+    def predict(self, x: Any) -> Tensor:
+        """The open answer [B] to stored values, a tensor or an array: class numbers, or UNKNOWN."""
+        with torch.no_grad():
+            return self.scores(stored_values(x)).open
 
     def keeping(self, rate: float) -> tuple["Predictor", Promise]:
         """This predictor with its threshold where the share `rate` of known samples will be called unknown.
@@ -125,6 +136,10 @@ class Predictor(ABC):
     def seen(self) -> Any:
         """What looking found, as a value that can be stored; None: nothing."""
         return None
+
+    def remembering(self, seen: Any) -> "Predictor":
+        """This predictor as it was when `seen` was what it had found."""
+        return self
 
     def trust(self) -> dict[str, Any]:
         """Whom not to trust, in plain values; empty where there is nobody to say anything of."""

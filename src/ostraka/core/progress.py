@@ -10,6 +10,8 @@ class Progress(ABC):
 
     every_seconds: float = 60.0
     """How often `save` is called at most; a kill loses about this much."""
+    spent_before: float = 0.0
+    """CPU-seconds that earlier, interrupted attempts at the same work had spent."""
 
     @abstractmethod
     def load(self, name: str) -> Mapping[str, Any] | None:

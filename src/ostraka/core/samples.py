@@ -96,15 +96,15 @@ class Samples:
         self, index: Tensor | slice | None = None, rng: torch.Generator | None = None
     ) -> Tensor:
         """Network inputs [B, ...] of the samples at `index` (default: all); augmented when `rng` is given."""
-        rows = self.rows
-        if index is not None:
-            rows = _pick(rows, index, len(self.x))
-        x = self.view.apply(
-            self.x if rows is None else self.x.index_select(0, rows.to(self.x.device))
-        )
+        x = self.view.apply(self.stored(index))
         if rng is not None and self.view.augment != "none":
             x = AUGMENTATIONS.get(self.view.augment)(x, rng)
         return x
+
+    def stored(self, index: Tensor | slice | None = None) -> Tensor:
+        """Stored values [B, ...] of the samples at `index` (default: all): what a predictor is asked with."""
+        rows = self.rows if index is None else _pick(self.rows, index, len(self.x))
+        return self.x if rows is None else self.x.index_select(0, rows.to(self.x.device))
 
     def counts(self, classes: int) -> Tensor:
         """Number of samples of each class."""
@@ -137,6 +137,19 @@ class Samples:
             if tensor is not None and tensor.device.type == "cpu":
                 tensor.share_memory_()
         return self
+
+
+def stored_values(x: Any) -> Tensor:
+    """A tensor, or an array or list of numbers, as stored values: bytes stay bytes, floats become 32-bit ones."""
+    values = x if isinstance(x, Tensor) else torch.as_tensor(x)
+    if values.dtype == torch.uint8 or values.dtype == torch.float32:
+        return values
+    if not values.is_floating_point():
+        raise DataError(
+            f"values of {values.dtype} were given; samples are asked as they are stored, pixels as "
+            "uint8 and features as float32: convert them, for example x.astype('uint8')"
+        )
+    return values.float()
 
 
 def _pick(rows: Tensor | None, index: Tensor | slice, total: int) -> Tensor:

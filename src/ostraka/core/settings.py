@@ -133,6 +133,16 @@ def values_of(instance: Any) -> dict[str, Any]:
     return out
 
 
+def choice(value: Any, registry: Registry[T], path: str) -> T:
+    """What the name, or the table with a name and settings, stands for in the registry."""
+    return _from_registry(plain(value), registry, None, path)  # type: ignore[no-any-return]
+
+
+def plain_choice(value: Any, registry: Registry[Any]) -> dict[str, Any]:
+    """The table from which `choice` makes an equal value."""
+    return {"name": registry.name_of(type(value)), **values_of(value)}
+
+
 def merge(base: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     """`extra` laid over `base`, table by table."""
     out = dict(base)
@@ -213,7 +223,7 @@ def _unknown(key: str, cls: type, base: Any, path: str, owner: str) -> str:
 
 def _plain(value: Any, registry: Registry[Any] | None) -> Any:
     if registry is not None and value is not None and not isinstance(value, str):
-        return {"name": registry.name_of(type(value)), **values_of(value)}
+        return plain_choice(value, registry)
     if is_dataclass(value):
         return values_of(value)
     if isinstance(value, Mapping):

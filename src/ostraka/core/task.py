@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from torch import Tensor
 
 from ostraka.core.net import Net, Params, Recipe
+from ostraka.core.party import PartyRef
 from ostraka.core.samples import Kind, Samples, View
 
 
@@ -48,6 +49,9 @@ class Task:
     """How stored values become inputs of this task's networks (in training, a party's samples may
     be augmented as well)."""
 
+    nets: Mapping[int, Recipe] = field(default_factory=dict)
+    """Networks of their own, by the number of the party; all others have `net`."""
+
     @property
     def kind(self) -> Kind:
         """What one sample is: image, table or sound."""
@@ -56,6 +60,11 @@ class Task:
     def build(self, unknown: bool, seed: int = 0) -> Net:
         """A freshly initialised network for this task."""
         return self.net.build(self.shape, len(self.classes), unknown, seed)
+
+    def for_party(self, party: PartyRef) -> "Task":
+        """The task as one party has it: with its own network, where it has one."""
+        own = self.nets.get(party.id)
+        return self if own is None else replace(self, net=own)
 
     def without_commons(self) -> "Task":
         """The same task with nothing shared."""

@@ -1,6 +1,8 @@
-"""What every engine shares: the work of a run, one job of it, and how a job is done.
+"""What every engine shares: the work of a run, one order of it, and how an order is carried out.
 
-A method cannot tell which engine ran it: all of them call `do_job`, and everything that goes in or out of it is a file.
+A method cannot tell which engine ran it: all of them call `carry_out`, which takes bytes and gives bytes. Files, and
+what is resumed from them, are the server's: an engine is handed jobs, reads each order when a worker is free for it,
+and hands the answer back. Only half-finished training is kept where it runs.
 """
 
 import time
@@ -8,42 +10,82 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ostraka.core.fit import Diverged
 from ostraka.core.method import Method, Round
-from ostraka.core.party import Parties
+from ostraka.core.party import Parties, Party, PartyRef
+from ostraka.core.progress import Progress
 from ostraka.core.task import Task
 from ostraka.errors import OstrakaError, StoreError
 from ostraka.store import codec
-from ostraka.store.desk import DiskProgress, Envelope, Place
+from ostraka.store.desk import DiskProgress, Envelope, Place, seal
 
 
 @dataclass(frozen=True)
 class Work:
-    """What stays the same for all jobs of a run."""
+    """What stays the same for all orders of a run, and what a worker holds of it."""
 
     method: Method[Any, Any, Any]
     task: Task
     parties: Parties
     device: str = "cpu"
     save_seconds: float = 60.0
+    _moved: dict[int, Party] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def party(self, index: int) -> Party:
+        """A party with its samples on the device: moved there once, not in every round."""
+        if self.device == "cpu":
+            return self.parties[index]
+        if index not in self._moved:
+            own = self.parties[index]
+            self._moved[index] = replace(own, samples=own.samples.to(self.device))
+        return self._moved[index]
 
 
 @dataclass(frozen=True)
-class Job:
-    """One party's work in one round, all by file."""
+class Order:
+    """One party's work in one round, as it can travel: bytes and a few plain values."""
 
     party: int
     round: int
     seed: int
+    owner: str
+    """The run that the answer belongs to, as its files say it."""
+    message: bytes
+    memory: bytes | None = None
+    """What the party kept after its last round, as its answer gave it; None: nothing."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of an order, as it can travel, and as it can be stored."""
+
+    report: bytes
+    """A sealed `store.desk.Envelope`."""
+    memory: bytes | None
+    """What the party keeps from now on, sealed; None: it has nothing to keep, and had nothing."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """An order that lies ready, and where on this machine its half-finished training is kept."""
+
+    party: int
+    round: int
+    seed: int
+    owner: str
     message: Path
     memory: Place | None
-    new_memory: Place
-    report: Place
     progress: Place
+
+    def order(self) -> Order:
+        """The order itself, read when a worker is free for it: a thousand do not lie in memory together."""
+        memory = self.memory.read() if self.memory is not None else None
+        message = codec.read_bytes(self.message)
+        return Order(self.party, self.round, self.seed, self.owner, message, memory)
 
 
 @dataclass(frozen=True)
@@ -58,10 +100,19 @@ class Failure:
     final: bool = False
     """Whether the same settings would fail again."""
 
+    @classmethod
+    def of(cls, party: int, error: Exception) -> "Failure":
+        """What an error says; one that is not ours comes with its traceback."""
+        if not isinstance(error, OstrakaError):
+            details = "".join(traceback.format_exception(error))
+            return cls(party, f"{type(error).__name__}: {error}", details)
+        storage, final = isinstance(error, StoreError), isinstance(error, Diverged)
+        return cls(party, str(error), storage=storage, final=final)
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """A job that ended: with a stored report, or with a failure."""
+    """A job that ended: with an answer, or with a failure."""
 
     party: int
     failure: Failure | None = None
@@ -69,6 +120,7 @@ class Outcome:
     """How long it took; None where its worker did not live to tell."""
     loss: float | None = None
     """The last loss that the party tells, if it tells one."""
+    answer: Answer | None = None
 
 
 Tell = Callable[[int, float, float | None], None]
@@ -83,6 +135,10 @@ class Crew(ABC):
     """An open engine: workers that know the work and take jobs round after round."""
 
     @abstractmethod
+    def roster(self) -> Sequence[PartyRef]:
+        """Who can take part in the next round."""
+
+    @abstractmethod
     def run(self, jobs: Sequence[Job], tell: Tell = silent) -> Iterator[Outcome]:
         """Do the jobs in any order; a failed one is reported and does not stop the others."""
 
@@ -95,33 +151,46 @@ class Engine(ABC):
         """Workers for `work`, released at the end of the `with` block."""
 
 
-def do_job(work: Work, job: Job, tell: Tell) -> Outcome:
-    """Run one party's update and store its memory, then its report."""
-    progress = DiskProgress(
-        job.progress, lambda done, loss: tell(job.party, done, loss), work.save_seconds
-    )
-    began = time.perf_counter()
-    message = codec.load(job.message)
-    memory = job.memory.load() if job.memory is not None else {}
-    party = work.parties[job.party].at_work(progress, work.device)
-    report = work.method.local_update(Round(work.task, job.round, message, job.seed), party, memory)
-    if report.memory or job.memory is not None:  # an emptied memory must replace the old one
-        job.new_memory.save(report.memory)
-    report = replace(report, memory={}, round=job.round)
+def carry_out(work: Work, order: Order, progress: Progress) -> tuple[Answer, float | None]:
+    """Run one party's update: bytes in, bytes out; and the last loss that the party tells."""
+    began, cpu = time.perf_counter(), time.process_time()
+    message = codec.decode(order.message, "the message")
+    memory = codec.decode(order.memory, "the memory") if order.memory is not None else {}
+    party = replace(work.party(order.party), progress=progress)
+    round_ = Round(work.task, order.round, message, order.seed)
+    report = work.method.local_update(round_, party, memory)
+    kept = None
+    if report.memory or order.memory is not None:  # an emptied memory must replace the old one
+        kept = codec.encode(report.memory, _seal("memory", order))
+    report = replace(report, memory={}, round=order.round)
     size = len(codec.encode(report.payload)) + len(codec.encode(report.card))
-    seconds = time.perf_counter() - began
-    job.report.save(Envelope(report, seconds, progress.cpu_seconds(), size))
-    return Outcome(job.party, None, seconds, report.card.scores.get("loss"))
+    seconds, spent = time.perf_counter() - began, time.process_time() - cpu
+    envelope = Envelope(report, seconds, progress.spent_before + spent, size)
+    answer = Answer(codec.encode(envelope, _seal("report", order)), kept)
+    return answer, report.card.scores.get("loss")
 
 
-def try_job(work: Work, job: Job, tell: Tell) -> Outcome:
-    """`do_job`, with an error turned into a failure that names the party."""
+def _seal(what: str, order: Order) -> codec.Seal:
+    return seal(what, order.owner, order.round, order.party)
+
+
+def try_order(work: Work, order: Order, progress: Place, tell: Tell) -> Outcome:
+    """`carry_out`, with half-finished training at `progress`, and errors as failures of the party."""
     began = time.perf_counter()
+    kept = DiskProgress(
+        progress, lambda done, loss: tell(order.party, done, loss), work.save_seconds
+    )
     try:
-        return do_job(work, job, tell)
-    except OstrakaError as error:
-        storage, final = isinstance(error, StoreError), isinstance(error, Diverged)
-        failure = Failure(job.party, str(error), storage=storage, final=final)
+        answer, loss = carry_out(work, order, kept)
     except Exception as error:
-        failure = Failure(job.party, f"{type(error).__name__}: {error}", traceback.format_exc())
-    return Outcome(job.party, failure, time.perf_counter() - began)
+        failure = Failure.of(order.party, error)
+        return Outcome(order.party, failure, time.perf_counter() - began)
+    return Outcome(order.party, None, time.perf_counter() - began, loss, answer)
+
+
+def order_of(job: Job) -> Order | Outcome:
+    """A job's order, or, if it cannot be read, the failure of its party."""
+    try:
+        return job.order()
+    except OstrakaError as error:
+        return Outcome(job.party, Failure.of(job.party, error), 0.0)

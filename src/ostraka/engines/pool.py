@@ -16,7 +16,19 @@ from typing import Any, final
 import torch
 import torch.multiprocessing  # registers how tensors in shared memory travel to a worker
 
-from ostraka.engines.base import Crew, Engine, Failure, Job, Outcome, Tell, Work, silent, try_job
+from ostraka.core.party import PartyRef
+from ostraka.engines.base import (
+    Crew,
+    Engine,
+    Failure,
+    Job,
+    Outcome,
+    Tell,
+    Work,
+    order_of,
+    silent,
+    try_order,
+)
 from ostraka.engines.guard import NO_GUARD, NO_GUARD_ADVICE
 from ostraka.engines.memory import keep_freed_memory
 from ostraka.engines.scratch import use_own_folder
@@ -98,10 +110,15 @@ class _Worker:
         self.job: Job | None = None
         self.since = 0.0
 
-    def give(self, job: Job) -> None:
+    def give(self, job: Job) -> Outcome | None:
+        """Begin a job; an outcome at once if its order cannot be read."""
+        order = order_of(job)
+        if isinstance(order, Outcome):
+            return order
         self.job, self.since = job, time.monotonic()
         with suppress(OSError):  # a worker that died this instant: its exit code is read later
-            self.pipe.send(job)
+            self.pipe.send((order, job.progress))
+        return None
 
     def kill(self) -> None:
         self.process.kill()
@@ -113,6 +130,7 @@ class _Worker:
 class _Workers(Crew):
     def __init__(self, work: Work, count: int, timeout: float) -> None:
         self.work, self.timeout = work, timeout
+        self.parties = work.parties.roster()
         self.workers: list[_Worker] = []
         try:
             for _ in range(count):
@@ -121,23 +139,33 @@ class _Workers(Crew):
             self.stop()
             raise
 
+    def roster(self) -> Sequence[PartyRef]:
+        return self.parties
+
     def run(self, jobs: Sequence[Job], tell: Tell = silent) -> Iterator[Outcome]:
         # The largest parties first: the last ones to finish are then small, and no core idles for long.
-        waiting = deque(sorted(jobs, key=lambda job: -self.work.parties[job.party].ref.size))
-        for place in range(min(len(waiting), len(self.workers))):
-            self._alive(place).give(waiting.popleft())
+        waiting = deque(sorted(jobs, key=lambda job: -self.parties[job.party].size))
+        for place in range(len(self.workers)):
+            yield from self._employ(place, waiting)
         while any(worker.job is not None for worker in self.workers):
             for place, worker in enumerate(self.workers):
                 outcome = self._look_at(worker, tell)
                 if outcome is None:
                     continue
                 worker.job = None
-                if waiting:
-                    self._alive(place).give(waiting.popleft())
+                yield from self._employ(place, waiting)
                 yield outcome
             busy = [w for w in self.workers if w.job is not None]
             if busy:  # to wait for nobody takes the whole second
                 wait([end for w in busy for end in (w.pipe, w.process.sentinel)], timeout=1.0)
+
+    def _employ(self, place: int, waiting: deque[Job]) -> Iterator[Outcome]:
+        """Give the worker at `place` the next job whose order can be read; the others have failed."""
+        while waiting:
+            failed = self._alive(place).give(waiting.popleft())
+            if failed is None:
+                return
+            yield failed
 
     def _alive(self, place: int) -> _Worker:
         """The worker at `place`, a new one if the old one died at work or while it was idle."""
@@ -201,7 +229,8 @@ def _serve(pipe: Connection, work: Work) -> None:
 
     with suppress(EOFError, OSError):
         while True:
-            pipe.send(try_job(work, pipe.recv(), tell))
+            order, progress = pipe.recv()
+            pipe.send(try_order(work, order, progress, tell))
 
 
 def _follow_parent() -> None:

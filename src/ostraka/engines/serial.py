@@ -5,7 +5,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
 
-from ostraka.engines.base import Crew, Engine, Job, Outcome, Tell, Work, silent, try_job
+from ostraka.core.party import PartyRef
+from ostraka.engines.base import (
+    Crew,
+    Engine,
+    Job,
+    Order,
+    Outcome,
+    Tell,
+    Work,
+    order_of,
+    silent,
+    try_order,
+)
 from ostraka.engines.threads import one_thread
 from ostraka.registry import ENGINES
 
@@ -14,10 +26,18 @@ from ostraka.registry import ENGINES
 @dataclass(frozen=True)
 class _OneByOne(Crew):
     work: Work
+    parties: Sequence[PartyRef]
+
+    def roster(self) -> Sequence[PartyRef]:
+        return self.parties
 
     def run(self, jobs: Sequence[Job], tell: Tell = silent) -> Iterator[Outcome]:
         for job in jobs:
-            yield try_job(self.work, job, tell)
+            order = order_of(job)
+            if isinstance(order, Order):
+                yield try_order(self.work, order, job.progress, tell)
+            else:
+                yield order
 
 
 @final
@@ -32,4 +52,4 @@ class Serial(Engine):
     def open(self, work: Work) -> Iterator[Crew]:
         """Use this process, on one thread as every engine does, so that the numbers are the same."""
         with one_thread():
-            yield _OneByOne(work)
+            yield _OneByOne(work, work.parties.roster())

@@ -282,7 +282,7 @@ def _answers(
     closed, opened, unknown = [], [], []
     with torch.no_grad():
         for start in range(0, len(samples), chunk):
-            scores = predictor.scores(samples.inputs(slice(start, start + chunk)))
+            scores = predictor.scores(samples.stored(slice(start, start + chunk)))
             if scores.known.shape[1] != classes:
                 raise DataError(
                     f"the predictor scores {scores.known.shape[1]} classes, but {classes} are named"

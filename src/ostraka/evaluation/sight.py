@@ -20,7 +20,7 @@ def after_looking(predictor: Predictor, samples: Samples, chunk: int = 1000) -> 
     """
     if not predictor.looks:
         return predictor
-    return predictor.seeing(samples.inputs(drawn(samples, chunk)))
+    return predictor.seeing(samples.stored(drawn(samples, chunk)))
 
 
 def drawn(samples: Samples, chunk: int = 1000) -> Tensor:

@@ -211,7 +211,7 @@ def agreed(answers: Sequence[Tensor], classes: int) -> Tensor:
 
 def _answers(task: Task, objective: Objective, params: Params, samples: Samples) -> Tensor:
     """The most likely known class of every sample."""
-    return load_predictor(task, objective, params).scores(samples.inputs()).closed
+    return load_predictor(task, objective, params).scores(samples.stored()).closed
 
 
 def _public(task: Task) -> Samples:

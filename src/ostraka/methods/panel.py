@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Literal
 from ostraka.core.arrival import check_answers
 from ostraka.core.fit import Budget, Student, fit
 from ostraka.core.learner import build, load_predictor
+from ostraka.core.member import Member, Model
 from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
-from ostraka.core.net import Net, Params, params_of
+from ostraka.core.net import Params, params_of
 from ostraka.core.objective import Objective
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor
@@ -22,8 +23,9 @@ from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.distil import Distillation, numbered
 from ostraka.registry import BALLOTS, OBJECTIVES
 from ostraka.voting.ballots import Ballot, Sum
-from ostraka.voting.calibration import measure, tell_of
-from ostraka.voting.ensemble import Ensemble, Member, Panel
+from ostraka.voting.ensemble import Ensemble
+from ostraka.voting.panel import Panel, Seat
+from ostraka.voting.training import Tell, Training, train_member
 
 FAST = Budget(
     epochs=45,
@@ -64,7 +66,7 @@ class PanelMethod(Method[Panel, Params, Params]):
 
     objective: Objective = setting(CrossEntropy(), "what the members minimise", registry=OBJECTIVES)
     local: Budget = setting(FAST, "the members' training")
-    tell: Literal["size", "counts", "statistics"] = setting(
+    tell: Tell = setting(
         "counts",
         "what a party tells beside its weights: its size; class counts, doubt, answers to held-out samples; embedding "
         "statistics too",
@@ -89,9 +91,7 @@ class PanelMethod(Method[Panel, Params, Params]):
         """No members yet; with a shared start, one that holds the first weights."""
         if self.start == "own":
             return Panel(seed=seed)
-        return Panel(
-            (Member(Card(-1, 0), params_of(build(task, self.objective, seed))),), seed=seed
-        )
+        return Panel((Seat(Card(-1, 0), params_of(build(task, self.objective, seed))),), seed=seed)
 
     def message(self, state: Panel, party: PartyRef) -> Params:
         """The shared start, or nothing."""
@@ -99,29 +99,10 @@ class PanelMethod(Method[Panel, Params, Params]):
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Train one member on the party's data."""
-        net = build(rnd.task, self.objective, derive(rnd.seed, "init"))
-        start = rnd.message or None
-        learnt, held = self._split(party.samples, rnd.seed)
-        fitted = fit(net, start, learnt, self.objective, self.local, rnd.seed, party.progress)
-        card = self._card(rnd.task, party, net, fitted.figures(), held)
-        return Report(fitted.params, float(len(party.samples)), card)
-
-    def _split(self, samples: Samples, seed: int) -> tuple[Samples, Samples]:
-        """What the member learns from, and what is held out to tell how it answers: nothing, if nobody is told."""
-        wanted = self.objective.refuses and self.tell != "size"
-        return samples.split(self.hold_out if wanted else 0.0, derive(seed, "hold-out"))
-
-    def _card(
-        self, task: Task, party: Party, net: Net, scores: dict[str, float], held: Samples
-    ) -> Card:
-        """What the party agrees to tell of its member, beside its loss."""
-        samples = party.samples
-        if self.tell == "size":
-            return Card(party.id, len(samples), None, scores, name=party.ref.name)
-        counts = tuple(samples.counts(len(task.classes)).tolist())
-        numbers = measure(net, self.objective, samples, typicality=self.tell == "statistics")
-        numbers |= tell_of(net, self.objective, held, numbers.get("typicality"))
-        return Card(party.id, len(samples), counts, scores, numbers, party.ref.name)
+        training = Training(self.local, self.tell, self.hold_out)
+        model = Model.of(rnd.task.for_party(party.ref), self.objective)
+        member = train_member(model, training, party, rnd.seed, rnd.message or None)
+        return Report(member.params, float(len(party.samples)), member.card)
 
     def member_key(self) -> dict[str, Any]:
         """The `work_key` of a method whose members are trained and described as they are here.
@@ -134,13 +115,26 @@ class PanelMethod(Method[Panel, Params, Params]):
         """As every report, and the member must answer."""
         super().inspect(task, report)
         check_told(report.card.calibration)
-        check_answers(task, self.objective, report.payload)
+        ref = PartyRef(report.card.party, report.card.size, report.card.name)
+        check_answers(task.for_party(ref), self.objective, report.payload)
 
     def aggregate(self, task: Task, state: Panel, reports: Sequence[Report[Params]]) -> Panel:
         """The panel of all members that arrived."""
         if not len(reports):
             raise OstrakaError("no member arrived; a vote needs at least one")
-        return Panel(tuple(Member(r.card, r.payload) for r in reports), seed=state.seed)
+        return Panel(tuple(Seat(r.card, r.payload) for r in reports), seed=state.seed)
+
+    def members(self, task: Task, state: Panel) -> tuple[Member, ...]:
+        """The members that arrived; none before that, also where a first one holds the shared start."""
+        usual = Model.of(task, self.objective)
+        members = []
+        for seat in state.members:
+            if seat.card.party < 0:
+                continue
+            own = task.for_party(PartyRef(seat.card.party, seat.card.size, seat.card.name))
+            model = usual if own is task else Model.of(own, self.objective)
+            members.append(Member(seat.card, model, seat.params))
+        return tuple(members)
 
 
 @dataclass(frozen=True)
@@ -172,13 +166,10 @@ class VotingMethod(PanelMethod):
         """The panel, its ballot tuned, its members shown junk and its student trained where asked for."""
         panel = super().aggregate(task, state, reports)
         if self.ballot.wants_junk:
-            panel = replace(
-                panel,
-                junk=Ensemble.of(task, self.objective, panel, self.ballot).known_junk(task.shape),
-            )
+            panel = replace(panel, junk=self.ensemble(task, panel).known_junk())
         public = task.commons.public
         if self.ballot.wants_public and public is not None:
-            votes = Ensemble.of(task, self.objective, panel, self.ballot).votes_on(public)
+            votes = self.ensemble(task, panel).votes_on(public)
             panel = replace(panel, tuned=self.ballot.tune(votes))
         if self.distil.wanted and public is not None:
             panel = replace(panel, student=self._student(task, panel, public))
@@ -186,9 +177,8 @@ class VotingMethod(PanelMethod):
 
     def _student(self, task: Task, panel: Panel, public: Samples) -> Params:
         """One closed-set network that answers as the vote does."""
-        ensemble = Ensemble.of(task, self.objective, panel, self.ballot)
-        x = public.inputs()
-        targets = self.ballot.shares(ensemble.seeing(x[:SEEN]).scores(x))
+        x = public.stored()
+        targets = self.ballot.shares(self.ensemble(task, panel).seeing(x[:SEEN]).scores(x))
         net = task.build(unknown=False, seed=derive(panel.seed, "student"))
         goal = Distillation(targets, self.kl)
         return fit(
@@ -203,4 +193,9 @@ class VotingMethod(PanelMethod):
         """The student if there is one, else the voting ensemble."""
         if state.student is not None:
             return load_predictor(task, CrossEntropy(), state.student)
-        return Ensemble.of(task, self.objective, state, self.ballot)
+        return self.ensemble(task, state)
+
+    def ensemble(self, task: Task, panel: Panel) -> Ensemble:
+        """The members that vote on the task's classes."""
+        members = self.members(task, panel)
+        return Ensemble.of(members, self.ballot, task.classes, panel.tuned, panel.junk)

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-from ostraka.core.learner import load_predictor
 from ostraka.core.predictor import Predictor
 from ostraka.core.predictor import Solo as Alone
 from ostraka.core.task import Task
 from ostraka.methods.panel import PanelMethod
 from ostraka.registry import METHODS
-from ostraka.voting.ensemble import Panel
+from ostraka.voting.panel import Panel
 
 
 @final
@@ -26,9 +25,6 @@ class Solo(PanelMethod):
 
     def predictor(self, task: Task, state: Panel) -> Predictor:
         """Every member by itself."""
-        members = {m.card.party: m for m in state.members}
-        alone = {
-            party: load_predictor(task, self.objective, m.params, m.card.calibration)
-            for party, m in members.items()
-        }
-        return Alone(alone, {party: m.card.name for party, m in members.items()})
+        members = {member.card.party: member for member in self.members(task, state)}
+        alone = {party: member.predictor() for party, member in members.items()}
+        return Alone(alone, {party: member.card.name for party, member in members.items()})

@@ -1,20 +1,25 @@
 """Parties that did not finish: what is kept of it, what is said, and whether the run may go on without them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ostraka.engines.base import Failure
 from ostraka.errors import PartyFailed, StoreError, writing
-from ostraka.runs.plan import Plan
+from ostraka.runs.config import Config
 from ostraka.runs.record import RunDir
 
 SHOWN = 5
 """Failures that a message names."""
 
 
-def report_failures(plan: Plan, home: RunDir, failures: Sequence[Failure], asked: int) -> None:
-    """Return if the run goes on without the failed parties, otherwise raise what there is to say."""
-    log = _keep(plan, home, failures)
-    named = "; ".join(f"{plan.parties.names[f.party]}: {f.reason}" for f in failures[:SHOWN])
+def report_failures(
+    config: Config, home: RunDir, failures: Sequence[Failure], names: Mapping[int, str]
+) -> None:
+    """Return if the run goes on without the failed parties, otherwise raise what there is to say.
+
+    `names` are those of all parties that were asked.
+    """
+    asked, log = len(names), _keep(home, failures, names)
+    named = "; ".join(f"{names[f.party]}: {f.reason}" for f in failures[:SHOWN])
     named += f" (and {len(failures) - SHOWN} more)" if len(failures) > SHOWN else ""
     if any(
         failure.storage for failure in failures
@@ -23,7 +28,7 @@ def report_failures(plan: Plan, home: RunDir, failures: Sequence[Failure], asked
             f"the work of {len(failures)} of {asked} parties could not be stored: {named}. What was finished is kept; "
             f"go on with: {home.resume_command()}"
         )
-    drops = plan.config.on_failure == "drop"
+    drops = config.on_failure == "drop"
     if drops and len(failures) < asked:
         return
     again = all(failure.final for failure in failures)
@@ -39,14 +44,12 @@ def report_failures(plan: Plan, home: RunDir, failures: Sequence[Failure], asked
     )
 
 
-def _keep(plan: Plan, home: RunDir, failures: Sequence[Failure]) -> str:
+def _keep(home: RunDir, failures: Sequence[Failure], names: Mapping[int, str]) -> str:
     """Write the failures down; where they can be read, or why not."""
     log = home.root / "failures.log"
     try:
         with writing(log), log.open("a", encoding="utf-8") as file:
-            file.writelines(
-                f"{plan.parties.names[f.party]}: {f.reason}\n{f.details}\n" for f in failures
-            )
+            file.writelines(f"{names[f.party]}: {f.reason}\n{f.details}\n" for f in failures)
     except StoreError as error:  # must not hide the failures themselves
         return f"({error}) "
     return f"Details: {log}. "

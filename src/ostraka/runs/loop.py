@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ostraka import __version__
-from ostraka.core import settings
 from ostraka.core.digest import digest_of
 from ostraka.core.method import Method
 from ostraka.core.party import PartyRef
-from ostraka.engines.base import Crew, Engine, Failure, Job, Work
+from ostraka.engines.base import Crew, Engine, Failure, Job, Outcome, Work
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, OstrakaError, ReportRefused, StoreError
 from ostraka.evaluation.evaluate import evaluate, seen_by_parties
@@ -25,9 +24,8 @@ from ostraka.runs.record import RunDir
 from ostraka.runs.summary import summarise
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
-from ostraka.store.desk import Desk, Envelope, StoredReports
-from ostraka.store.member import make_member, save_member
-from ostraka.voting.ensemble import Panel
+from ostraka.store.desk import Desk, Envelope, Place, StoredReports
+from ostraka.store.member import save_member
 
 MESSAGES_HELD = 8
 """Messages of a round that are kept in memory to notice that the next party gets one of them too."""
@@ -86,25 +84,24 @@ class _Run:
         self.device = pick_device(plan.config.device)
         self.totals = Totals()
         self.round = 0
-        self.roster = plan.parties.roster()  # of all parties: made once, not in every round
         self.clock, self.cpu_clock = time.perf_counter(), time.process_time()
 
     def all_rounds(self) -> dict[str, Any]:
         self.watch.run_begins(self.plan, self.home.root)
-        state = self._restore()
         engine: Engine = ENGINES.get(self.plan.config.engine)(workers=self.plan.config.workers)
         work = Work(self.method, self.plan.task, self.plan.parties, self.device, self.save_seconds)
         with engine.open(work) as crew:
+            state = self._restore(crew)
             while self.round < self.method.exchanges:
                 state = self._one_round(crew, state, self.round + 1)
         return self._finish(state)
 
-    def _restore(self) -> Any:
+    def _restore(self, crew: Crew) -> Any:
         """The state to go on from; metrics of rounds after the checkpoint are dropped, they will come again."""
         if not self.home.checkpoint.exists():
             self.home.write_metrics([])
             if self.method.talks:
-                self.totals.bytes_down = commons_size(self.plan) * len(self.plan.parties)
+                self.totals.bytes_down = commons_size(self.plan) * len(crew.roster())
             state = self.method.init(self.plan.task, self.plan.config.seed)
             if self.plan.start is not None:
                 self._evaluate(state)  # as round 0
@@ -127,13 +124,17 @@ class _Run:
         return saved["state"]
 
     def _one_round(self, crew: Crew, state: Any, index: int) -> Any:
-        drawn = self.method.draw(self.roster, index, self.plan.config.seed)
+        drawn = self.method.draw(crew.roster(), index, self.plan.config.seed)
         messages = self._send(state, drawn, index)
         desk = self._desk(messages, index)
         jobs = [self._job(desk, party, index, message) for party, message in messages.items()]
-        failures = self._run_jobs(crew, jobs, index)
+        failures = self._run_jobs(crew, desk, jobs, index)
+        if failures:
+            names = {ref.id: str(ref) for ref in drawn}
+            report_failures(self.plan.config, self.home, failures, names)
         failed = {failure.party for failure in failures}
-        arrived = StoredReports(tuple(job.report for job in jobs if job.party not in failed))
+        reports = (desk.report(index, job.party) for job in jobs if job.party not in failed)
+        arrived = StoredReports(tuple(reports))
         if self.method.talks:
             self.totals.bytes_down += sum(message.stat().st_size for message in messages.values())
         state = self.method.aggregate(self.plan.task, state, arrived)
@@ -175,46 +176,43 @@ class _Run:
             party=party,
             round=index,
             seed=party_seed(self.plan.config, index, party),
+            owner=desk.owner,
             message=message,
             memory=desk.memory_before(index, party),
-            new_memory=desk.memory(index, party),
-            report=desk.report(index, party),
             progress=desk.progress(index, party),
         )
 
-    def _run_jobs(self, crew: Crew, jobs: Sequence[Job], index: int) -> list[Failure]:
-        """Do the jobs whose report is not there yet; the failed ones, if the configuration lets the run go on."""
-        todo = [job for job in jobs if not job.report.exists()]
+    def _run_jobs(self, crew: Crew, desk: Desk, jobs: Sequence[Job], index: int) -> list[Failure]:
+        """Do the jobs whose report is not there yet, and look at all reports; the parties that failed."""
+        todo = [job for job in jobs if not desk.report(index, job.party).exists()]
         if self.shelf is not None:
             self.totals.reused = len(jobs) - len(todo)
         self.watch.round_begins(index, self.method.exchanges, len(jobs), len(jobs) - len(todo))
         failures, cpu = list[Failure](), time.process_time()
         for outcome in crew.run(todo, self.watch.party_at):
+            outcome = kept(outcome, desk, index)
             self.watch.party_ends(outcome)
             if outcome.failure is not None:
                 failures.append(outcome.failure)
         # an engine may run parties in this process; their reports count that
         self.cpu_clock += time.process_time() - cpu
         failed = {failure.party for failure in failures}
-        failures += [
-            f for job in jobs if job.party not in failed and (f := self._receive(job)) is not None
-        ]
-        if failures:
-            report_failures(self.plan, self.home, failures, len(jobs))
-        return failures
+        arrived = [job.party for job in jobs if job.party not in failed]
+        found = (self._receive(desk.report(index, party), party) for party in arrived)
+        return failures + [failure for failure in found if failure is not None]
 
-    def _receive(self, job: Job) -> Failure | None:
+    def _receive(self, place: Place, party: int) -> Failure | None:
         """Look at a report and count its cost; one that cannot be used is removed, and is the failure of its party."""
         try:
-            envelope: Envelope = job.report.load()
-            if envelope.report.card.party != job.party:
+            envelope: Envelope = place.load()
+            if envelope.report.card.party != party:
                 raise ReportRefused(
                     f"its card says that it is of party {envelope.report.card.party}"
                 )
             self.method.inspect(self.plan.task, envelope.report)
         except OstrakaError as error:
-            job.report.path.unlink(missing_ok=True)
-            return Failure(job.party, f"its report cannot be used: {error}")
+            place.path.unlink(missing_ok=True)
+            return Failure(party, f"its report cannot be used: {error}")
         self.totals.cpu_seconds += envelope.cpu_seconds
         if self.method.talks:
             self.totals.bytes_up += envelope.bytes_up
@@ -267,18 +265,29 @@ class _Run:
         self.home.model_place().save(
             {"state": state, "answer": summary["answer"], "seen": looked.seen}
         )
-        if isinstance(state, Panel):
-            self._store_members(state)
+        for member in self.method.members(self.plan.task, state):
+            save_member(member_file(self.home.root, member.card.party), member)
         signed = codec.write_signed(self.home.summary, {"run": self.home.run, **summary})
         self.home.checkpoint.unlink(missing_ok=True)
         return signed
 
-    def _store_members(self, panel: Panel) -> None:
-        """Every member as a file of its own, beside the whole state."""
-        objective, view = settings.values_of(self.method)["objective"], self.plan.test.view
-        for member in panel.members:
-            whole = make_member(member.card, member.params, self.plan.task, objective, view)
-            save_member(self.home.root / "members" / f"p{member.card.party:05d}.safetensors", whole)
+
+def member_file(root: Path, party: int) -> Path:
+    """Where a run keeps the member of a party, as a file of its own beside the whole state."""
+    return root / "members" / f"p{party:05d}.safetensors"
+
+
+def kept(outcome: Outcome, desk: Desk, index: int) -> Outcome:
+    """The outcome once its answer lies on the desk, the memory before the report; or why it does not."""
+    if outcome.answer is None:
+        return outcome
+    try:
+        if outcome.answer.memory is not None:
+            desk.memory(index, outcome.party).write(outcome.answer.memory)
+        desk.report(index, outcome.party).write(outcome.answer.report)
+    except OstrakaError as error:
+        return replace(outcome, answer=None, failure=Failure.of(outcome.party, error))
+    return replace(outcome, answer=None)  # whoever watches has no use for its bytes
 
 
 def commons_size(plan: Plan) -> int:

@@ -35,7 +35,7 @@ def place(plan: Plan, predictor: Predictor, device: str = "cpu") -> tuple[Predic
 def answers_unknown(predictor: Predictor, plan: Plan, device: str) -> bool:
     """Whether any answer can be unknown; with models that stand alone, of the first one."""
     one = next(iter(predictor.alone.values())) if isinstance(predictor, Solo) else predictor
-    return not isinf(one.scores(plan.test.to(device).inputs(slice(0, 1))).threshold)
+    return not isinf(one.scores(plan.test.to(device).stored(slice(0, 1))).threshold)
 
 
 def _by_hand(predictor: Predictor, threshold: float) -> tuple[Predictor, Promise]:

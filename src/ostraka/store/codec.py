@@ -49,11 +49,15 @@ _DAMAGE = (
 """What reading a file of another kind, or a damaged one, may raise."""
 
 
-def encode(value: Any, seal: Seal | None = None) -> bytes:
-    """The bytes of `value`; equal values give equal bytes."""
-    tensors: dict[str, Tensor] = {}
+def encode(value: Any, seal: Seal | None = None, bare: str = "") -> bytes:
+    """The bytes of `value`; equal values give equal bytes.
+
+    Tensors are stored under the path that leads to them; those of the dict at the key `bare`, if
+    one is given, under their own names alone.
+    """
+    tensors = _Named(f"/{bare}/" if bare else "")
     tree = json.dumps(_tree(value, "", tensors), allow_nan=False, separators=(",", ":"))
-    header, body = _split(save_tensors(tensors))
+    header, body = _split(save_tensors(tensors.by_name))
     notes = {KEY: tree} | ({SEAL: json.dumps(dict(seal), sort_keys=True)} if seal else {})
     head = json.dumps(
         {"__metadata__": {**notes, DIGEST: _digest(header, notes, body)}, **header}
@@ -64,9 +68,20 @@ def encode(value: Any, seal: Seal | None = None) -> bytes:
 
 def decode(data: bytes, origin: str = "the data", seal: Seal | None = None) -> Any:
     """The value behind `data`, which must be what `seal` says; `origin` names it in errors."""
-    if (
-        data[:2] in _PICKLES and data[8:9] != b"{"
-    ):  # these two bytes can also be the length of our header
+    tree = check(data, origin, seal)
+    try:
+        return _value(tree, load_tensors(data), origin)
+    except _DAMAGE as error:
+        raise _damaged(origin, error) from None
+
+
+def check(data: bytes, origin: str, seal: Seal | None = None) -> Any:
+    """Refuse what is damaged or not what `seal` says, without making a value of it.
+
+    Returns its JSON tree.
+    """
+    # these two bytes can also be the length of our header
+    if data[:2] in _PICKLES and data[8:9] != b"{":
         raise StoreError(
             f"{origin} is a pickle or an archive of pickles, as torch.save writes them; such files can run code when "
             "they are opened and are never read. Store tensors as safetensors"
@@ -78,11 +93,15 @@ def decode(data: bytes, origin: str = "the data", seal: Seal | None = None) -> A
         if given != _digest(header, notes, body):
             raise ValueError("its content does not fit the digest in it")
         _check_seal(json.loads(notes.get(SEAL, "{}")), seal, origin)
-        return _value(tree, load_tensors(data), origin)
     except _DAMAGE as error:
-        raise StoreError(
-            f"{origin} is not a file that Ostraka wrote, or it is damaged ({error}); remove it or make it anew"
-        ) from None
+        raise _damaged(origin, error) from None
+    return tree
+
+
+def _damaged(origin: str, error: Exception) -> StoreError:
+    return StoreError(
+        f"{origin} is not a file that Ostraka wrote, or it is damaged ({error}); remove it or make it anew"
+    )
 
 
 def _split(data: bytes) -> tuple[dict[str, Any], bytes]:
@@ -124,11 +143,15 @@ def save(path: Path, value: Any, seal: Seal | None = None) -> int:
 
 def load(path: Path, seal: Seal | None = None) -> Any:
     """The value in the file `path`, which must be what `seal` says."""
+    return decode(read_bytes(path), str(path), seal)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file."""
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from None
-    return decode(data, str(path), seal)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -194,7 +217,25 @@ def _json_digest(value: Mapping[str, Any]) -> str:
     ).hexdigest()
 
 
-def _tree(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+class _Named:
+    """The tensors of a value, by the names under which they are stored."""
+
+    def __init__(self, bare: str) -> None:
+        self.bare = bare
+        self.by_name: dict[str, Tensor] = {}
+
+    def put(self, path: str, tensor: Tensor) -> str:
+        """Keep a copy (safetensors refuses tensors that share memory); returns its name."""
+        name = path.removeprefix(self.bare) or "value"
+        while (
+            name in self.by_name
+        ):  # a key with a slash in it can lead to the path of another value
+            name += "'"
+        self.by_name[name] = tensor.detach().cpu().contiguous().clone()
+        return name
+
+
+def _tree(value: Any, path: str, tensors: "_Named") -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -204,13 +245,7 @@ def _tree(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
             raise StoreError(
                 f"{path or 'the value'} is a tensor of {value.dtype} and {value.layout}, which cannot be stored"
             )
-        name = path or "value"
-        while name in tensors:  # a key with a slash in it can lead to the path of another value
-            name += "'"
-        tensors[name] = (
-            value.detach().cpu().contiguous().clone()
-        )  # safetensors refuses tensors that share memory
-        return {"tensor": name}
+        return {"tensor": tensors.put(path, value)}
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise StoreError(
@@ -275,9 +310,11 @@ def size_of(tensors: Mapping[str, Tensor]) -> int:
 
 __all__ = [
     "Seal",
+    "check",
     "decode",
     "encode",
     "load",
+    "read_bytes",
     "read_json",
     "read_signed",
     "save",

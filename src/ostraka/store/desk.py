@@ -28,6 +28,11 @@ class Envelope:
     bytes_up: int
 
 
+def seal(what: str, owner: str, round_index: int, party: int) -> codec.Seal:
+    """What a file of a run in progress says of itself."""
+    return {"what": what, "run": owner, "round": round_index, "party": party}
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a value lies, and what it must say of itself there."""
@@ -42,6 +47,16 @@ class Place:
     def load(self) -> Any:
         """The value here; one that belongs elsewhere is refused."""
         return codec.load(self.path, self.seal)
+
+    def write(self, data: bytes) -> None:
+        """Put a value here that was encoded with this place's seal elsewhere, atomically."""
+        codec.write_atomically(self.path, data)
+
+    def read(self) -> bytes:
+        """The encoded value here; one that is damaged or belongs elsewhere is refused."""
+        data = codec.read_bytes(self.path)
+        codec.check(data, str(self.path), self.seal)
+        return data
 
     def exists(self) -> bool:
         """Whether something lies here."""
@@ -77,9 +92,7 @@ class Desk:
     def memory(self, round_index: int, party: int) -> Place:
         """What a party keeps after a round."""
         path = self.root / "memory" / f"p{party:05d}" / f"r{round_index:05d}.safetensors"
-        return Place(
-            path, {"what": "memory", "run": self.run, "round": round_index, "party": party}
-        )
+        return Place(path, self._seal("memory", round_index, party))
 
     def progress(self, round_index: int, party: int) -> Place:
         """The folder of a party's half-finished training."""
@@ -98,8 +111,12 @@ class Desk:
         return self.root if self.shelf is None else self.shelf
 
     def _seal(self, what: str, round_index: int, party: int) -> codec.Seal:
-        owner = self.run if self.shelf is None else self.shelf.name
-        return {"what": what, "run": owner, "round": round_index, "party": party}
+        return seal(what, self.owner, round_index, party)
+
+    @property
+    def owner(self) -> str:
+        """What files here say of whose they are."""
+        return self.run if self.shelf is None else self.shelf.name
 
     def clear_round(self, round_index: int, parties: Iterable[int]) -> None:
         """Remove what a finished, checkpointed round of these parties no longer needs.

@@ -10,22 +10,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ostraka.core.method import Card
+from ostraka.core.card import Card
+from ostraka.core.member import Member, Model
 from ostraka.core.net import Params, Recipe
 from ostraka.core.samples import View
-from ostraka.core.settings import build, values_of
-from ostraka.core.task import Task
+from ostraka.core.settings import build, choice, plain_choice, values_of
 from ostraka.core.wire import wire
 from ostraka.errors import StoreError
+from ostraka.registry import OBJECTIVES
 from ostraka.store import codec
 
-FORMAT = 1
+FORMAT = 2
+WEIGHTS = "weights"
 
 
 @wire("member-file/1", "MemberFile")
 @dataclass(frozen=True)
-class MemberFile:
-    """A member as it is handed over. `objective` and `view` are plain settings, `net` a name with options."""
+class _First:
+    """A member as the first format has it."""
 
     card: Card
     params: Params
@@ -34,41 +36,59 @@ class MemberFile:
     net: Mapping[str, Any]
     objective: Mapping[str, Any]
     view: Mapping[str, Any]
-    format: int = FORMAT
-
-    def task(self) -> Task:
-        """The task that the member was trained for."""
-        return Task(
-            tuple(self.classes), tuple(self.shape), Recipe(self.net["name"], self.net["options"])
-        )
-
-    def input_view(self) -> View:
-        """How stored values become this member's inputs."""
-        return build(View, self.view)
+    format: int = 1
 
 
-def make_member(
-    card: Card, params: Params, task: Task, objective: Mapping[str, Any], view: View
-) -> MemberFile:
-    """A member that stands on its own."""
-    net = {"name": task.net.name, "options": dict(task.net.options)}
-    return MemberFile(card, params, task.classes, task.shape, net, dict(objective), values_of(view))
-
-
-def save_member(path: Path, member: MemberFile) -> None:
+def save_member(path: Path, member: Member) -> None:
     """Write a member, atomically."""
-    codec.save(path, member)
+    codec.write_atomically(path, encode_member(member))
 
 
-def load_member(path: Path) -> MemberFile:
+def encode_member(member: Member) -> bytes:
+    """The bytes of a member file."""
+    model = member.model
+    content = {
+        "member": FORMAT,
+        "card": member.card,
+        "classes": tuple(model.classes),
+        "shape": tuple(model.shape),
+        "net": {"name": model.net.name, "options": dict(model.net.options)},
+        "objective": plain_choice(model.objective, OBJECTIVES),
+        "view": values_of(model.view),
+        WEIGHTS: dict(member.params),
+    }
+    return codec.encode(content, bare=WEIGHTS)
+
+
+def load_member(path: str | Path) -> Member:
     """Read a member; anything else is refused."""
-    value = codec.load(path)
-    if not isinstance(value, MemberFile):
+    value = codec.load(Path(path))
+    if isinstance(value, _First):
+        content = {**vars(value), "member": value.format, WEIGHTS: value.params}
+    elif isinstance(value, dict) and isinstance(value.get("member"), int):
+        content = value
+    else:
         raise StoreError(
             f"{path} holds a {type(value).__name__}, not a member; members are written to a run's members/"
         )
-    if value.format > FORMAT:
+    if content["member"] > FORMAT:
         raise StoreError(
-            f"{path} is a member of format {value.format}; this version reads up to {FORMAT}: update ostraka"
+            f"{path} is a member of format {content['member']}; this version reads up to {FORMAT}: update ostraka"
         )
-    return value
+    return _member(content, path)
+
+
+def _member(content: Mapping[str, Any], path: str | Path) -> Member:
+    missing = [key for key in ("card", "classes", "shape", "net", "objective", "view", WEIGHTS)
+               if key not in content]  # fmt: skip
+    if missing:
+        raise StoreError(f"{path} is a member without {', '.join(missing)}; it is not whole")
+    net, view = content["net"], build(View, content["view"], owner="a view")
+    model = Model(
+        classes=tuple(content["classes"]),
+        shape=tuple(content["shape"]),
+        net=Recipe(net["name"], net["options"]),
+        objective=choice(content["objective"], OBJECTIVES, "objective"),
+        view=view,
+    )
+    return Member(content["card"], model, content[WEIGHTS])

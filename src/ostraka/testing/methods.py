@@ -238,7 +238,7 @@ def check_scores(method: AnyMethod, task: Task | None = None) -> None:
     state = run_short(method, stage)["state"]
     predictor = method.predictor(stage.task, state)
     _expect_scores(method, stage, state, "the predictor answers")
-    expect_rows(method, predictor.scores, stage.test.inputs())
+    expect_rows(method, predictor.scores, stage.test.stored())
 
 
 CHECKS: tuple[Callable[[AnyMethod, Task | None], None], ...] = (
@@ -271,6 +271,6 @@ def _survives(method: AnyMethod, stage: Stage, case: str) -> None:
 
 def _expect_scores(method: AnyMethod, stage: Stage, state: Any, what: str) -> None:
     def ask() -> Scores:
-        return method.predictor(stage.task, state).scores(stage.test.inputs())
+        return method.predictor(stage.task, state).scores(stage.test.stored())
 
     expect_scores(method, ask, len(stage.test), len(stage.task.classes), what)

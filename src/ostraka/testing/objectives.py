@@ -204,7 +204,7 @@ def check_scores(objective: Objective, bench: Bench) -> None:
     expect_scores(
         objective, lambda: _ask(objective, net, x), len(x), classes, "a trained network answers"
     )
-    expect_rows(objective, NetPredictor(net, objective).scores, x)
+    expect_rows(objective, NetPredictor(net, objective).answers, x)
     threshold = _ask(objective, net, x[:1]).threshold
     if objective.refuses == isinf(threshold):
         done = f"it says {objective.refuses}, and the threshold of its answers is {threshold:g}"
@@ -262,7 +262,7 @@ def check_stored(objective: Objective, bench: Bench) -> None:
     """Everything that the answers depend on travels with the network's tensors."""
     net, x = _trained(objective, bench), bench.samples.inputs()
     with hoped(objective, "a trained network is loaded again", "mend the error above"):
-        again = load_predictor(bench.task, objective, params_of(net)).scores(x)
+        again = load_predictor(bench.task, objective, params_of(net)).answers(x)
     scores = _ask(objective, net, x)
     if not (near(scores.known, again.known) and near(scores.unknown, again.unknown)):
         advice = "keep tensors as parameters or buffers of net.objective, and nothing on self"

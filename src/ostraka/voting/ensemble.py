@@ -1,4 +1,4 @@
-"""Members and the ensembles they form."""
+"""Ensembles: members that vote."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,14 +7,11 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from ostraka.core.learner import NetPredictor, load_predictor
-from ostraka.core.method import Card
-from ostraka.core.net import Params
-from ostraka.core.objective import Objective
+from ostraka.core.card import Card
+from ostraka.core.learner import NetPredictor
+from ostraka.core.member import Member
 from ostraka.core.predictor import Placed, Predictor, Promise, Scores, join, threshold_for
-from ostraka.core.samples import Samples
-from ostraka.core.task import Task
-from ostraka.core.wire import wire
+from ostraka.core.samples import Samples, View, stored_values
 from ostraka.errors import DataError
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Ballot, Votes
@@ -22,42 +19,42 @@ from ostraka.voting.calibration import typicality
 from ostraka.voting.electorate import draws, hardly_trained, unkept
 from ostraka.voting.probes import junk_probes, known_mass
 from ostraka.voting.trust import trust
+from ostraka.voting.union import Standing, all_classes
 
 VOTES = 20_000_000
 """Votes (members x samples x outputs) that are held at once; more samples go in several chunks."""
 
 
-@wire("member/1", "Member")
+@final
 @dataclass(frozen=True)
-class Member:
-    """One uploaded model with its card."""
+class Voter:
+    """A member at the vote: its model, its card, and where its classes stand among the ensemble's."""
 
+    model: NetPredictor
     card: Card
-    params: Params
+    """Its counts are in the order of the ensemble's classes."""
+    standing: Standing
 
+    def votes(self, inputs: Tensor) -> Tensor:
+        """Its votes [B, K + 1] on what its network sees, which must be numbers."""
+        scores = self.model.answers(inputs)
+        if not (scores.known.isfinite().all() and scores.unknown.isfinite().all()):
+            raise DataError(f"the member of {self.card} answers with NaN or infinity; leave it out")
+        return self.standing.votes(scores.logits())
 
-@wire("panel/1", "Panel")
-@dataclass(frozen=True)
-class Panel:
-    """The members of an ensemble, in the order of their parties."""
-
-    members: tuple[Member, ...] = ()
-    tuned: tuple[float, ...] = ()
-    """What the ballot found on public samples, one number per member."""
-    seed: int = 0
-    student: Params | None = None
-    """One network distilled from the vote; it then answers in the members' place."""
-    junk: tuple[float, ...] = ()
-    """What the members make of junk probes, one number per member, where the ballot asked for it."""
+    def typicality(self, inputs: Tensor) -> Tensor:
+        """How usual samples are for each of its classes [B, K]; average for classes it does not know."""
+        places = self.card.calibration["typicality"]
+        return self.standing.spread(typicality(self.model.net.embed(inputs), places), 0.0)
 
 
 @final
 @dataclass(frozen=True)
 class Ensemble(Predictor):
-    """Members that vote by a ballot."""
+    """Members that vote by a ballot. They may be of different networks, objectives, views and classes."""
 
-    voters: Sequence[NetPredictor]
-    cards: Sequence[Card]
+    voters: Sequence[Voter]
+    classes: tuple[str, ...]
     ballot: Ballot
     tuned: Sequence[float] = ()
     junk: Sequence[float] = ()
@@ -65,12 +62,34 @@ class Ensemble(Predictor):
     """What the ballot found on the samples that it was shown (`seeing`)."""
 
     @classmethod
-    def of(cls, task: Task, objective: Objective, panel: Panel, ballot: Ballot) -> "Ensemble":
-        """The ensemble of a panel whose members were trained for `objective`."""
-        voters = [load_predictor(task, objective, member.params) for member in panel.members]
-        return cls(
-            voters, [member.card for member in panel.members], ballot, panel.tuned, panel.junk
-        )
+    def of(
+        cls,
+        members: Sequence[Member],
+        ballot: Ballot,
+        classes: Sequence[str] | None = None,
+        tuned: Sequence[float] = (),
+        junk: Sequence[float] = (),
+    ) -> "Ensemble":
+        """The members as one; `classes`: what they are asked about (none: all that any of them knows)."""
+        if not members:
+            raise DataError("no member was given; a vote needs at least one")
+        shapes = {member.model.shape: member.card for member in members}
+        if len(shapes) > 1:
+            each = "; ".join(f"{card}: {list(shape)}" for shape, card in shapes.items())
+            raise DataError(
+                f"members that vote together take samples of one shape, and these do not ({each}); leave some out"
+            )
+        asked = all_classes([m.model.classes for m in members]) if classes is None else classes
+        voters = []
+        for member in members:
+            standing = Standing.of(member.model.classes, asked)
+            voters.append(Voter(member.predictor(), standing.card(member.card), standing))
+        return cls(voters, tuple(asked), ballot, tuned, junk)
+
+    @property
+    def cards(self) -> list[Card]:
+        """The members' cards, counts in the order of the ensemble's classes."""
+        return [voter.card for voter in self.voters]
 
     @property
     def looks(self) -> bool:
@@ -79,30 +98,34 @@ class Ensemble(Predictor):
 
     def seeing(self, x: Tensor) -> "Ensemble":
         """The ensemble with the ballot's assessment of its votes on `x`."""
-        return (
-            replace(self, assessment=self.ballot.assess(self.votes(x)))
-            if self.ballot.looks
-            else self
-        )
+        if not self.ballot.looks:
+            return self
+        return replace(self, assessment=self.ballot.assess(self.votes(x)))
 
     @property
     def seen(self) -> Assessment | None:
-        """The assessment; `dataclasses.replace(ensemble, assessment=...)` with it repeats the answers."""
+        """The assessment; `remembering` it repeats the answers."""
         return self.assessment
+
+    def remembering(self, seen: Assessment | None) -> "Ensemble":
+        """The ensemble with a stored assessment."""
+        return replace(self, assessment=seen)
 
     def trust(self) -> dict[str, Any]:
         """Agreement, claims, copies and junk of every member (`voting.trust`); empty before `seeing`."""
         return {} if self.assessment is None else trust(self.cards, self.assessment, self.junk)
 
     @torch.no_grad()
-    def known_junk(self, shape: Sequence[int]) -> tuple[float, ...]:
-        """Each member's mean probability of a known class on junk probes of samples of this shape."""
-        return known_mass(self._logits(junk_probes(shape)))
+    def known_junk(self) -> tuple[float, ...]:
+        """Each member's mean probability of a known class on junk probes of the samples' shape."""
+        probes = junk_probes(self.voters[0].model.net.shape)
+        return known_mass(torch.stack([voter.votes(probes) for voter in self.voters]))
 
     @torch.no_grad()
     def scores(self, x: Tensor) -> Scores:
-        """The counted votes, in chunks of bounded memory."""
-        return join([self.ballot.count(self.votes(part)) for part in x.split(self._chunk())])
+        """The counted votes on stored values, in chunks of bounded memory."""
+        parts = stored_values(x).split(self._chunk())
+        return join([self.ballot.count(self.votes(part)) for part in parts])
 
     @torch.no_grad()
     def keeping(self, rate: float) -> tuple[Predictor, Promise]:
@@ -124,37 +147,40 @@ class Ensemble(Predictor):
 
     @torch.no_grad()
     def votes(self, x: Tensor) -> Votes:
-        """All members' votes on `x`, with what the ballot asks for."""
-        logits = self._logits(x)
-        usual = None
+        """All members' votes on stored values, with what the ballot asks for."""
+        inputs, usual = self._inputs(x), None
+        logits = self._logits(inputs)
         if self.ballot.wants_typicality(self.cards):
-            places = [card.calibration["typicality"] for card in self.cards]
-            usual = torch.stack(
-                [typicality(v.net.embed(x), p) for v, p in zip(self.voters, places, strict=True)]
-            )
+            pairs = zip(self.voters, inputs, strict=True)
+            usual = torch.stack([voter.typicality(seen) for voter, seen in pairs])
         return self._votes(logits, usual)
 
     @torch.no_grad()
     def votes_on(self, samples: Samples) -> Votes:
         """The members' votes on all of `samples`, without typicality: what a ballot tunes itself on."""
-        parts = [
-            samples.inputs(slice(i, i + self._chunk()))
-            for i in range(0, len(samples), self._chunk())
-        ]
-        return Votes(torch.cat([self._logits(x) for x in parts], dim=1), self.cards, junk=self.junk)
+        parts = samples.stored().split(self._chunk())
+        logits = torch.cat([self._logits(self._inputs(x)) for x in parts], dim=1)
+        return Votes(logits, self.cards, junk=self.junk)
 
     def _votes(self, logits: Tensor, usual: Tensor | None) -> Votes:
         return Votes(logits, self.cards, usual, self.tuned, self.junk, self.assessment)
 
-    def _logits(self, x: Tensor) -> Tensor:
-        """[M, B, K + 1]: every member's answers, which must be numbers."""
-        answers = [voter.scores(x) for voter in self.voters]
-        for card, scores in zip(self.cards, answers, strict=True):
-            if not (scores.known.isfinite().all() and scores.unknown.isfinite().all()):
-                raise DataError(
-                    f"the member of {card.name or f'party {card.party}'} answers with NaN or infinity; leave it out"
-                )
-        return torch.stack([scores.logits() for scores in answers])
+    def _inputs(self, x: Tensor) -> list[Tensor]:
+        """What each member's network sees of stored values; made once for all that see alike."""
+        made: list[tuple[View, Tensor]] = []
+        inputs = []
+        for voter in self.voters:
+            view = voter.model.view
+            seen = next((part for other, part in made if other is view or other == view), None)
+            if seen is None:
+                seen = voter.model.inputs(x)
+                made.append((view, seen))
+            inputs.append(seen)
+        return inputs
+
+    def _logits(self, inputs: Sequence[Tensor]) -> Tensor:
+        """[M, B, K + 1]: every member's votes."""
+        return torch.stack([v.votes(seen) for v, seen in zip(self.voters, inputs, strict=True)])
 
     def _chunk(self) -> int:
-        return max(1, VOTES // (len(self.voters) * (self.voters[0].net.classes + 1)))
+        return max(1, VOTES // (len(self.voters) * (len(self.classes) + 1)))

@@ -1,0 +1,26 @@
+"""A card: what a party says of its model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ostraka.core.wire import wire
+
+
+@wire("card/1", "Card")
+@dataclass(frozen=True)
+class Card:
+    """Size, class counts if the party agrees to tell them, scores and calibration numbers.
+
+    Counts are in the order of the classes that its model was trained for.
+    """
+
+    party: int
+    size: int
+    counts: tuple[int, ...] | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    calibration: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+    def __str__(self) -> str:
+        return self.name or f"party {self.party}"

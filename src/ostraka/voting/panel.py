@@ -1,0 +1,31 @@
+"""The state of a one-shot method: the members that arrived, and what the server found of them."""
+
+from dataclasses import dataclass
+
+from ostraka.core.card import Card
+from ostraka.core.net import Params
+from ostraka.core.wire import wire
+
+
+@wire("member/1", "Member")
+@dataclass(frozen=True)
+class Seat:
+    """One place of a panel: a member's card and weights. What they are weights of, the task says."""
+
+    card: Card
+    params: Params
+
+
+@wire("panel/1", "Panel")
+@dataclass(frozen=True)
+class Panel:
+    """What a one-shot method keeps: the members that arrived, in the order of their parties."""
+
+    members: tuple[Seat, ...] = ()
+    tuned: tuple[float, ...] = ()
+    """What the ballot found on public samples, one number per member."""
+    seed: int = 0
+    student: Params | None = None
+    """One network distilled from the vote; it then answers in the members' place."""
+    junk: tuple[float, ...] = ()
+    """What the members make of junk probes, one number per member, where the ballot asked for it."""

@@ -1,0 +1,60 @@
+"""How a party makes its member: train on most of its samples, ask the rest, and tell what it agrees to tell."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ostraka.core.card import Card
+from ostraka.core.fit import Budget, fit
+from ostraka.core.learner import build
+from ostraka.core.member import Member, Model
+from ostraka.core.net import Net, Params
+from ostraka.core.party import Party
+from ostraka.core.samples import Samples
+from ostraka.core.seeds import derive
+from ostraka.voting.calibration import measure, tell_of
+
+Tell = Literal["size", "counts", "statistics"]
+"""What a party tells beside its weights: its size; class counts, doubt and answers to held-out samples as well;
+embedding statistics as well."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How members are trained, and what is told of them."""
+
+    local: Budget
+    tell: Tell = "counts"
+    hold_out: float = 0.1
+    """Share of each class that is kept from training, to tell how the member answers it."""
+
+
+def train_member(
+    model: Model, training: Training, party: Party, seed: int, start: Params | None = None
+) -> Member:
+    """The member that `party` makes of `model`, from random first weights or from `start`."""
+    net = build(model.task, model.objective, derive(seed, "init"))
+    learnt, held = _split(model, training, party.samples, seed)
+    fitted = fit(net, start, learnt, model.objective, training.local, seed, party.progress)
+    card = _card(model, training.tell, party, net, fitted.figures(), held)
+    return Member(card, model, fitted.params)
+
+
+def _split(
+    model: Model, training: Training, samples: Samples, seed: int
+) -> tuple[Samples, Samples]:
+    """What the member learns from, and what is held out to tell how it answers: nothing, if nobody is told."""
+    wanted = model.objective.refuses and training.tell != "size"
+    return samples.split(training.hold_out if wanted else 0.0, derive(seed, "hold-out"))
+
+
+def _card(
+    model: Model, tell: Tell, party: Party, net: Net, scores: dict[str, float], held: Samples
+) -> Card:
+    """What the party agrees to tell of its member, beside its loss."""
+    samples = party.samples
+    if tell == "size":
+        return Card(party.id, len(samples), None, scores, name=party.ref.name)
+    counts = tuple(samples.counts(len(model.classes)).tolist())
+    numbers = measure(net, model.objective, samples, typicality=tell == "statistics")
+    numbers |= tell_of(net, model.objective, held, numbers.get("typicality"))
+    return Card(party.id, len(samples), counts, scores, numbers, party.ref.name)
