@@ -224,9 +224,15 @@ OBJECTIVES: Registry[Any] = Registry(
     "objective", "ostraka.objectives", "ostraka.core.objective:Objective"
 )
 NETS: Registry[Any] = Registry("net", "ostraka.nets", "collections.abc:Callable")
-SOURCES: Registry[Any] = Registry("source", "ostraka.data", "ostraka.data.source:Source")
-PARTITIONS: Registry[Any] = Registry("partition", "ostraka.data", "ostraka.data.rule:Rule")
-AUGMENTATIONS: Registry[Any] = Registry("augmentation", "ostraka.data", "collections.abc:Callable")
+SOURCES: Registry[Any] = Registry(
+    "source", "ostraka.data.sources", "ostraka.data.sources.source:Source"
+)
+PARTITIONS: Registry[Any] = Registry(
+    "partition", "ostraka.data.partitions", "ostraka.data.partitions.rule:Rule"
+)
+AUGMENTATIONS: Registry[Any] = Registry(
+    "augmentation", "ostraka.data.augment", "collections.abc:Callable"
+)
 BALLOTS: Registry[Any] = Registry("ballot", "ostraka.voting", "ostraka.voting.ballots:Ballot")
 ENGINES: Registry[Any] = Registry("engine", "ostraka.engines", "ostraka.engines.base:Engine")
 

@@ -11,8 +11,8 @@ import torch
 
 from ostraka.core.samples import View
 from ostraka.data.dataset import Arrays, Dataset, assemble
-from ostraka.data.rule import Pool, Rule, Shares
-from ostraka.data.source import Source
+from ostraka.data.partitions.rule import Pool, Rule, Shares
+from ostraka.data.sources.source import Source
 from ostraka.errors import DataError, PartitionError
 
 END = ".points.json"

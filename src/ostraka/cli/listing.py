@@ -13,8 +13,8 @@ from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PRESET
 from ostraka.report.tables import Table
 
 if TYPE_CHECKING:
-    from ostraka.data.source import Summary
     from ostraka.data.sources import Found
+    from ostraka.data.sources.source import Summary
 
 NAME = "list"
 
@@ -105,9 +105,9 @@ def _presets(options: argparse.Namespace) -> Listing:
 
 
 def _data(options: argparse.Namespace) -> Listing:
-    from ostraka.data.catalogue import summaries
-    from ostraka.data.domains import USAGE
     from ostraka.data.sources import data_dirs
+    from ostraka.data.sources.catalogue import summaries
+    from ostraka.data.sources.domains import USAGE
 
     rows = [
         (found.name, *_sizes(found, summary))
@@ -127,7 +127,7 @@ def _sizes(found: "Found", summary: "Summary | str") -> tuple[str, str, str, str
 
 
 def _partitions(options: argparse.Namespace) -> Listing:
-    from ostraka.data.partition import describe
+    from ostraka.data.partitions.spec import describe
 
     return ("partition", "rule"), describe()
 

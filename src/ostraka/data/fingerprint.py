@@ -15,8 +15,8 @@ import numpy as np
 
 from ostraka.core.samples import Samples
 from ostraka.data.dataset import Dataset
-from ostraka.data.files import sha256_of
-from ostraka.data.sources import load, locate
+from ostraka.data.sources.files import sha256_of
+from ostraka.data.sources.find import load, locate
 
 Fingerprint = dict[str, dict[str, Any]]
 

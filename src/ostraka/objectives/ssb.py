@@ -8,7 +8,7 @@ three (0.9 for TinyImageNet).
 
 The third part of the recipe is long training with a cosine schedule, which belongs to the budget: `local.epochs=600
 local.schedule=cosine local.lr=0.1`. Under averaging methods the schedule starts anew with every round. Deviations: no
-warm-up and no restarts of the schedule; RandAugment as in `data/rand_augment.py`.
+warm-up and no restarts of the schedule; RandAugment as in `data/augment/rand_augment.py`.
 """
 
 from dataclasses import dataclass

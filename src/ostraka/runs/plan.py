@@ -22,7 +22,8 @@ from ostraka.core.task import Commons, Task
 from ostraka.data.dataset import DOMAIN, Dataset, first_per_class, known_split
 from ostraka.data.domains import first_of_each, positions
 from ostraka.data.fingerprint import Fingerprint, fingerprint, values_of_training
-from ostraka.data.partition import Partition, format_spec, parse, partition
+from ostraka.data.partitions.divide import Partition, partition
+from ostraka.data.partitions.spec import format_spec, parse
 from ostraka.data.sources import data_dirs, load
 from ostraka.data.standardise import standardise, with_statistics_of
 from ostraka.engines.guard import leave_if_imported_by_a_worker

@@ -22,7 +22,7 @@ from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive, torch_rng
 from ostraka.core.task import Commons, Task
-from ostraka.data.partition import Partition
+from ostraka.data.partitions.divide import Partition
 from ostraka.engines.base import Outcome
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, OstrakaError, PartyFailed

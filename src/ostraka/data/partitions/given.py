@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ostraka.data.rule import Ints, Pool, Rule, Shares, division_digest, party_names
+from ostraka.data.partitions.rule import Ints, Pool, Rule, Shares, division_digest, party_names
 from ostraka.errors import PartitionError, choices, did_you_mean
 from ostraka.registry import PARTITIONS
 

@@ -9,8 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from ostraka.data import archive, files, idx
-from ostraka.data.sources import load
+from ostraka.data.sources import archive, files, idx, load
 from ostraka.errors import DataError
 
 Y = np.array([0, 1, 2, 3] * 3)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from ostraka.data.augmentation import pad_crop_flip, pad_crop_flip_rotate
+from ostraka.data.augment.pad_crop_flip import pad_crop_flip, pad_crop_flip_rotate
 from ostraka.registry import AUGMENTATIONS
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ostraka.data.dataset import Array
-from ostraka.data.files import free_memory, in_units
+from ostraka.data.sources.files import free_memory, in_units
 from ostraka.errors import DataError
 
 END = ".npy"

@@ -8,11 +8,10 @@ import pytest
 from scipy.io import savemat
 
 from ostraka import registry
-from ostraka.data import archive
-from ostraka.data.catalogue import summaries
-from ostraka.data.partition import describe, parse
-from ostraka.data.source import Source, Summary
-from ostraka.data.sources import available, load
+from ostraka.data.partitions.spec import describe, parse
+from ostraka.data.sources import archive, available, load
+from ostraka.data.sources.catalogue import summaries
+from ostraka.data.sources.source import Source, Summary
 from ostraka.errors import ConfigError, DataError, PartitionError
 from ostraka.registry import PARTITIONS, SOURCES
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ostraka.data.rule import Ints
+from ostraka.data.partitions.rule import Ints
 
 Owned = NDArray[np.bool_]
 

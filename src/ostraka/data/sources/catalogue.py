@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ostraka.data import domains
-from ostraka.data.source import Source, Summary
-from ostraka.data.sources import Found, survey
+from ostraka.data.sources import domains
+from ostraka.data.sources.find import Found, survey
+from ostraka.data.sources.source import Source, Summary
 from ostraka.errors import DataError
 
 UNKNOWN = "its source does not tell"

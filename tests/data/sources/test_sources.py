@@ -29,7 +29,7 @@ def test_bundled_fashion():
 
 
 def test_the_notice_travels_with_the_bundled_data():
-    notice = files("ostraka.data").joinpath("bundled", "NOTICE").read_text()
+    notice = files("ostraka.data.sources").joinpath("bundled", "NOTICE").read_text()
     assert "Copyright (c) 2017 Zalando SE" in notice
     assert "Permission is hereby granted" in notice
 

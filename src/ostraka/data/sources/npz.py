@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from ostraka.core.samples import View
-from ostraka.data import archive
 from ostraka.data.dataset import Array, Arrays, Dataset, assemble, sample_shape
-from ostraka.data.files import file_info, sidecar
 from ostraka.data.names import flaw
-from ostraka.data.packed import decode
-from ostraka.data.source import Source, Summary
+from ostraka.data.sources import archive
+from ostraka.data.sources.files import file_info, sidecar
+from ostraka.data.sources.packed import decode
+from ostraka.data.sources.source import Source, Summary
 from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 

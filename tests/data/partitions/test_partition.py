@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from ostraka.data.partition import describe, format_spec, parse, partition
-from ostraka.data.partition_rules import Dirichlet, floored_sizes
-from ostraka.data.rule import Rule, Shares
+from ostraka.data.partitions.divide import partition
+from ostraka.data.partitions.rule import Rule, Shares
+from ostraka.data.partitions.rules import Dirichlet, floored_sizes
+from ostraka.data.partitions.spec import describe, format_spec, parse
 from ostraka.errors import PartitionError
 from ostraka.registry import PARTITIONS
 

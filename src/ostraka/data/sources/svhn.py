@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from ostraka.data.dataset import Array, Arrays, Dataset, assemble
-from ostraka.data.files import file_info
-from ostraka.data.source import Source, Summary
+from ostraka.data.sources.files import file_info
+from ostraka.data.sources.source import Source, Summary
 from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 

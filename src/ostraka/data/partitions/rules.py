@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ostraka.data.ownership import assign, firsts, obstacle
-from ostraka.data.rule import (
+from ostraka.data.partitions.ownership import assign, firsts, obstacle
+from ostraka.data.partitions.rule import (
     MAX_DRAWS,
     Floats,
     Ints,

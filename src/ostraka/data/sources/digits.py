@@ -10,7 +10,7 @@ import numpy as np
 
 from ostraka.core.samples import View
 from ostraka.data.dataset import Arrays, Dataset, assemble
-from ostraka.data.source import Source, Summary
+from ostraka.data.sources.source import Source, Summary
 from ostraka.registry import SOURCES
 
 EACH = 5

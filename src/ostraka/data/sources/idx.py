@@ -13,8 +13,8 @@ from string import ascii_uppercase
 import numpy as np
 
 from ostraka.data.dataset import Array, Arrays, Dataset, assemble
-from ostraka.data.files import broken, file_info, read_bytes
-from ostraka.data.source import Source, Summary
+from ostraka.data.sources.files import broken, file_info, read_bytes
+from ostraka.data.sources.source import Source, Summary
 from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 

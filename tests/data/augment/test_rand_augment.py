@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from ostraka.data import rand_augment as ra
+from ostraka.data.augment import rand_augment as ra
 from ostraka.errors import DataError
 from ostraka.registry import AUGMENTATIONS
 

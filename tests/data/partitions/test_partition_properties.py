@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ostraka.data.ownership import assign, firsts, obstacle
-from ostraka.data.partition import Partition, partition
+from ostraka.data.partitions.divide import Partition, partition
+from ostraka.data.partitions.ownership import assign, firsts, obstacle
 from ostraka.errors import PartitionError
 
 CASES = settings(max_examples=60, deadline=None, derandomize=True)

@@ -9,8 +9,8 @@ import pytest
 import torch
 from scipy.io import savemat
 
-from ostraka.data.packed import decode
 from ostraka.data.sources import available, load
+from ostraka.data.sources.packed import decode
 from ostraka.errors import DataError
 
 RNG = np.random.default_rng(0)

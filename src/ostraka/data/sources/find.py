@@ -11,26 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ostraka.data import bundled, cifar, digits, domains, idx, npz, svhn
-from ostraka.data.advice import VARIABLE, check_local, content, is_unread, looked, unread
 from ostraka.data.dataset import Dataset
-from ostraka.data.source import Source
+from ostraka.data.sources import domains
+from ostraka.data.sources.advice import VARIABLE, check_local, content, is_unread, looked, unread
+from ostraka.data.sources.source import Source
 from ostraka.errors import DataError, choices, did_you_mean
 from ostraka.registry import SOURCES
-
-__all__ = [
-    "Found",
-    "available",
-    "bundled",
-    "cifar",
-    "data_dirs",
-    "digits",
-    "domains",
-    "idx",
-    "load",
-    "npz",
-    "svhn",
-]
 
 DEPTH = 2
 
