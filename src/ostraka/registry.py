@@ -231,7 +231,7 @@ PARTITIONS: Registry[Any] = Registry(
     "partition", "ostraka.data.partitions", "ostraka.data.partitions.rule:Rule"
 )
 AUGMENTATIONS: Registry[Any] = Registry(
-    "augmentation", "ostraka.data.augment", "collections.abc:Callable"
+    "augmentation", "ostraka.data.augment", "ostraka.core.augmentation:Augmentation"
 )
 BALLOTS: Registry[Any] = Registry("ballot", "ostraka.voting", "ostraka.voting.ballots:Ballot")
 ENGINES: Registry[Any] = Registry("engine", "ostraka.engines", "ostraka.engines.base:Engine")

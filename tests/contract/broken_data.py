@@ -85,7 +85,9 @@ def _half_labels(data: Dataset) -> Dataset:
 
 
 def _augmented_test(data: Dataset) -> Dataset:
-    return replace(data, test=replace(data.test, view=View(augment="pad-crop-flip")))
+    return replace(
+        data, test=replace(data.test, view=View(augment="pad-crop-flip", kind=data.kind))
+    )
 
 
 BROKEN_SOURCES: dict[str, Source] = {

@@ -1,9 +1,14 @@
 """Samples: views of one storage."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
+from torch import Tensor
 
-from ostraka.core.samples import Samples, View
+from ostraka.core.augmentation import Augmentation
+from ostraka.core.samples import Samples, View, stored_view
+from ostraka.core.settings import setting
 from ostraka.errors import DataError
 from ostraka.registry import AUGMENTATIONS
 
@@ -36,15 +41,50 @@ def test_view_by_hand() -> None:
     assert Samples(x, view=view).inputs().dtype == torch.float32
 
 
+def test_a_view_normalises_along_the_axis_that_its_kind_names() -> None:
+    """All values 1, means 0 and 1: the first entry is 1, the second 0, along the named axis."""
+    for kind, shape, zeros in (
+        ("image", (1, 2, 2, 2), (0, 1, 0, 0)),
+        ("table", (1, 2), (0, 1)),
+        ("sound", (1, 1, 2, 2), (0, 0, 0, 1)),
+    ):
+        seen = View(mean=(0.0, 1.0), std=(1.0, 1.0), kind=kind).apply(torch.ones(shape))
+        assert seen[zeros] == 0.0
+        assert seen.flatten()[0] == 1.0
+        assert seen.sum() == seen.numel() / 2
+    sound = View(mean=(0.0, 1.0), std=(1.0, 1.0), kind="sound").apply(torch.ones(1, 1, 3, 2))
+    assert sound[0, 0].tolist() == [[1.0, 0.0]] * 3
+
+
+def test_a_view_that_was_stored_without_a_kind() -> None:
+    """Rows are a table; all else was an image. What was stored with a kind keeps it."""
+    older = {"scale": 0.5, "mean": [1.0], "std": [2.0], "augment": "none"}
+    assert stored_view(older, (1,)) == View(0.5, (1.0,), (2.0,), kind="table")
+    assert stored_view(older, (1, 8, 8)) == View(0.5, (1.0,), (2.0,), kind="image")
+    assert stored_view({"kind": "sound"}, (1, 8, 8)).kind == "sound"
+    assert stored_view({"kind": "image"}, (4,)).kind == "image"
+
+
 def test_augmentation_needs_chance() -> None:
     """Evaluation gives no generator, and then nothing is augmented."""
-    AUGMENTATIONS.add("test-plus-one")(lambda x, rng: x + 1)
+
+    @AUGMENTATIONS.add("test-plus")
+    @dataclass(frozen=True)
+    class Plus(Augmentation):
+        """More."""
+
+        more: float = setting(1.0, "how much")
+
+        def __call__(self, x: Tensor, rng: torch.Generator) -> Tensor:
+            """Everything larger."""
+            return x + self.more
+
     try:
-        samples = Samples(torch.zeros(1, 2), view=View(augment="test-plus-one"))
+        samples = Samples(torch.zeros(1, 2), view=View(augment="test-plus:more=2.5"))
         assert samples.inputs().tolist() == [[0.0, 0.0]]
-        assert samples.inputs(rng=torch.Generator()).tolist() == [[1.0, 1.0]]
+        assert samples.inputs(rng=torch.Generator()).tolist() == [[2.5, 2.5]]
     finally:
-        AUGMENTATIONS.remove("test-plus-one")
+        AUGMENTATIONS.remove("test-plus")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])

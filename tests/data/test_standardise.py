@@ -66,9 +66,10 @@ def test_what_is_left_as_it_is():
     scales = {"feature_scale": np.ones(5, np.float32), "feature_offset": np.zeros(5, np.float32)}
     store("mfcc.npz", np.arange(4 * 25).reshape(4, 5, 5).astype(np.uint8), **scales)
     store("cifar100.npz", np.zeros((4, 3, 32, 32), np.float32))
-    assert divided(standardise="off").data.train.view == View()
+    assert divided(standardise="off").data.train.view == View(kind="table")
     assert divided("bytes.npz").data.train.view == View(scale=1 / 255)
-    assert divided("mfcc.npz").data.train.view == View()  # its reader has standardised it
+    found = divided("mfcc.npz").data  # its reader has standardised it
+    assert (found.train.view, found.kind) == (View(kind="sound"), "sound")
     assert divided("cifar100.npz").data.train.view.mean == (0.50708, 0.48655, 0.44092)
     assert not any(divided(name).shown for name in ("bytes.npz", "mfcc.npz", "cifar100.npz"))
     assert divide(make({"data": "digits", "partition": "iid"})).data.train.view == View(
@@ -84,6 +85,22 @@ def test_on_standardises_bytes_too():
     seen = divided("bytes.npz", standardise="on").data.train
     assert seen.view.scale == 1 / 255
     assert torch.allclose(seen.inputs()[:, 0, 0, 0], torch.tensor([1.0, 1.0, -1.0, -1.0]))
+
+
+def test_sound_by_coefficient():
+    """Frames [1, 10] and [3, 30], then [5, 10] and [7, 30]: means 4 and 20, deviations 5**0.5, 10."""
+    x = np.array([[[1.0, 10.0], [3.0, 30.0]], [[5.0, 10.0], [7.0, 30.0]]])
+    store("sound.npz", np.tile(x, (2, 1, 1)), kind=np.array("sound"))
+    found = divided("sound.npz")
+    assert (found.data.kind, found.data.train.shape) == ("sound", (1, 2, 2))
+    assert found.data.train.view.mean == (4.0, 20.0)
+    assert found.data.train.view.std == pytest.approx((5**0.5, 10.0))
+    assert found.data.train.inputs()[0, 0, :, 1].tolist() == [-1.0, 1.0]
+    assert torch.allclose(
+        found.data.train.inputs()[0, 0, :, 0], torch.tensor([-3.0, -1.0]) / 5**0.5
+    )
+    assert found.shown[0].startswith("recordings were standardised")
+    assert "for each of the 2 coefficients" in found.shown[0]
 
 
 def test_the_statistics_are_those_of_the_samples_in_use():

@@ -240,7 +240,7 @@ class _Training:
         first, last = group[0][0], group[-1][1]
         index = order[first:last]
         x = self.samples.inputs(index, rng=self.draw_rng)
-        chunk = Batch(x, self.labels[index])
+        chunk = Batch(x, self.labels[index], kind=self.samples.view.kind)
         chunk = self.objective.prepare(chunk, self.draw_rng)
         total = torch.zeros((), device=self.device)
         for start, stop in group:

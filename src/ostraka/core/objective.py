@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from ostraka.core.kind import Kind
 from ostraka.core.net import Net, Params
 from ostraka.core.predictor import Scores, closed_scores, open_scores
 from ostraka.core.samples import Samples
@@ -16,22 +17,27 @@ from ostraka.core.settings import Settings
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs, labels, and what `prepare` made of them; every tensor has one row per sample."""
+    """Inputs, labels, and what `prepare` made of them; every tensor has one row per sample.
+
+    `kind` says what the samples are.
+    """
 
     x: Tensor
     y: Tensor
     extra: Mapping[str, Tensor] = field(default_factory=dict)
+    kind: Kind = "image"
 
     def __len__(self) -> int:
         return len(self.x)
 
     def cut(self, start: int, stop: int) -> "Batch":
         """Rows `start` to `stop`."""
-        return Batch(
-            self.x[start:stop],
-            self.y[start:stop],
-            {k: v[start:stop] for k, v in self.extra.items()},
-        )
+        cut = {name: rows[start:stop] for name, rows in self.extra.items()}
+        return replace(self, x=self.x[start:stop], y=self.y[start:stop], extra=cut)
+
+    def adding(self, **extra: Tensor) -> "Batch":
+        """The same batch with more in `extra`."""
+        return replace(self, extra={**self.extra, **extra})
 
 
 class Helper(ABC):
@@ -73,6 +79,12 @@ class Objective(Settings, ABC):
     def refuses(self) -> bool:
         """Whether its answers can be *unknown*. Others rank samples by how unknown they are and never say so."""
         return self.unknown
+
+    def check_samples(self, kind: Kind, shape: tuple[int, ...]) -> None:
+        """Raise a DataError if samples of this kind and shape cannot be trained on with these settings.
+
+        Asked before anything trains.
+        """
 
     def attach(self, net: Net) -> None:
         """Add this objective's own tensors to the network; most have none."""

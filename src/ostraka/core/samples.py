@@ -1,25 +1,26 @@
 """Samples: stored values, labels, and how stored values become network inputs."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from ostraka.core.augmentation import augmentation
+from ostraka.core.kind import NORMED, Kind
 from ostraka.core.seeds import torch_rng
+from ostraka.core.settings import build
 from ostraka.errors import DataError
-from ostraka.registry import AUGMENTATIONS
-
-Kind = Literal["image", "table", "sound"]
-"""What one sample is: an image [C, H, W], a row of a table [D], or the features of a recording."""
 
 
 @dataclass(frozen=True)
 class View:
     """How stored values become inputs: `(value * scale - mean) / std`, then, in training, augmentation.
 
-    `mean` and `std` have a value for each channel of images, for each feature of rows; they are empty where unused.
+    `mean` and `std` are empty where unused; else they have a value for each channel of images, each
+    feature of rows, each coefficient of sound.
     """
 
     scale: float = 1.0
@@ -29,13 +30,14 @@ class View:
     kind: Kind = "image"
 
     def apply(self, values: Tensor) -> Tensor:
-        """Stored values [B, C, ...] as float inputs."""
+        """Stored values [B, ...] as float inputs."""
         x = values.to(torch.float32, copy=True)
         if self.scale != 1.0:
             x.mul_(self.scale)
         if self.mean:
-            shape = (1, -1) + (1,) * (x.dim() - 2)
-            mean, std = (v.to(x.device).view(shape) for v in self._statistics)
+            places = [1] * x.dim()
+            places[1 + NORMED[self.kind]] = -1
+            mean, std = (v.to(x.device).view(places) for v in self._statistics)
             x.sub_(mean).div_(std)
         return x
 
@@ -47,6 +49,15 @@ class View:
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: a tensor would make another process map shared memory for a few numbers."""
         return {spec.name: getattr(self, spec.name) for spec in fields(self)}
+
+
+def stored_view(values: Mapping[str, Any], shape: Sequence[int]) -> View:
+    """A view from plain values that were stored beside the shape of one sample.
+
+    Before views had a kind, rows of a table were the only samples with one axis.
+    """
+    older = {} if "kind" in values or len(shape) != 1 else {"kind": "table"}
+    return build(View, {**values, **older})
 
 
 @dataclass(frozen=True)
@@ -103,7 +114,7 @@ class Samples:
             self.x if rows is None else self.x.index_select(0, rows.to(self.x.device))
         )
         if rng is not None and self.view.augment != "none":
-            x = AUGMENTATIONS.get(self.view.augment)(x, rng)
+            x = augmentation(self.view.augment)(x, rng)
         return x
 
     def counts(self, classes: int) -> Tensor:

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
+from ostraka.core.kind import Kind
 from ostraka.core.net import Net, Params, Recipe
-from ostraka.core.samples import Kind, Samples, View
+from ostraka.core.samples import Samples, View
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ostraka.core.augmentation import check_augment
+from ostraka.core.kind import Kind, check_form
 from ostraka.core.predictor import UNKNOWN
 from ostraka.core.samples import Samples, View
 from ostraka.data.labels import class_names
@@ -40,6 +42,7 @@ class Dataset:
 
     `test_columns` are those of the test storage. Data whose two sides have the column "domain" is judged by domain.
     `own_view`: the reader knows how its values become inputs, and they are not standardised unless a run asks for it.
+    The kind of its samples stands in their view.
     """
 
     name: str
@@ -51,6 +54,21 @@ class Dataset:
     info: Mapping[str, Any] = field(default_factory=dict)
     own_view: bool = False
 
+    def __post_init__(self) -> None:
+        view = self.train.view
+        if view.kind != self.test.view.kind:
+            raise DataError(
+                f"{self.name}: training samples are of the kind {view.kind}, test samples of the "
+                f"kind {self.test.view.kind}; both must be of one kind"
+            )
+        check_form(view.kind, self.train.shape, self.name)
+        check_augment(view.augment, view.kind)
+
+    @property
+    def kind(self) -> Kind:
+        """What one sample is."""
+        return self.train.view.kind
+
     @property
     def test_domains(self) -> Array | None:
         """The domain of every row of the test storage, where training samples have one too."""
@@ -59,7 +77,11 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """What a reader found, before any check: images [N, H, W], [N, H, W, C] or [N, C, H, W], or rows [N, D]."""
+    """What a reader found, before any check.
+
+    Images are [N, H, W], [N, H, W, C] or [N, C, H, W], rows of a table [N, D], sound
+    [N, frames, coefficients]. A reader that does not say the `kind` has rows or images.
+    """
 
     x_train: Array
     y_train: Array
@@ -71,6 +93,7 @@ class Arrays:
     info: Mapping[str, Any] = field(default_factory=dict)
     classes_from: str = ""
     """The file that gives the names of the classes, for error messages."""
+    kind: Kind | None = None
 
 
 def assemble(name: str, arrays: Arrays, view: View | None = None) -> Dataset:
@@ -79,10 +102,10 @@ def assemble(name: str, arrays: Arrays, view: View | None = None) -> Dataset:
     classes = class_names(name, arrays.y_train, arrays.y_test, arrays.classes, arrays.classes_from)
     columns = _checked_columns(name, "train", arrays.columns, len(arrays.y_train))
     test_columns = _checked_columns(name, "test", arrays.test_columns, len(arrays.y_test))
-    x_train, x_test = channels_first(name, arrays.x_train), channels_first(name, arrays.x_test)
+    kind = arrays.kind or usual_kind(arrays.x_train)
+    x_train, x_test = (channels_first(name, x, kind) for x in (arrays.x_train, arrays.x_test))
     own_view = view is not None
-    if view is None:
-        view = default_view(name, x_train)
+    view = replace(default_view(name, x_train) if view is None else view, kind=kind)
     return Dataset(
         name=name,
         classes=classes,
@@ -109,11 +132,17 @@ def default_view(name: str, x: Array) -> View:
     return replace(view, augment="pad-crop-flip")
 
 
-def channels_first(name: str, x: Array) -> Array:
-    """Images as [N, C, H, W]; rows [N, D] stay as they are."""
-    if x.ndim == 3:
+def usual_kind(x: Array) -> Kind:
+    """The kind of stored samples of which nothing else is said: rows are a table, all else images."""
+    return "table" if x.ndim == 2 else "image"
+
+
+def channels_first(name: str, x: Array, kind: Kind) -> Array:
+    """Images as [N, C, H, W], sound as [N, 1, frames, coefficients]; rows [N, D] stay as they are."""
+    if kind != "table" and x.ndim == 3:
         return x[:, None]
-    return x.transpose(0, 3, 1, 2) if x.ndim == 4 and channels_last(name, x.shape) else x
+    last = kind == "image" and x.ndim == 4 and channels_last(name, x.shape)
+    return x.transpose(0, 3, 1, 2) if last else x
 
 
 def channels_last(name: str, shape: Sequence[int]) -> bool:

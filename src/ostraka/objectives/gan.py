@@ -193,7 +193,7 @@ class Gan(Helper):
                 real, fake = judge(torch.cat([batch.x, fakes.detach()])).chunk(2)
                 self.discriminator.descend(_not_real(-real) + _not_real(fake))
             self.generator.descend(_not_real(-judge(fakes)) + self.wish(net, fakes))
-        return Batch(batch.x, batch.y, {**batch.extra, FAKES: fakes.detach()})
+        return batch.adding(**{FAKES: fakes.detach()})
 
     def state(self) -> dict[str, Any]:
         """Both networks and their optimisers."""

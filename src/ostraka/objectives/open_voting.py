@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ostraka.core.kind import Kind
 from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.settings import setting
 from ostraka.errors import ConfigError
 from ostraka.objectives.adversarial import enhance
-from ostraka.objectives.destruction import destroy, shares_of
+from ostraka.objectives.destruction import check_mix, destroy, shares_of
 from ostraka.objectives.proser import mix, proser_loss, unknown_loss
 from ostraka.registry import OBJECTIVES
 
@@ -47,8 +48,8 @@ class OpenVoting(Objective):
     )
     outliers: str = setting(
         "destruction",
-        "auto (wide, or tables for rows), destruction (the paper's), mixture, audio, one operation, a mix such as "
-        "fedov:0.4+stretch:0.6, or none",
+        "auto (wide, or tables for rows), destruction (the paper's), mixture, audio, one operation, "
+        "a mix such as fedov:0.4+stretch:0.6, or none",
     )
     w_destroyed: float = setting(1.0, "weight of destroyed samples being unknown", span="[0, inf)")
     w_adversarial: float = setting(
@@ -75,13 +76,17 @@ class OpenVoting(Objective):
     def _destroys(self) -> bool:
         return self.outliers != "none" and bool(self.w_destroyed or self.w_adversarial)
 
+    def check_samples(self, kind: Kind, shape: tuple[int, ...]) -> None:
+        """Every operation of the mix must suit the samples."""
+        if self._destroys:
+            check_mix(self.outliers, kind, shape)
+
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         """Adds the destroyed samples, where some term uses them."""
         if not self._destroys:
             return batch
-        return Batch(
-            batch.x, batch.y, {**batch.extra, DESTROYED: destroy(batch.x, rng, self.outliers)}
-        )
+        destroyed = destroy(batch.x, rng, self.outliers, batch.kind)
+        return batch.adding(**{DESTROYED: destroyed})
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """The loss of one batch. Networks with batch norm or dropout get known samples and outliers as one batch."""

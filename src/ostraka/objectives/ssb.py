@@ -11,18 +11,24 @@ local.schedule=cosine local.lr=0.1`. Under averaging methods the schedule starts
 warm-up and no restarts of the schedule; RandAugment as in `data/augment/rand_augment.py`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ostraka.core.augmentation import augmentation, check_augment
+from ostraka.core.kind import Kind
 from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.predictor import Scores
 from ostraka.core.settings import setting
-from ostraka.registry import AUGMENTATIONS, OBJECTIVES
+from ostraka.registry import OBJECTIVES
+
+AUTO: Mapping[Kind, str] = {"image": "rand-augment", "table": "none", "sound": "rand-augment"}
+"""The augmentation for each kind of sample."""
 
 
 @final
@@ -41,14 +47,18 @@ class MaxLogit(Objective):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.augment != "auto":
-            AUGMENTATIONS.canonical(self.augment)
+            augmentation(self.augment)
+
+    def check_samples(self, kind: Kind, shape: tuple[int, ...]) -> None:
+        """The augmentation must suit the samples."""
+        check_augment(self._chosen(kind), kind)
 
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         """Augmented samples."""
-        name = self.augment
-        if name == "auto":
-            name = "rand-augment" if batch.x.dim() == 4 else "none"
-        return Batch(AUGMENTATIONS.get(name)(batch.x, rng), batch.y, batch.extra)
+        return replace(batch, x=augmentation(self._chosen(batch.kind))(batch.x, rng))
+
+    def _chosen(self, kind: Kind) -> str:
+        return AUTO[kind] if self.augment == "auto" else self.augment
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """Cross-entropy of one batch."""

@@ -15,6 +15,7 @@ from ostraka.core import settings
 from ostraka.core.fit import Budget
 from ostraka.core.method import Method
 from ostraka.core.net import Recipe
+from ostraka.core.objective import Objective
 from ostraka.core.party import Parties
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive, numpy_rng
@@ -166,6 +167,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     task = Task(data.classes, data.train.shape, recipe, commons, data.test.view)
     check_network(task, config, method, len(everyone))
     method.needs.check(config.method, task, division.held is not None)
+    _check_objectives(method, task)
     _check_rate(config)
     if start:
         check_start(start, config, method, task)
@@ -212,6 +214,13 @@ def _print(name: str, dirs: tuple[Path, ...], cwd: Path) -> Fingerprint:
 def data_names(config: Config) -> list[str]:
     """The data sets that a run reads."""
     return [config.data, *([config.public] if config.public not in (None, HALF_TEST) else [])]
+
+
+def _check_objectives(method: Method[Any, Any, Any], task: Task) -> None:
+    """Refuse an objective that does not suit the samples."""
+    for _, _, value in settings.walk(method):
+        if isinstance(value, Objective):
+            value.check_samples(task.kind, task.shape)
 
 
 def _check_rate(config: Config) -> None:
@@ -350,9 +359,10 @@ def public_and_test(config: Config, data: Dataset) -> tuple[Samples | None, Samp
 
 
 def _recipe(config: Config, data: Dataset) -> Recipe:
-    name, shape = config.net.name, data.train.shape
+    name = config.net.name
     if name == "auto":
-        name = "simple-cnn" if len(shape) == 3 and min(shape[1:]) >= 16 else "mlp"
+        large = data.kind != "table" and min(data.train.shape[1:]) >= 16
+        name = "simple-cnn" if large else "mlp"
     return Recipe(NETS.canonical(name), dict(config.net.options))
 
 

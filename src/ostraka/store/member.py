@@ -12,8 +12,8 @@ from typing import Any
 
 from ostraka.core.method import Card
 from ostraka.core.net import Params, Recipe
-from ostraka.core.samples import View
-from ostraka.core.settings import build, values_of
+from ostraka.core.samples import View, stored_view
+from ostraka.core.settings import values_of
 from ostraka.core.task import Task
 from ostraka.core.wire import wire
 from ostraka.errors import StoreError
@@ -44,7 +44,7 @@ class MemberFile:
 
     def input_view(self) -> View:
         """How stored values become this member's inputs."""
-        return build(View, self.view)
+        return stored_view(self.view, self.shape)
 
 
 def make_member(

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from ostraka.data.augment.pad_crop_flip import pad_crop_flip, pad_crop_flip_rotate
-from ostraka.registry import AUGMENTATIONS
+from ostraka.core.augmentation import augmentation
+from ostraka.data.augment.pad_crop_flip import PadCropFlip, PadCropFlipRotate
 
 
 def rng(seed=0):
@@ -16,7 +16,7 @@ def rng(seed=0):
 
 def test_pad_crop_flip_gives_one_of_the_possible_crops_of_each_image():
     x = torch.rand(40, 3, 8, 10, generator=rng(1))
-    out = pad_crop_flip(x, rng())
+    out = PadCropFlip()(x, rng())
     padded = F.pad(x, (4, 4, 4, 4), mode="reflect")
     seen = set()
     for image, result in zip(padded, out, strict=True):
@@ -40,7 +40,7 @@ def test_rotation_stays_within_15_degrees():
     x = torch.zeros(200, 1, 65, 65)
     x[:, :, 31:34, 59:62] = 1.0
     x[:, :, 31:34, 3:6] = 1.0  # the mirror image, so that a flip changes nothing
-    out = pad_crop_flip_rotate(x, rng())
+    out = PadCropFlipRotate()(x, rng())
     angles = []
     for image in out[:, 0]:
         points = image.nonzero().double()
@@ -55,7 +55,7 @@ def test_rotation_stays_within_15_degrees():
 
 @pytest.mark.parametrize("name", ["none", "pad-crop-flip", "pad-crop-flip-rotate"])
 def test_same_seed_same_images(name):
-    augment, x = AUGMENTATIONS.get(name), torch.rand(16, 3, 12, 12, generator=rng(1))
+    augment, x = augmentation(name), torch.rand(16, 3, 12, 12, generator=rng(1))
     before = x.clone()
     assert torch.equal(augment(x, rng(5)), augment(x, rng(5)))
     assert torch.equal(x, before)
@@ -66,7 +66,4 @@ def test_same_seed_same_images(name):
 @pytest.mark.parametrize("name", ["pad-crop-flip", "pad-crop-flip-rotate"])
 def test_works_on_another_device(name):
     """The meta device has no data: an index or grid left on the CPU fails here."""
-    assert (
-        AUGMENTATIONS.get(name)(torch.empty(4, 3, 32, 32, device="meta"), rng()).device.type
-        == "meta"
-    )
+    assert augmentation(name)(torch.empty(4, 3, 32, 32, device="meta"), rng()).device.type == "meta"

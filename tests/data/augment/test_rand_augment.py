@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
+from ostraka.core.augmentation import augmentation, check_augment
 from ostraka.data.augment import rand_augment as ra
 from ostraka.errors import DataError
-from ostraka.registry import AUGMENTATIONS
 
 UP, DOWN = torch.ones(1), -torch.ones(1)
 
@@ -33,7 +33,7 @@ def test_every_image_gets_one_operation():
     x = random_images(400)
     low, high = x.flatten(1).aminmax(dim=1)
     unit = (x - low.view(-1, 1, 1, 1)) / (high - low).view(-1, 1, 1, 1)
-    out = (ra.rand_augment(x, rng()) - low.view(-1, 1, 1, 1)) / (high - low).view(-1, 1, 1, 1)
+    out = (ra.RandAugment()(x, rng()) - low.view(-1, 1, 1, 1)) / (high - low).view(-1, 1, 1, 1)
     seen = set()
     for image, result in zip(unit.split(1), out.split(1), strict=True):
         options = {
@@ -51,7 +51,7 @@ def test_every_image_gets_one_operation():
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_values_stay_within_the_image_own_range(channels):
     x = 5 * random_images(200, channels) - 2
-    out = ra.rand_augment(x, rng())
+    out = ra.RandAugment()(x, rng())
     low, high = x.flatten(1).aminmax(dim=1)
     assert (out.flatten(1).amin(dim=1) >= low - 1e-5).all()
     assert (out.flatten(1).amax(dim=1) <= high + 1e-5).all()
@@ -59,10 +59,10 @@ def test_values_stay_within_the_image_own_range(channels):
 
 def test_constant_images_stay_finite_and_the_input_as_it_was():
     x = torch.full((40, 1, 8, 8), 3.0)
-    out = ra.rand_augment(x, rng())
+    out = ra.RandAugment()(x, rng())
     assert torch.equal(x, torch.full((40, 1, 8, 8), 3.0))
     assert out.isfinite().all()
-    same = [AUGMENTATIONS.get("rand-augment")(random_images(), rng(2)) for _ in range(2)]
+    same = [augmentation("rand-augment")(random_images(), rng(2)) for _ in range(2)]
     assert torch.equal(same[0], same[1])
 
 
@@ -122,5 +122,12 @@ def test_geometry_moves_a_spot_as_far_as_it_should():
 
 
 def test_rows_are_refused():
-    with pytest.raises(DataError, match="takes images"):
-        ra.rand_augment(torch.rand(3, 4), rng())
+    with pytest.raises(DataError, match="kind image or sound; these are of the kind table"):
+        check_augment("rand-augment", "table")
+
+
+def test_two_operations_are_one_and_another():
+    """The second draws from where the generator stands after the first."""
+    x, chance = random_images(), rng(2)
+    once = ra.RandAugment()(x, chance)
+    assert not torch.equal(augmentation("rand-augment:operations=2")(x, rng(2)), once)

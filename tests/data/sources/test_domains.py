@@ -116,7 +116,7 @@ def test_inputs_run_from_minus_one_to_one_whatever_the_levels(tmp_path):
         ),
         (
             "domains:grey+rows",
-            r"the samples of rows are torch.float32 \[4\]; a domain must be images in bytes",
+            r"the samples of rows are torch.float32 \[4\] of the kind table; a domain must be images in bytes",
         ),
     ],
 )

@@ -1,39 +1,47 @@
-"""RandAugment (Cubuk et al., "RandAugment: Practical Automated Data Augmentation with a Reduced Search Space", NeurIPS
-2020), whole batches at once: each image gets one of the paper's fourteen operations, all with the same magnitude.
+"""RandAugment (Cubuk et al., "RandAugment: Practical Automated Data Augmentation with a Reduced
+Search Space", NeurIPS 2020), whole batches at once: each image gets one of the paper's fourteen
+operations, all with the same magnitude.
 
-Deviations: an image's own smallest and largest value stand for 0 and 255, because inputs are normalised by the time
-they are augmented; what geometry leaves empty takes the smallest value; equalising counts the pixels below each value
-instead of sorting 256 bins.
+Deviations: an image's own smallest and largest value stand for 0 and 255, because inputs are
+normalised by the time they are augmented; what geometry leaves empty takes the smallest value;
+equalising counts the pixels below each value instead of sorting 256 bins.
 """
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ostraka.errors import DataError
+from ostraka.core.augmentation import Augmentation
+from ostraka.core.kind import Kind
+from ostraka.core.settings import setting
 from ostraka.registry import AUGMENTATIONS
 
-OPERATIONS_PER_IMAGE = 1
 MAGNITUDE = 6 / 30
-"""Both as Vaze et al. (ICLR 2022) chose them for CIFAR-10; the magnitude is a share of each operation's range."""
+"""As Vaze et al. (ICLR 2022) chose it for CIFAR-10: a share of each operation's range."""
 
 
+@final
 @AUGMENTATIONS.add("rand-augment")
-def rand_augment(x: Tensor, rng: torch.Generator) -> Tensor:
-    """One random operation for each image: geometry, brightness, contrast, colour, sharpness, fewer levels."""
-    if x.dim() != 4:
-        raise DataError(
-            f"rand-augment takes images (C x H x W); these samples have shape {tuple(x.shape[1:])}"
-        )
-    low, high = (e.view(-1, 1, 1, 1) for e in x.flatten(1).aminmax(dim=1))
-    span = torch.where(high > low, high - low, torch.ones_like(low))
-    unit = (x - low) / span
-    for _ in range(OPERATIONS_PER_IMAGE):
-        unit = _one_each(unit, rng)
-    return torch.addcmul(low, unit, span)
+@dataclass(frozen=True)
+class RandAugment(Augmentation):
+    """Random operations on each image: geometry, brightness, contrast, colour, sharpness, fewer levels."""
+
+    kinds: ClassVar[tuple[Kind, ...]] = ("image", "sound")
+    operations: int = setting(1, "operations on each image, one after the other", span="[1, inf)")
+
+    def __call__(self, x: Tensor, rng: torch.Generator) -> Tensor:
+        """Changed images, within their own range of values."""
+        low, high = (e.view(-1, 1, 1, 1) for e in x.flatten(1).aminmax(dim=1))
+        span = torch.where(high > low, high - low, torch.ones_like(low))
+        unit = (x - low) / span
+        for _ in range(self.operations):
+            unit = _one_each(unit, rng)
+        return torch.addcmul(low, unit, span)
 
 
 def _one_each(x: Tensor, rng: torch.Generator) -> Tensor:

@@ -134,10 +134,10 @@ def _check(name: str, parts: Sequence[Dataset]) -> None:
                 f"{name}: {part.name} is itself made of domains; list its data sets instead"
             )
         x = part.train.x
-        if x.dtype != torch.uint8 or x.dim() != 4 or x.shape[1] not in (1, 3):
+        if part.kind != "image" or x.dtype != torch.uint8 or x.shape[1] not in (1, 3):
             raise DataError(
-                f"{name}: the samples of {part.name} are {x.dtype} {list(x.shape[1:])}; a domain must be images in "
-                "bytes (uint8), grey or with three colours"
+                f"{name}: the samples of {part.name} are {x.dtype} {list(x.shape[1:])} of the kind "
+                f"{part.kind}; a domain must be images in bytes (uint8), grey or with three colours"
             )
     first = parts[0]
     for part in parts[1:]:

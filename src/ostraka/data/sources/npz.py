@@ -8,7 +8,9 @@ Further arrays:
   Such features are given to networks standardised: each coefficient has mean 0 and standard deviation 1 over all frames
   of the training set. Cepstral coefficients differ in size by two orders of magnitude, and the first would drown the
   others. The statistics are those of the whole training set; constants of this kind would be fixed before a federation
-  starts, as the pixel range of images is.
+  starts, as the pixel range of images is;
+* `kind` (or the entry "kind" of the sidecar): image, table or sound. Without it, x with
+  `feature_scale` is sound, rows [N, D] are a table, and everything else is images.
 """
 
 from collections.abc import Collection, Mapping
@@ -18,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ostraka.core.kind import KINDS, Kind
 from ostraka.core.samples import View
 from ostraka.data.dataset import Array, Arrays, Dataset, assemble, sample_shape
 from ostraka.data.names import flaw
@@ -25,7 +28,7 @@ from ostraka.data.sources import archive
 from ostraka.data.sources.files import file_info, sidecar
 from ostraka.data.sources.packed import decode
 from ostraka.data.sources.source import Source, Summary
-from ostraka.errors import DataError
+from ostraka.errors import DataError, choices
 from ostraka.registry import SOURCES
 
 MED = "_med"
@@ -54,6 +57,7 @@ def read(path: Path, name: str) -> Dataset:
         y_test=stored["y_test"],
         classes=_class_names(path, beside),
         classes_from=str(path.with_suffix(".json")),
+        kind=_kind(path, stored, beside),
         columns=_columns(path, stored, "_train"),
         test_columns=_columns(path, stored, "_test"),
         info={
@@ -104,7 +108,7 @@ def _need(keys: Collection[str], path: Path) -> None:
 def _features(name: str, stored: Mapping[str, Array]) -> tuple[Array, Array, View | None]:
     """(x_train, x_test, view): standardised features where the file says so, otherwise what is stored."""
     train, test = stored["x_train"], stored["x_test"]
-    if "feature_scale" not in stored and "feature_offset" not in stored:
+    if not _quantised(stored):
         return train, test, None
     if not (train.ndim == test.ndim == 3 and train.dtype == test.dtype == np.uint8) or not len(
         train
@@ -129,6 +133,24 @@ def _features(name: str, stored: Mapping[str, Array]) -> tuple[Array, Array, Vie
     std[std == 0] = 1.0
     gain, shift = (scale / std).astype(np.float32), ((offset - mean) / std).astype(np.float32)
     return train * gain + shift, test * gain + shift, View()
+
+
+def _quantised(stored: Mapping[str, Array]) -> bool:
+    return "feature_scale" in stored or "feature_offset" in stored
+
+
+def _kind(path: Path, stored: Mapping[str, Array], beside: Mapping[str, Any]) -> Kind | None:
+    """The kind that the file or its sidecar tells; None: neither does."""
+    told = {str(found) for found in (stored.get("kind"), beside.get("kind")) if found is not None}
+    if not told:
+        return "sound" if _quantised(stored) else None
+    for kind in KINDS:
+        if told == {kind}:
+            return kind
+    raise DataError(
+        f"{path}: its kind is {' and '.join(sorted(told))}; the array kind or the entry of "
+        f"{path.with_suffix('.json').name} must be one of: {choices(KINDS)}"
+    )
 
 
 def _per_coefficient(name: str, key: str, stored: Mapping[str, Array], coefficients: int) -> Array:
