@@ -125,7 +125,7 @@ def main() -> None:
     def vote(name: str, chosen: list[Look]) -> None:
         panel = Panel(tuple(Member(Card(i, 0), look.params) for i, look in enumerate(chosen)))
         ensemble = Ensemble.of(plan.task, method.objective, panel, Sum())
-        accuracy = evaluate(ensemble, plan.test, plan.task.classes).accuracy
+        accuracy = evaluate(ensemble, plan.test.samples, plan.task.classes).accuracy
         epochs = sum(look.epoch for look in chosen) / len(chosen)
         print(f"{name:40} {accuracy:5.1f}   {epochs:5.1f} epochs on average", flush=True)
 

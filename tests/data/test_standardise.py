@@ -14,7 +14,8 @@ from ostraka.data.sources import load
 from ostraka.data.standardise import statistics
 from ostraka.errors import ConfigError, DataError
 from ostraka.runs.config import make
-from ostraka.runs.plan import divide, make_plan
+from ostraka.runs.division import divide
+from ostraka.runs.plan import make_plan
 
 ROWS = np.array([[0.0, 7.0, 100.0], [2.0, 7.0, 300.0], [0.0, 7.0, 100.0], [2.0, 7.0, 300.0]])
 LABELS = np.array([0, 0, 1, 1])
@@ -113,9 +114,9 @@ def test_the_statistics_are_those_of_the_samples_in_use():
     found = divided(partition="file:two.json", known=2)
     assert (found.data.train.view.mean, found.data.train.view.std) == ((15.0,), (15.0,))
     held = divided(known=2, validation=0.5)
-    kept = np.delete(x[:4, 0], held.held.rows.numpy())
+    kept = np.delete(x[:4, 0], held.held.samples.rows.numpy())
     assert held.data.train.view.mean == (kept.mean(),)
-    assert held.held.view == held.data.test.view
+    assert held.held.samples.view == held.data.test.view
     shared = divided(known=2, shared=0.5)
     assert shared.data.train.view.mean == (11.0,)
     assert shared.shared.view == shared.data.train.view
@@ -147,8 +148,8 @@ def test_public_samples_are_seen_as_the_training_samples_are():
         )
 
 
-def test_public_bytes_keep_their_own_levels():
-    """Bytes to 255 beside scikit-learn's 17 levels: each is brought to [0, 1] in its own way."""
+def test_public_bytes_are_brought_to_the_units_of_the_training_samples():
+    """Bytes to 255 beside scikit-learn's 17 levels: 240 of 255 is 240 * 16 / 255 of 16."""
     found = load("digits", [])
     whole = (found.train.x.numpy()[:, 0] * 15).astype(np.uint8)
     np.savez(
@@ -160,8 +161,27 @@ def test_public_bytes_keep_their_own_levels():
     )
     values = {"data": "digits", "public": "./big.npz", "partition": "iid", "standardise": "on"}
     plan = make_plan(make(values))
-    view = plan.task.commons.public.view
-    assert (view.scale, view.mean) == (1 / 255, plan.test.view.mean)
+    public = plan.task.commons.public
+    assert public.view == plan.task.view == plan.test.samples.view
+    assert (public.x.dtype, public.y) == (torch.float32, None)
+    assert torch.allclose(public.x, torch.from_numpy(whole)[:, None] * (16 / 255))
+    mean, std = plan.task.view.mean[0], plan.task.view.std[0]
+    expected = (torch.from_numpy(whole)[:, None] / 255 - mean) / std
+    assert torch.allclose(public.inputs(), expected, atol=1e-5)
+
+
+def test_public_samples_in_the_same_units_stay_as_they_are_stored():
+    store("bytes.npz", np.arange(4 * 64).reshape(4, 8, 8).astype(np.uint8))
+    store("more.npz", np.arange(4 * 64)[::-1].reshape(4, 8, 8).astype(np.uint8))
+    values = {"data": "./bytes.npz", "public": "./more.npz", "partition": "iid", "parties": 2}
+    plan = make_plan(make(values))
+    assert plan.task.commons.public.x.dtype == torch.uint8
+    assert plan.task.commons.public.view == plan.task.view
+    store("sound.npz", np.zeros((4, 8, 8), np.uint8), kind=np.array("sound"))
+    with pytest.raises(
+        DataError, match=r"of the kind sound, those of './bytes.npz' of the kind im"
+    ):
+        make_plan(make({**values, "public": "./sound.npz"}))
 
 
 def test_a_start_must_have_seen_the_same():

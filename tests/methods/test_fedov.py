@@ -88,7 +88,7 @@ def test_members_are_files_that_vote_as_the_run_did(folder: Path) -> None:
     again = Panel(
         tuple(type(s)(m.card, m.params) for s, m in zip(state.members, members, strict=True))
     )
-    x = plan.test.inputs(slice(0, 50))
+    x = plan.test.samples.inputs(slice(0, 50))
     one, two = (
         Ensemble.of(plan.task, plan.method.objective, p, plan.method.ballot) for p in (state, again)
     )  # type: ignore[attr-defined]
@@ -101,7 +101,7 @@ def test_an_ensemble_of_one_is_its_member(folder: Path) -> None:
     method = build_method(make({"method": "fedov-sum"}))
     alone = Panel(state.members[:1])
     ensemble = Ensemble.of(plan.task, method.objective, alone, method.ballot)
-    x = plan.test.inputs(slice(0, 50))
+    x = plan.test.samples.inputs(slice(0, 50))
     scores, vote = ensemble.voters[0].scores(x), ensemble.scores(x)
     assert torch.equal(vote.closed, scores.closed)
     torch.testing.assert_close(vote.known, scores.logits().softmax(dim=1)[:, :-1])
@@ -183,9 +183,9 @@ def test_public_samples_are_never_evaluated() -> None:
     plan = make_plan(make({**LEARN, "method": "fedov"}))
     assert plan.task.commons.public is not None
     assert plan.task.commons.public.y is None
-    assert plan.test.rows is not None
+    assert plan.test.samples.rows is not None
     assert plan.task.commons.public.rows is not None
-    assert not set(plan.test.rows.tolist()) & set(plan.task.commons.public.rows.tolist())
+    assert not set(plan.test.samples.rows.tolist()) & set(plan.task.commons.public.rows.tolist())
     assert len(plan.test) + len(plan.task.commons.public) == 1000
 
 

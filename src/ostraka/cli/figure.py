@@ -101,7 +101,7 @@ def act(options: argparse.Namespace) -> int:
 def _outliers(options: argparse.Namespace) -> None:
     from ostraka.report.gallery import draw_gallery
     from ostraka.runs.config import make
-    from ostraka.runs.plan import divide
+    from ostraka.runs.division import divide
 
     if options.run is None:
         division = divide(
@@ -126,7 +126,7 @@ def _features(options: argparse.Namespace) -> None:
     plan, panel = _panel(options.run)
     net = _member(plan, panel, options.party)
     seen = [c for c, n in enumerate(plan.counts[options.party]) if n]
-    draw_features(net, plan.test, seen, plan.task.classes, options.out, options.seed)
+    draw_features(net, plan.test.samples, seen, plan.task.classes, options.out, options.seed)
 
 
 def _rounds(options: argparse.Namespace) -> None:
@@ -207,7 +207,10 @@ def _top_k(options: argparse.Namespace) -> None:
     values = []
     for k in ks:
         ensemble = Ensemble.of(plan.task, plan.method.objective, panel, TopK(k))  # type: ignore[attr-defined]
-        accuracy = evaluate(ensemble, plan.test, plan.task.classes, domains=plan.domains).accuracy
+        test = plan.test
+        accuracy = evaluate(
+            ensemble, test.samples, plan.task.classes, domains=test.domains
+        ).accuracy
         if accuracy is None:
             raise DataError(
                 f"{options.run} has no accuracy to draw: its test samples are all of unknown classes"

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ostraka.core.kind import NORMED, Kind
-from ostraka.core.samples import Samples, View
+from ostraka.core.samples import Samples
 from ostraka.data.dataset import Dataset
 
 CHUNK = 1024
@@ -42,11 +42,6 @@ def standardise(data: Dataset, rows: Tensor, mode: str) -> tuple[Dataset, list[s
         f"{what} were standardised by the training data (mean 0, deviation 1{each}); --standardise off leaves them as "
         "they are"
     ]
-
-
-def with_statistics_of(view: View, training: View) -> View:
-    """How samples from elsewhere are shown to a network: brought to size by their own view, then as in training."""
-    return replace(view, mean=training.mean, std=training.std)
 
 
 def statistics(samples: Samples) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -222,9 +222,9 @@ class _Run:
 
     def _evaluate(self, state: Any) -> None:
         test = self.plan.test.to(self.device)
-        predictor = after_looking(self.method.predictor(self.plan.task, state), test)
+        predictor = after_looking(self.method.predictor(self.plan.task, state), test.samples)
         predictor, promise = place(self.plan, predictor, self.device)
-        on_test = evaluate(predictor, test, self.plan.task.classes, domains=self.plan.domains)
+        on_test = evaluate(predictor, test.samples, self.plan.task.classes, domains=test.domains)
         row = {
             "round": self.round,
             "test": on_test.as_dict(),
@@ -238,9 +238,8 @@ class _Run:
             )
         if self.plan.validation is not None:
             held = self.plan.validation.to(self.device)
-            domains = self.plan.validation_domains
             row["validation"] = evaluate(
-                predictor, held, self.plan.task.classes, domains=domains
+                predictor, held.samples, self.plan.task.classes, domains=held.domains
             ).accuracy
         row |= {"bytes_up": self.totals.bytes_up, "bytes_down": self.totals.bytes_down}
         self.home.add_metrics(row)
@@ -261,7 +260,7 @@ class _Run:
     def _finish(self, state: Any) -> dict[str, Any]:
         summary = summarise(self.plan, self.home.read_metrics(), vars(self.totals), self.home.root)
         looked = after_looking(
-            self.method.predictor(self.plan.task, state), self.plan.test.to(self.device)
+            self.method.predictor(self.plan.task, state), self.plan.test.samples.to(self.device)
         )
         summary["trust"] = looked.trust()
         self.home.model_place().save(
@@ -275,7 +274,7 @@ class _Run:
 
     def _store_members(self, panel: Panel) -> None:
         """Every member as a file of its own, beside the whole state."""
-        objective, view = settings.values_of(self.method)["objective"], self.plan.test.view
+        objective, view = settings.values_of(self.method)["objective"], self.plan.task.view
         for member in panel.members:
             whole = make_member(member.card, member.params, self.plan.task, objective, view)
             save_member(self.home.root / "members" / f"p{member.card.party:05d}.safetensors", whole)

@@ -27,6 +27,7 @@ from ostraka.engines.base import Outcome
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, OstrakaError, PartyFailed
 from ostraka.runs.config import Config
+from ostraka.runs.division import Exam
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan
 from ostraka.runs.record import RunDir
@@ -227,8 +228,8 @@ def _plan(method: AnyMethod, stage: Stage, engine: str) -> Plan:
         parties=deepcopy(stage.parties),
         partition=divided,
         counts=divided.table(stage.parties.samples.labels.numpy(), len(stage.task.classes)),
-        test=stage.test,
-        validation=stage.test if method.needs.validation else None,
+        test=Exam(stage.test),
+        validation=Exam(stage.test) if method.needs.validation else None,
         fingerprint="check",
     )
 

@@ -11,7 +11,8 @@ from ostraka.data.domains import first_of_each, positions
 from ostraka.data.sources import available, load
 from ostraka.errors import DataError, PartitionError
 from ostraka.runs.config import make
-from ostraka.runs.plan import divide, make_plan
+from ostraka.runs.division import divide
+from ostraka.runs.plan import make_plan
 
 DIGITS = ("mnist", "svhn", "usps", "synthdigits", "mnist-m")
 
@@ -216,19 +217,19 @@ def test_a_party_for_each_domain(two):
 def test_a_plan_knows_the_domains_of_its_test_and_of_its_parties(two):
     """The test is grey a b c c, then colour a c b; half of each domain is public, so 2 grey and 2 colour ones stay."""
     plan = make_plan(config(two[0], known=2, net={"name": "mlp"}))
-    assert {name: index.tolist() for name, index in plan.domains.items()} == {
+    assert {name: index.tolist() for name, index in plan.test.domains.items()} == {
         "colour": [4, 5, 6],
         "grey": [0, 1, 2, 3],
     }
     assert plan.mix[plan.partition.names.index("grey")].tolist() == [[0, 0], [3, 2]]
     assert plan.mix[plan.partition.names.index("colour")].tolist() == [[2, 1], [0, 0]]
     halved = make_plan(config(two[0], known=2, public="half-test", net={"name": "mlp"}))
-    assert {name: index.tolist() for name, index in halved.domains.items()} == {
+    assert {name: index.tolist() for name, index in halved.test.domains.items()} == {
         "colour": [0, 1],
         "grey": [2, 3],
     }
-    assert halved.test.rows is not None
-    assert halved.test.rows.tolist() == [5, 6, 2, 3]
+    assert halved.test.samples.rows is not None
+    assert halved.test.samples.rows.tolist() == [5, 6, 2, 3]
     assert halved.task.commons.public is not None
     assert halved.task.commons.public.rows.tolist() == [4, 0, 1]
 
@@ -242,7 +243,7 @@ def test_columns_of_a_file_make_domains_too(tmp_path):
     }
     np.savez(tmp_path / "own.npz", x_train=x, y_train=y, x_test=x, y_test=y, **where)
     plan = make_plan(make({"data": str(tmp_path / "own.npz"), "partition": "domain"}))
-    assert {name: index.tolist() for name, index in plan.domains.items()} == {
+    assert {name: index.tolist() for name, index in plan.test.domains.items()} == {
         "n": [2, 3],
         "s": [0, 1],
     }
