@@ -91,7 +91,7 @@ def study(folder: Path) -> dict[str, float]:
     plan = make_plan(config)
     with_typicality = Ensemble.of(plan.task, plan.method.objective, panel, RULES["R+M"])  # type: ignore[attr-defined]
     public = leftover(plan)
-    chunks = [plan.test.samples.inputs(slice(i, i + 500)) for i in range(0, len(plan.test), 500)]
+    chunks = [part.inputs() for part in plan.test.samples.chunks(500)]
     parts = [with_typicality.votes(x) for x in chunks]
     labels = plan.test.samples.labels
     known = labels >= 0

@@ -87,10 +87,7 @@ def judge(plan: Plan, panel: Panel) -> dict[str, float]:
     method, labels = plan.method, plan.test.samples.labels
     assert isinstance(method, FedOV)
     ensemble = Ensemble.of(plan.task, method.objective, panel, method.ballot)
-    parts = [
-        ensemble.votes(plan.test.samples.inputs(slice(i, i + 1000)))
-        for i in range(0, len(plan.test), 1000)
-    ]
+    parts = [ensemble.votes(part.inputs()) for part in plan.test.samples.chunks(1000)]
     figures = {}
     for name, ballot in {"sum": Sum(), "ballot": method.ballot}.items():
         answers = torch.cat([ballot.count(votes).closed for votes in parts])

@@ -33,6 +33,37 @@ def test_inputs_at_places() -> None:
     assert TEN.inputs(torch.tensor([4])).flatten().tolist() == [4.0]
 
 
+def test_chunks_are_the_same_samples_in_order() -> None:
+    """Seven rows, three at a time: 3, 3 and 1."""
+    some = TEN.take(torch.tensor([9, 1, 2, 3, 4, 5, 0]))
+    parts = list(some.chunks(3))
+    assert [len(part) for part in parts] == [3, 3, 1]
+    assert torch.equal(torch.cat([part.inputs() for part in parts]), some.inputs())
+    assert [part.labels.tolist() for part in parts] == [[1, 0, 0], [0, 0, 0], [0]]
+    assert [part.row_numbers.tolist() for part in TEN.chunks(6)] == [
+        [0, 1, 2, 3, 4, 5],
+        [6, 7, 8, 9],
+    ]
+    assert list(TEN.take(slice(0, 0)).chunks(3)) == []
+
+
+def test_stored_values_are_not_changed_by_the_view() -> None:
+    samples = Samples(TEN.x, TEN.y, torch.tensor([7, 2]), View(scale=0.5))
+    assert samples.stored().flatten().tolist() == [7, 2]
+    assert samples.stored().dtype == torch.uint8
+    assert samples.stored(torch.tensor([1])).flatten().tolist() == [2]
+    assert samples.stored(slice(0, 1)).flatten().tolist() == [7]
+    assert TEN.stored(slice(8, None)).flatten().tolist() == [8, 9]
+    assert TEN.stored() is TEN.x
+
+
+def test_other_labels() -> None:
+    view = View(scale=0.5)
+    found = Samples(TEN.x, None, torch.tensor([7, 2]), view).with_labels(torch.tensor([1, 0]))
+    assert (found.labels.tolist(), found.rows, found.view) == ([1, 0], None, view)
+    assert found.inputs().flatten().tolist() == [3.5, 1.0]
+
+
 def test_view_by_hand() -> None:
     """Two channels of 0 and 255 at scale 1/255, means (0.5, 0), deviations (0.5, 2): -1, 1 and 0, 0.5."""
     x = torch.tensor([[[[0, 255]], [[0, 255]]]], dtype=torch.uint8)

@@ -72,8 +72,8 @@ class Objective(Settings, ABC):
     unknown: ClassVar[bool] = False
     """Whether the network needs an unknown output."""
     chunk: ClassVar[int] = 64
-    """Samples that are gathered, augmented and prepared at once: many where `prepare` gains from it, else few enough
-    to stay in the cache."""
+    """Samples that are gathered, augmented and prepared at once: many where `prepare` gains from it,
+    else few enough to stay in the cache. Half-finished training is saved between chunks."""
 
     @property
     def refuses(self) -> bool:

@@ -1,6 +1,6 @@
 """Samples: stored values, labels, and how stored values become network inputs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -95,9 +95,28 @@ class Samples:
             )
         return self.y if self.rows is None else self.y[self.rows]
 
-    def take(self, index: Tensor) -> "Samples":
+    @property
+    def row_numbers(self) -> Tensor:
+        """Which rows of the storage these are [N]."""
+        return torch.arange(len(self.x)) if self.rows is None else self.rows
+
+    def take(self, index: Tensor | slice) -> "Samples":
         """The samples at `index` (positions within this view)."""
-        return replace(self, rows=index if self.rows is None else self.rows[index])
+        return replace(self, rows=_pick(self.rows, index, len(self.x)))
+
+    def chunks(self, size: int) -> Iterator["Samples"]:
+        """The same samples in order, at most `size` at a time."""
+        for start in range(0, len(self), size):
+            yield self.take(slice(start, start + size))
+
+    def stored(self, index: Tensor | slice | None = None) -> Tensor:
+        """The values of the samples at `index` (default: all) as they are stored, bytes or floats."""
+        rows = self.rows if index is None else _pick(self.rows, index, len(self.x))
+        return self.x if rows is None else self.x.index_select(0, rows.to(self.x.device))
+
+    def with_labels(self, y: Tensor) -> "Samples":
+        """The same samples, in storage of their own, with one label `y` for each."""
+        return Samples(self.stored(), y, view=self.view)
 
     def unlabelled(self) -> "Samples":
         """The same samples without their labels."""
@@ -107,12 +126,7 @@ class Samples:
         self, index: Tensor | slice | None = None, rng: torch.Generator | None = None
     ) -> Tensor:
         """Network inputs [B, ...] of the samples at `index` (default: all); augmented when `rng` is given."""
-        rows = self.rows
-        if index is not None:
-            rows = _pick(rows, index, len(self.x))
-        x = self.view.apply(
-            self.x if rows is None else self.x.index_select(0, rows.to(self.x.device))
-        )
+        x = self.view.apply(self.stored(index))
         if rng is not None and self.view.augment != "none":
             x = augmentation(self.view.augment)(x, rng)
         return x

@@ -28,7 +28,7 @@ class Commons:
         named: dict[str, Tensor] = {}
         for name, samples in (("public", self.public), ("shared", self.shared)):
             if samples is not None:
-                named[f"{name}.x"] = samples.x if samples.rows is None else samples.x[samples.rows]
+                named[f"{name}.x"] = samples.stored()
         if self.shared is not None:
             named["shared.y"] = self.shared.labels
         named.update(

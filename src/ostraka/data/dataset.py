@@ -275,12 +275,11 @@ def known_split(dataset: Dataset, known: Sequence[int]) -> Dataset:
     train, test = (
         replace(part, y=renumber[_stored_labels(part)]) for part in (dataset.train, dataset.test)
     )
-    rows = torch.arange(len(train.x)) if train.rows is None else train.rows
     names = dataset.classes
     return replace(
         dataset,
         classes=tuple(names[c] for c in listed),
-        train=replace(train, rows=rows[train.labels != UNKNOWN]),
+        train=train.take((train.labels != UNKNOWN).nonzero().squeeze(1)),
         test=test,
         info={
             **dataset.info,
@@ -300,8 +299,7 @@ def first_per_class(samples: Samples, n: int, classes: int) -> Tensor:
     """Rows (of the full set, ascending) of the first `n` samples of each class."""
     if n < 1:
         raise DataError(f"{n} training samples per class were asked for; give 1 or more")
-    rows = torch.arange(len(samples.x)) if samples.rows is None else samples.rows
-    labels, chosen = samples.labels, []
+    rows, labels, chosen = samples.row_numbers, samples.labels, []
     for c in range(classes):
         mine = rows[labels == c]
         if len(mine) < n:

@@ -13,8 +13,7 @@ def positions(samples: Samples, column: Array | None) -> dict[str, Tensor]:
     """Where in `samples` each domain lies, domains in sorted order; `column` has a value for every stored row."""
     if column is None:
         return {}
-    names = np.asarray(column).astype(str)
-    own = names if samples.rows is None else names[samples.rows.numpy()]
+    own = np.asarray(column).astype(str)[samples.row_numbers.numpy()]
     return {str(name): torch.as_tensor(np.flatnonzero(own == name)) for name in np.unique(own)}
 
 
@@ -23,8 +22,7 @@ def first_of_each(data: Dataset, n: int) -> tuple[Tensor, list[str]]:
 
     USPS has only 556 fives: FedPD's 600 per class and domain can mean no more than all of them there.
     """
-    rows = torch.arange(len(data.train.x)) if data.train.rows is None else data.train.rows
-    chosen, notes, most = [], [], 0
+    rows, chosen, notes, most = data.train.row_numbers, [], [], 0
     for domain, index in positions(data.train, data.columns[DOMAIN]).items():
         own, labels = rows[index], data.train.labels[index]
         counts = torch.bincount(labels, minlength=len(data.classes)).tolist()

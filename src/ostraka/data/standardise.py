@@ -64,9 +64,8 @@ def statistics(samples: Samples) -> tuple[tuple[float, ...], tuple[float, ...]]:
 def _parts(samples: Samples) -> Iterator[Tensor]:
     """The values of each entry [C, n], some samples at a time, scaled but not yet shifted."""
     axis = 1 + NORMED[samples.view.kind]
-    rows = torch.arange(len(samples.x)) if samples.rows is None else samples.rows
-    for part in rows.split(CHUNK):
-        yield samples.x[part].movedim(axis, 0).flatten(1).double() * samples.view.scale
+    for part in samples.chunks(CHUNK):
+        yield part.stored().movedim(axis, 0).flatten(1).double() * samples.view.scale
 
 
 def _seen(samples: Samples, mean: tuple[float, ...], std: tuple[float, ...]) -> Samples:

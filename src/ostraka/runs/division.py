@@ -145,7 +145,7 @@ def _training_rows(config: Config, data: Dataset) -> tuple[np.ndarray, list[str]
             rows, notes = first_of_each(data, config.train_per_class)
             return rows.numpy(), notes
         return first_per_class(data.train, config.train_per_class, len(data.classes)).numpy(), []
-    return np.arange(len(data.train.x)) if data.train.rows is None else data.train.rows.numpy(), []
+    return data.train.row_numbers.numpy(), []
 
 
 def _hold_back(
