@@ -19,19 +19,18 @@ def read(cls: type[T], text: str, owner: str, argument: str = "", whole: bool = 
     the text is the argument, commas too.
     """
     hints, values = get_type_hints(cls), dict[str, Any]()
-    first = _own(cls)[0].name if argument else ""
+    names = [spec.name for spec in _own(cls)]
+    first = names[0] if argument else ""
     for position, piece in enumerate([text] if whole else text.split(",")):
         key, equals, value = (part.strip() for part in piece.partition("="))
         if position == 0 and argument and (whole or not equals):
             key, value = first, piece.strip()
         elif position == 0 and not key:
             continue
-        if not value:
-            lacking = f"{key!r} has no value" if key != first else f"it lacks its {argument}"
-            raise ConfigError(f"{lacking}; write {owner} as {usage(cls, owner, argument)}")
+        if key in names and not value:
+            lacking = f"{key!r} has no value" if key != first else f"{owner} lacks its {argument}"
+            raise ConfigError(f"{lacking}; write it as {usage(cls, owner, argument)}")
         values[key] = _plain(value, hints.get(key, str))
-    if first and first not in values:
-        raise ConfigError(f"it lacks its {argument}; write it as {usage(cls, owner, argument)}")
     return settings.build(cls, values, owner=owner)
 
 

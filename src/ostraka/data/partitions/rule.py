@@ -1,6 +1,5 @@
 """What a partition rule is, what it divides, and the steps that several rules share."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ostraka.errors import PartitionError, choices, did_you_mean
+from ostraka.core.settings import Settings
+from ostraka.errors import PartitionError
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -58,7 +58,7 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class Rule(ABC):
+class Rule(Settings, ABC):
     """A rule's fields are its argument (the first field, shown as `argument`) and its options.
 
     The first line of a rule's docstring is its summary in lists.
@@ -108,30 +108,10 @@ def deal(given: Ints, pool: Pool) -> list[Ints]:
     return [np.concatenate([piece[i] for piece in pieces]) for i in range(len(given))]
 
 
-def check_positive(rule: str, value: float) -> None:
-    """Refuse a concentration that is not a positive number."""
-    if not (math.isfinite(value) and value > 0):
-        raise PartitionError(f"{rule}:{value:g}: the number must be larger than 0")
-
-
-def check_floor(rule: str, min_size: int) -> None:
-    """Refuse a smallest size that would allow empty parties."""
-    if min_size < 1:
-        raise PartitionError(f"{rule}: min_size is {min_size}; every party needs at least 1 sample")
-
-
 def check_room(rule: str, min_size: int, pool: Pool) -> None:
     """Refuse at once what no draw could give: more parties times `min_size` than samples."""
     if min_size * pool.parties > len(pool.rows):
         raise PartitionError(
             f"{rule}: {pool.parties} parties of at least {min_size} samples need {min_size * pool.parties}, there are "
             f"{len(pool.rows)}; use fewer parties or a smaller min_size"
-        )
-
-
-def check_choice(rule: str, option: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Refuse a value that is not among the `allowed` ones."""
-    if value not in allowed:
-        raise PartitionError(
-            f"{rule}: {option} is {value!r}.{did_you_mean(value, allowed)} It can be: {choices(allowed)}"
         )

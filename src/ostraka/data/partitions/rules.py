@@ -6,12 +6,13 @@ mix of classes it holds: all parties have the same size.
 """
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import MISSING, dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ostraka.core.settings import setting
 from ostraka.data.partitions.ownership import assign, firsts, obstacle
 from ostraka.data.partitions.rule import (
     MAX_DRAWS,
@@ -20,9 +21,6 @@ from ostraka.data.partitions.rule import (
     Pool,
     Rule,
     Shares,
-    check_choice,
-    check_floor,
-    check_positive,
     check_room,
     deal,
     equal_parts,
@@ -41,13 +39,8 @@ class Labels(Rule):
     """
 
     argument: ClassVar[str] = "K"
-    k: int
-    first: str = "cycle"
-
-    def __post_init__(self) -> None:
-        check_choice("labels", "first", self.first, ("cycle", "random"))
-        if self.k < 1:
-            raise PartitionError(f"labels:{self.k}: every party needs at least 1 class")
+    k: int = setting(MISSING, "classes of every party", span="[1, inf)")
+    first: Literal["cycle", "random"] = setting("cycle", "how a party's first class is chosen")
 
     def divide(self, pool: Pool) -> Shares:
         """Draw who owns which class, then share each class equally among its owners."""
@@ -122,13 +115,9 @@ class Dirichlet(Rule):
     """
 
     argument: ClassVar[str] = "BETA"
-    beta: float
-    balance: bool = True
-    min_size: int = 10
-
-    def __post_init__(self) -> None:
-        check_positive("dirichlet", self.beta)
-        check_floor("dirichlet", self.min_size)
+    beta: float = setting(MISSING, "concentration: small is skewed, large is even", span="(0, inf)")
+    balance: bool = setting(True, "whether a party that has its fair share gets no more")
+    min_size: int = setting(10, "samples that every party has at least", span="[1, inf)")
 
     def divide(self, pool: Pool) -> Shares:
         """Draw until the smallest party is large enough."""
@@ -182,11 +171,7 @@ class PartyDirichlet(Rule):
     """
 
     argument: ClassVar[str] = "ALPHA"
-    alpha: float
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.alpha) and self.alpha >= 0):
-            raise PartitionError(f"party-dirichlet:{self.alpha:g}: the number must be 0 or larger")
+    alpha: float = setting(MISSING, "concentration; 0: one class each", span="[0, inf)")
 
     def divide(self, pool: Pool) -> Shares:
         """Let the parties, in random order, each draw from what is left."""
@@ -224,7 +209,7 @@ class Shards(Rule):
     """Every class is cut into L * parties / classes equal parts; a party gets L parts of distinct classes (FedOVA)."""
 
     argument: ClassVar[str] = "L"
-    parts: int
+    parts: int = setting(MISSING, "parts of every party, of distinct classes", span="[1, inf)")
 
     def divide(self, pool: Pool) -> Shares:
         """Assign the parts of every class to parties."""
@@ -284,12 +269,8 @@ class IidQuantity(Rule):
     """The same class shares for every party, sizes ~ Dir(BETA), raised to `min_size` where smaller (DeDES)."""
 
     argument: ClassVar[str] = "BETA"
-    beta: float
-    min_size: int = 10
-
-    def __post_init__(self) -> None:
-        check_positive("iid-quantity", self.beta)
-        check_floor("iid-quantity", self.min_size)
+    beta: float = setting(MISSING, "concentration of the sizes: large is even", span="(0, inf)")
+    min_size: int = setting(10, "samples that every party has at least", span="[1, inf)")
 
     def divide(self, pool: Pool) -> Shares:
         """Draw the sizes, then cut an evenly mixed line of all rows."""
