@@ -19,8 +19,8 @@ from ostraka.registry import AUGMENTATIONS
 class Augmentation(Settings, ABC):
     """A random change of a whole batch of inputs [B, ...].
 
-    All chance comes from the CPU generator, so the same seed gives the same samples on every device.
-    The first line of the docstring is its summary in lists.
+    All chance comes from the CPU generator, so the same seed gives the same samples on every
+    device. The first line of the docstring is its summary in lists.
     """
 
     kinds: ClassVar[tuple[Kind, ...]] = ("image",)

@@ -17,7 +17,8 @@ from ostraka.errors import DataError
 
 @dataclass(frozen=True)
 class View:
-    """How stored values become inputs: `(value * scale - mean) / std`, then, in training, augmentation.
+    """How stored values become inputs: `(value * scale - mean) / std`, then, in training,
+    augmentation.
 
     `mean` and `std` are empty where unused; else they have a value for each channel of images, each
     feature of rows, each coefficient of sound.
@@ -47,7 +48,8 @@ class View:
         return torch.tensor(self.mean), torch.tensor(self.std)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: a tensor would make another process map shared memory for a few numbers."""
+        """The fields alone: a tensor would make another process map shared memory for a few
+        numbers."""
         return {spec.name: getattr(self, spec.name) for spec in fields(self)}
 
 
@@ -62,9 +64,11 @@ def stored_view(values: Mapping[str, Any], shape: Sequence[int]) -> View:
 
 @dataclass(frozen=True)
 class Samples:
-    """Rows of one shared storage. A subset copies indices only, so a thousand parties cost no more memory than one.
+    """Rows of one shared storage. A subset copies indices only, so a thousand parties cost no more
+    memory than one.
 
-    `x` is [N, ...] uint8 or float32, `y` is [N] int64 or None (unlabelled); `rows` says which of them this view holds.
+    `x` is [N, ...] uint8 or float32, `y` is [N] int64 or None (unlabelled); `rows` says which of
+    them this view holds.
     """
 
     x: Tensor
@@ -75,7 +79,8 @@ class Samples:
     def __post_init__(self) -> None:
         if self.y is not None and len(self.y) != len(self.x):
             raise DataError(
-                f"{len(self.x)} samples came with {len(self.y)} labels; give one label for each sample"
+                f"{len(self.x)} samples came with {len(self.y)} labels; give one label for each "
+                "sample"
             )
 
     def __len__(self) -> int:
@@ -110,7 +115,8 @@ class Samples:
             yield self.take(slice(start, start + size))
 
     def stored(self, index: Tensor | slice | None = None) -> Tensor:
-        """The values of the samples at `index` (default: all) as they are stored, bytes or floats."""
+        """The values of the samples at `index` (default: all) as they are stored, bytes or
+        floats."""
         rows = self.rows if index is None else _pick(self.rows, index, len(self.x))
         return self.x if rows is None else self.x.index_select(0, rows.to(self.x.device))
 
@@ -125,7 +131,8 @@ class Samples:
     def inputs(
         self, index: Tensor | slice | None = None, rng: torch.Generator | None = None
     ) -> Tensor:
-        """Network inputs [B, ...] of the samples at `index` (default: all); augmented when `rng` is given."""
+        """Network inputs [B, ...] of the samples at `index` (default: all); augmented when `rng` is
+        given."""
         x = self.view.apply(self.stored(index))
         if rng is not None and self.view.augment != "none":
             x = augmentation(self.view.augment)(x, rng)
@@ -136,7 +143,8 @@ class Samples:
         return torch.bincount(self.labels, minlength=classes)
 
     def split(self, share: float, seed: int) -> tuple["Samples", "Samples"]:
-        """(the rest, a random `share`), stratified by class where labels exist: each class gives its rounded share."""
+        """(the rest, a random `share`), stratified by class where labels exist: each class gives
+        its rounded share."""
         rng = torch_rng(seed, "split")
         order = torch.randperm(len(self), generator=rng)
         if self.y is None:

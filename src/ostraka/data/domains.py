@@ -10,7 +10,8 @@ from ostraka.errors import DataError
 
 
 def positions(samples: Samples, column: Array | None) -> dict[str, Tensor]:
-    """Where in `samples` each domain lies, domains in sorted order; `column` has a value for every stored row."""
+    """Where in `samples` each domain lies, domains in sorted order; `column` has a value for every
+    stored row."""
     if column is None:
         return {}
     own = np.asarray(column).astype(str)[samples.row_numbers.numpy()]
@@ -18,9 +19,11 @@ def positions(samples: Samples, column: Array | None) -> dict[str, Tensor]:
 
 
 def first_of_each(data: Dataset, n: int) -> tuple[Tensor, list[str]]:
-    """Training rows (ascending) of the first `n` samples of each class and domain, and notes on what has fewer.
+    """Training rows (ascending) of the first `n` samples of each class and domain, and notes on
+    what has fewer.
 
-    USPS has only 556 fives: FedPD's 600 per class and domain can mean no more than all of them there.
+    USPS has only 556 fives: FedPD's 600 per class and domain can mean no more than all of them
+    there.
     """
     rows, chosen, notes, most = data.train.row_numbers, [], [], 0
     for domain, index in positions(data.train, data.columns[DOMAIN]).items():
@@ -35,6 +38,7 @@ def first_of_each(data: Dataset, n: int) -> tuple[Tensor, list[str]]:
             )
     if n < 1 or most < n:
         raise DataError(
-            f"{n} training samples per class and domain were asked for; give 1 to {most}, the most that a class has"
+            f"{n} training samples per class and domain were asked for; give 1 to {most}, the most "
+            "that a class has"
         )
     return torch.cat(chosen).sort().values, notes

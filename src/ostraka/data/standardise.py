@@ -1,7 +1,8 @@
-"""Standardised inputs: mean 0 and standard deviation 1 over the training samples, for each feature, colour
-channel or coefficient of sound.
+"""Standardised inputs: mean 0 and standard deviation 1 over the training samples, for each feature,
+colour channel or coefficient of sound.
 
-Nothing is copied: mean and deviation go into the samples' `View`, which travels with them and with member files.
+Nothing is copied: mean and deviation go into the samples' `View`, which travels with them and with
+member files.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,11 +26,13 @@ WORDS: Mapping[Kind, tuple[str, str]] = {
 """Samples of a kind in words, and what has a mean and a deviation each."""
 
 LEAST = 1e-30
-"""A deviation below it is none: 32-bit numbers end at 1e-38, and dividing by it would give no number."""
+"""A deviation below it is none: 32-bit numbers end at 1e-38, and dividing by it would give no
+number."""
 
 
 def standardise(data: Dataset, rows: Tensor, mode: str) -> tuple[Dataset, list[str]]:
-    """The data as the setting `standardise` wants it shown, by its training `rows`, and what is to be said of it."""
+    """The data as the setting `standardise` wants it shown, by its training `rows`, and what is to
+    be said of it."""
     train = data.train
     chosen = data.own_view or bool(train.view.mean)
     if mode == "off" or (mode == "auto" and (chosen or not train.x.is_floating_point())):
@@ -39,7 +42,8 @@ def standardise(data: Dataset, rows: Tensor, mode: str) -> tuple[Dataset, list[s
     what, entries = WORDS[train.view.kind]
     each = f" for each of the {len(mean)}{entries}" if len(mean) > 1 else ""
     return shown, [
-        f"{what} were standardised by the training data (mean 0, deviation 1{each}); --standardise off leaves them as "
+        f"{what} were standardised by the training data (mean 0, deviation 1{each}); --standardise "
+        "off leaves them as "
         "they are"
     ]
 

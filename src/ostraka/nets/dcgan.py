@@ -1,10 +1,11 @@
-"""The networks of DCGAN (Radford, Metz & Chintala, ICLR 2016), made small: a generator and a discriminator.
+"""The networks of DCGAN (Radford, Metz & Chintala, ICLR 2016), made small: a generator and a
+discriminator.
 
 For images of any size the generator doubles the sides twice (by a transposed convolution and by
-sub-pixels), the discriminator halves them twice (by convolutions with ReLU and pooling); for samples
-without sides, and for the smallest images, both have two linear layers. Layer norm stands where
-DCGAN has batch norm, so that a batch of one sample trains too. The generator's outputs span the
-range of the values seen so far, whatever the normalisation of the data.
+sub-pixels), the discriminator halves them twice (by convolutions with ReLU and pooling); for
+samples without sides, and for the smallest images, both have two linear layers. Layer norm stands
+where DCGAN has batch norm, so that a batch of one sample trains too. The generator's outputs span
+the range of the values seen so far, whatever the normalisation of the data.
 """
 
 from math import ceil, prod

@@ -1,7 +1,8 @@
-"""Data destruction: outliers made from the party's own samples (FedOV; Diao, Li & He, ICLR 2023, section 3.4).
+"""Data destruction: outliers made from the party's own samples (FedOV; Diao, Li & He, ICLR 2023,
+section 3.4).
 
-One operation per sample, drawn by the shares of a mix: the paper's, or a wider one. All random numbers come from a CPU
-generator; the results are where the samples are.
+One operation per sample, drawn by the shares of a mix: the paper's, or a wider one. All random
+numbers come from a CPU generator; the results are where the samples are.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,12 +27,14 @@ from ostraka.objectives.destruction_ops import (
 )
 
 SMALLEST = 8
-"""Images need this height and width: below it halves, quarters and a kernel of 9 lose their meaning."""
+"""Images need this height and width: below it halves, quarters and a kernel of 9 lose their
+meaning."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One way to destroy samples: `draw(count, shape of one sample, rng)`, then `apply(samples, drawn)`.
+    """One way to destroy samples: `draw(count, shape of one sample, rng)`, then `apply(samples,
+    drawn)`.
 
     `kinds` are the kinds of samples that it suits.
     """
@@ -153,8 +156,8 @@ def check_mix(
 def shares_of(mix: str | Mapping[str, float], kind: Kind = "image") -> Mapping[str, float]:
     """The operations of a mix and their shares, or an error that names the allowed ones.
 
-    A mix by hand is a table or text such as `fedov:0.4+stretch:0.3+elastic:0.3`. Its names may be mixes as well as
-    operations. Only the proportions of the shares count.
+    A mix by hand is a table or text such as `fedov:0.4+stretch:0.3+elastic:0.3`. Its names may be
+    mixes as well as operations. Only the proportions of the shares count.
     """
     used: dict[str, float] = {}
     for name, share in _by_hand(mix) if isinstance(mix, str) else mix.items():
@@ -179,7 +182,8 @@ def _by_hand(text: str) -> list[tuple[str, float]]:
             parts.append((name.strip(), float(share)))
         except ValueError:
             raise ConfigError(
-                f"{part.strip()!r} in the mix {text!r} is not NAME:SHARE; write a mix as fedov:0.4+stretch:0.6, with "
+                f"{part.strip()!r} in the mix {text!r} is not NAME:SHARE; write a mix as "
+                "fedov:0.4+stretch:0.6, with "
                 f"names out of: {choices(_NAMES)}"
             ) from None
     return parts

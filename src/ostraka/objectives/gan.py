@@ -72,7 +72,8 @@ class Trainee:
 
 @final
 class Gan(Helper):
-    """Generator and discriminator in turn; `wish(net, fakes)` is what the generator minimises beside fooling it.
+    """Generator and discriminator in turn; `wish(net, fakes)` is what the generator minimises
+    beside fooling it.
 
     The wish is asked of the classifier in evaluation mode, with its weights held.
     """
@@ -90,9 +91,11 @@ class Gan(Helper):
         )
 
     def step(self, net: Net, batch: Batch, rng: torch.Generator) -> Batch:
-        """One step of the discriminator, one of the generator. The batch gets the fakes that both learnt from.
+        """One step of the discriminator, one of the generator. The batch gets the fakes that both
+        learnt from.
 
-        Fakes of the generator after its step would cost a sixth more and differ from these by that one step.
+        Fakes of the generator after its step would cost a sixth more and differ from these by that
+        one step.
         """
         self.maker.see(batch.x)
         noise = torch.randn(len(batch), NOISE, generator=rng).to(batch.x)
@@ -121,7 +124,8 @@ def _not_real(odds: Tensor) -> Tensor:
 
 
 def gan_parts(net: Net, width: int) -> nn.ModuleDict:
-    """A fresh generator and discriminator for the samples of `net`, on its device and without gradients."""
+    """A fresh generator and discriminator for the samples of `net`, on its device and without
+    gradients."""
     shape = sample_shape(net)
     parts = {"generator": Generator(shape, width), "discriminator": Discriminator(shape, width)}
     return nn.ModuleDict(parts).to(next(net.parameters())).requires_grad_(False)
@@ -131,17 +135,19 @@ def sample_shape(net: Net) -> tuple[int, ...]:
     """The shape of one sample, which only a network built by a recipe knows."""
     if not net.shape:
         raise ConfigError(
-            f"{type(net).__name__} does not know the shape of its samples; build it with Recipe.build, or set net.shape"
+            f"{type(net).__name__} does not know the shape of its samples; build it with "
+            "Recipe.build, or set net.shape"
         )
     return net.shape
 
 
 @contextmanager
 def auxiliary_norm(net: Net) -> Iterator[None]:
-    """Batch norm that treats what passes as a batch of its own and leaves the running statistics alone.
+    """Batch norm that treats what passes as a batch of its own and leaves the running statistics
+    alone.
 
-    The authors of ARPL and DIAS give generated samples a second set of batch norms; here only the statistics are
-    separate, and scale and shift are common.
+    The authors of ARPL and DIAS give generated samples a second set of batch norms; here only the
+    statistics are separate, and scale and shift are common.
     """
     norms = [m for m in net.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
     usual = [

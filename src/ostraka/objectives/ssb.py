@@ -1,14 +1,16 @@
-"""SSB: a good closed-set classifier is all you need? (Vaze et al., "Open-Set Recognition: A Good Closed-Set Classifier
-is All You Need?", ICLR 2022; FedPD's tables call it SSB after its Semantic Shift Benchmark.)
+"""SSB: a good closed-set classifier is all you need? (Vaze et al., "Open-Set Recognition: A Good
+Closed-Set Classifier is All You Need?", ICLR 2022; FedPD's tables call it SSB after its Semantic
+Shift Benchmark.)
 
-Cross-entropy with strong augmentation and label smoothing; the unknown score is minus the largest *logit*, not
-probability, because softmax throws the length of the embedding away. RandAugment has the authors' one
-operation an image at magnitude 6 of 30 (CIFAR-10; 8 for MNIST, 18 for SVHN), and smoothing is 0, their choice for all
-three (0.9 for TinyImageNet).
+Cross-entropy with strong augmentation and label smoothing; the unknown score is minus the largest
+*logit*, not probability, because softmax throws the length of the embedding away. RandAugment has
+the authors' one operation an image at magnitude 6 of 30 (CIFAR-10; 8 for MNIST, 18 for SVHN), and
+smoothing is 0, their choice for all three (0.9 for TinyImageNet).
 
-The third part of the recipe is long training with a cosine schedule, which belongs to the budget: `local.epochs=600
-local.schedule=cosine local.lr=0.1`. Under averaging methods the schedule starts anew with every round. Deviations: no
-warm-up and no restarts of the schedule; RandAugment as in `data/augment/rand_augment.py`.
+The third part of the recipe is long training with a cosine schedule, which belongs to the budget:
+`local.epochs=600 local.schedule=cosine local.lr=0.1`. Under averaging methods the schedule starts
+anew with every round. Deviations: no warm-up and no restarts of the schedule; RandAugment as in
+`data/augment/rand_augment.py`.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
-"""Objectives around another objective: the inner one's loss plus a term on the network's weights."""
+"""Objectives around another objective: the inner one's loss plus a term on the network's
+weights."""
 
 from abc import abstractmethod
 from dataclasses import dataclass

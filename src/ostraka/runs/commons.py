@@ -14,13 +14,15 @@ from ostraka.runs.start import HALF_TEST
 
 
 def public_and_test(config: Config, data: Dataset) -> tuple[Samples | None, Exam]:
-    """Public and test samples, which never overlap (FedOV's protocol: the first half of the test set is public)."""
+    """Public and test samples, which never overlap (FedOV's protocol: the first half of the test
+    set is public)."""
     whole = Exam.of(data.test, data.test_domains)
     if config.public is None:
         return None, whole
     if config.public != HALF_TEST:
         return _from_elsewhere(config, data).unlabelled(), whole
-    # domains lie one after the other: half of each, or some would be all public and others not at all
+    # domains lie one after the other: half of each, or some would be all public and others not at
+    # all
     parts = whole.domains or {"": torch.arange(len(data.test))}
     first = torch.cat([index[: len(index) // 2] for index in parts.values()])
     second = torch.cat([index[len(index) // 2 :] for index in parts.values()])
@@ -39,13 +41,16 @@ def _from_elsewhere(config: Config, data: Dataset) -> Samples:
         )
     if other.shape != data.train.shape:
         raise DataError(
-            f"public samples {config.public!r} have shape {other.shape}, those of {config.data!r} {data.train.shape}; "
+            f"public samples {config.public!r} have shape {other.shape}, those of {config.data!r} "
+            f"{data.train.shape}; "
             "they must be the same"
         )
     if other.x.dtype != data.train.x.dtype:
         raise DataError(
-            f"public samples {config.public!r} are stored as {other.x.dtype}, those of {config.data!r} as "
-            f"{data.train.x.dtype}; whether they have the same range cannot be told: store both alike"
+            f"public samples {config.public!r} are stored as {other.x.dtype}, those of "
+            f"{config.data!r} as "
+            f"{data.train.x.dtype}; whether they have the same range cannot be told: store both "
+            "alike"
         )
     # The task's networks see all samples in one way, by the mean and deviation of what they are
     # trained on: so what is stored in other units (scikit-learn's 17 levels) is brought to theirs.

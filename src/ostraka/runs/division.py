@@ -65,7 +65,8 @@ class Division:
 
 
 def divide(config: Config, begun: RunDir | None = None) -> Division:
-    """Load the data of a configuration and divide it among the parties, or as the run in `begun` has divided it."""
+    """Load the data of a configuration and divide it among the parties, or as the run in `begun`
+    has divided it."""
     data = load_for(config, config.data)
     data = (
         known_split(data, _known(config, data))
@@ -115,7 +116,8 @@ def load_for(config: Config, name: str) -> Dataset:
 
 @lru_cache(maxsize=2)
 def load_once(name: str, dirs: tuple[Path, ...], cwd: Path) -> Dataset:
-    """The cells of a grid read their data once; in another working folder relative names mean other files."""
+    """The cells of a grid read their data once; in another working folder relative names mean other
+    files."""
     return load(name, dirs)
 
 
@@ -125,7 +127,8 @@ def _known(config: Config, data: Dataset) -> list[int]:
     assert config.known is not None
     if not 1 <= config.known <= len(data.classes):
         raise ConfigError(
-            f"known is {config.known}; {config.data} has {len(data.classes)} classes: give 1 to {len(data.classes)}"
+            f"known is {config.known}; {config.data} has {len(data.classes)} classes: give 1 to "
+            f"{len(data.classes)}"
         )
     return list(range(config.known))
 
@@ -170,7 +173,8 @@ def _held_back(config: Config, total: int, left: int, parties: int) -> str:
         if getattr(config, name)
     ]
     return (
-        f". Held back ({', '.join(shares)}): {total - left} of {total} training samples; {left} are left for "
+        f". Held back ({', '.join(shares)}): {total - left} of {total} training samples; {left} "
+        "are left for "
         f"{f'{parties} ' if parties else 'the '}parties: hold back less"
     )
 

@@ -71,7 +71,8 @@ class Plan:
 
     @property
     def mix(self) -> dict[int, torch.Tensor]:
-        """Every party's counts by class, or, where the data has domains, by domain and class; by the party's number."""
+        """Every party's counts by class, or, where the data has domains, by domain and class; by
+        the party's number."""
         counts = self.counts if self.domain_counts is None else self.domain_counts
         return dict(enumerate(torch.as_tensor(counts)))
 
@@ -149,7 +150,8 @@ def _check_rate(config: Config) -> None:
         )
     if config.rate_from == "public" and config.public is None:
         raise NeedError(
-            "rate_from is public, but there are no public samples; give --public, for example half-test"
+            "rate_from is public, but there are no public samples; give --public, for example "
+            "half-test"
         )
 
 
@@ -203,7 +205,8 @@ def steps_of(local: Budget, sizes: Sequence[int], classes: Sequence[int]) -> lis
 def _cut_short(
     method: Method[Any, Any, Any], parties: Parties, classes: Sequence[int]
 ) -> list[str]:
-    """A note where epochs that the user asked for (they are not the default) will not all be trained."""
+    """A note where epochs that the user asked for (they are not the default) will not all be
+    trained."""
     usual = {spec.name: spec.default for spec in fields(method)}.get("local")
     local = getattr(method, "local", None)
     if (
@@ -226,7 +229,8 @@ def _cut_short(
         if getattr(local, name)
     ]
     return [
-        f"{len(cut)} of {len(sizes)} parties end before their {local.epochs} epochs, the first after {min(cut):.1f}: "
+        f"{len(cut)} of {len(sizes)} parties end before their {local.epochs} epochs, the first "
+        f"after {min(cut):.1f}: "
         f"{' and '.join(ends)}; 0 lets them all train to the end"
     ]
 

@@ -29,7 +29,8 @@ MAGNITUDE = 6 / 30
 @AUGMENTATIONS.add("rand-augment")
 @dataclass(frozen=True)
 class RandAugment(Augmentation):
-    """Random operations on each image: geometry, brightness, contrast, colour, sharpness, fewer levels."""
+    """Random operations on each image: geometry, brightness, contrast, colour, sharpness, fewer
+    levels."""
 
     kinds: ClassVar[tuple[Kind, ...]] = ("image", "sound")
     operations: int = setting(1, "operations on each image, one after the other", span="[1, inf)")

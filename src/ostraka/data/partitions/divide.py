@@ -1,4 +1,5 @@
-"""Divide a training set among parties: `partition("labels:2", labels, parties=10, seed=0, classes=10)`.
+"""Divide a training set among parties: `partition("labels:2", labels, parties=10, seed=0,
+classes=10)`.
 
 A spec is `rule:argument,option=value,...`; the rules are in `rules` and `given`. Whatever the rule,
 the parties' index sets are disjoint, together they are the rows to divide, and the same seed gives
@@ -70,8 +71,8 @@ def partition(
 ) -> Partition:
     """Divide `rows` (default: all) of a training set with these `labels`.
 
-    `labels` and `columns` have one value for each row of the full set. `parties` may be 0 for the rules that take the
-    number of parties from the data (`by`, `domain`, `file`).
+    `labels` and `columns` have one value for each row of the full set. `parties` may be 0 for the
+    rules that take the number of parties from the data (`by`, `domain`, `file`).
     """
     rule = parse(spec)
     pool = make_pool(labels, parties, seed, rows, columns or {}, classes)
@@ -98,7 +99,8 @@ def make_pool(
     rows = np.arange(len(labels)) if rows is None else np.sort(np.asarray(rows))
     if rows.size == 0:
         raise PartitionError(
-            "there are no training samples to divide; check the known classes and the training subset"
+            "there are no training samples to divide; check the known classes and the training "
+            "subset"
         )
     if (
         rows.dtype.kind not in "iu"
@@ -131,7 +133,8 @@ def _verify(rule: Rule, pool: Pool, shares: Shares) -> None:
     for i, rows in enumerate(shares.rows):
         if len(rows) == 0:
             raise PartitionError(
-                f"{format_spec(rule)}: party {i} would hold no sample of the {len(pool.rows)}; use fewer parties"
+                f"{format_spec(rule)}: party {i} would hold no sample of the {len(pool.rows)}; use "
+                "fewer parties"
             )
     held = np.sort(np.concatenate(shares.rows))
     if (np.diff(held) == 0).any():
@@ -140,11 +143,13 @@ def _verify(rule: Rule, pool: Pool, shares: Shares) -> None:
         )
     if shares.partial and not np.isin(held, pool.rows).all():
         raise PartitionError(
-            f"{format_spec(rule)} gave out row {np.setdiff1d(held, pool.rows)[0]}, which is not one to divide"
+            f"{format_spec(rule)} gave out row {np.setdiff1d(held, pool.rows)[0]}, which is not "
+            "one to divide"
         )
     if not shares.partial and not np.array_equal(held, pool.rows):
         raise PartitionError(
-            f"{format_spec(rule)} gave out {len(held)} rows, not exactly the {len(pool.rows)} to divide"
+            f"{format_spec(rule)} gave out {len(held)} rows, not exactly the {len(pool.rows)} to "
+            "divide"
         )
 
 

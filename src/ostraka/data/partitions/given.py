@@ -27,8 +27,10 @@ class By(Rule):
         """Rows grouped by the column's value, values in sorted order."""
         if self.column not in pool.columns:
             raise PartitionError(
-                f"the training data has no column {self.column!r}.{did_you_mean(self.column, pool.columns)} "
-                f"Its columns: {choices(pool.columns)}; bring one as the array {self.column}_train in the .npz file"
+                "the training data has no column "
+                f"{self.column!r}.{did_you_mean(self.column, pool.columns)} "
+                f"Its columns: {choices(pool.columns)}; bring one as the array {self.column}_train "
+                "in the .npz file"
             )
         values = np.asarray(pool.columns[self.column])[pool.rows]
         empty = (
@@ -46,7 +48,8 @@ class By(Rule):
         names, index = np.unique(values, return_inverse=True)
         if pool.parties not in (0, len(names)):
             raise PartitionError(
-                f"column {self.column!r} has {len(names)} values, {pool.parties} parties were asked for; "
+                f"column {self.column!r} has {len(names)} values, {pool.parties} parties were "
+                "asked for; "
                 f"ask for {len(names)} parties, or leave the number out"
             )
         ordered = pool.rows[np.argsort(index, kind="stable")]
@@ -59,7 +62,8 @@ class By(Rule):
 @PARTITIONS.add("domain")
 @dataclass(frozen=True)
 class Domain(Rule):
-    """One domain (original dataset) per party, the same classes for all (FedPD): the column "domain"."""
+    """One domain (original dataset) per party, the same classes for all (FedPD): the column
+    "domain"."""
 
     counts_parties: ClassVar[bool] = True
 
@@ -71,7 +75,8 @@ class Domain(Rule):
 @PARTITIONS.add("file")
 @dataclass(frozen=True)
 class FromFile(Rule):
-    """Your own partition, JSON {"parties": [[training rows], ...]}; with "partial": true it may leave rows out."""
+    """Your own partition, JSON {"parties": [[training rows], ...]}; with "partial": true it may
+    leave rows out."""
 
     argument: ClassVar[str] = "PATH"
     whole_argument: ClassVar[bool] = True
@@ -84,7 +89,8 @@ class FromFile(Rule):
         parties = [self._rows(i, rows) for i, rows in enumerate(content["parties"])]
         if pool.parties not in (0, len(parties)):
             raise PartitionError(
-                f"{self.path} has {len(parties)} parties, {pool.parties} were asked for; ask for {len(parties)}, or "
+                f"{self.path} has {len(parties)} parties, {pool.parties} were asked for; ask for "
+                f"{len(parties)}, or "
                 "leave the number out"
             )
         partial = content.get("partial", False) is True
@@ -116,7 +122,8 @@ class FromFile(Rule):
             content = json.loads(Path(self.path).expanduser().read_text(encoding="utf-8-sig"))
         except OSError as error:
             raise PartitionError(
-                f"{self.path} cannot be read: {error.strerror or error}; give a JSON file, such as ostraka partition "
+                f"{self.path} cannot be read: {error.strerror or error}; give a JSON file, such as "
+                "ostraka partition "
                 "--save writes"
             ) from error
         except (ValueError, RecursionError) as error:
@@ -133,7 +140,8 @@ class FromFile(Rule):
     def _rows(self, i: int, rows: Any) -> Ints:
         if not isinstance(rows, list) or not rows:
             raise PartitionError(
-                f"{self.path}: party {i} is {str(rows)[:40]}; give a list of at least one training row"
+                f"{self.path}: party {i} is {str(rows)[:40]}; give a list of at least one training "
+                "row"
             )
         for row in rows:
             # bool is an int in Python, but true is not a row.
@@ -153,13 +161,15 @@ class FromFile(Rule):
             strange = rows[(rows >= len(pool.labels))]
             if len(strange):
                 raise PartitionError(
-                    f"{self.path}: party {i} lists row {strange[0]}; the training set has rows 0 to "
+                    f"{self.path}: party {i} lists row {strange[0]}; the training set has rows 0 "
+                    "to "
                     f"{len(pool.labels) - 1}"
                 )
             again = rows[seen[rows] >= 0]
             if len(again):
                 raise PartitionError(
-                    f"{self.path}: row {again[0]} belongs to parties {seen[again[0]]} and {i}; give it to one"
+                    f"{self.path}: row {again[0]} belongs to parties {seen[again[0]]} and {i}; "
+                    "give it to one"
                 )
             seen[rows] = i
             if len(np.unique(rows)) != len(rows):
@@ -170,12 +180,15 @@ class FromFile(Rule):
         outside = np.setdiff1d(np.flatnonzero(seen >= 0), pool.rows)
         if len(outside):
             raise PartitionError(
-                f"{self.path}: party {seen[outside[0]]} lists row {outside[0]}, which this run does not train on (an "
-                "unknown class, or outside the training subset); remove it or widen the run's classes or subset"
+                f"{self.path}: party {seen[outside[0]]} lists row {outside[0]}, which this run "
+                "does not train on (an "
+                "unknown class, or outside the training subset); remove it or widen the run's "
+                "classes or subset"
             )
         absent = pool.rows[seen[pool.rows] < 0]
         if len(absent) and not partial:
             raise PartitionError(
-                f"{self.path}: {len(absent)} training rows belong to no party (first: {absent[0]}); add them, or add "
+                f"{self.path}: {len(absent)} training rows belong to no party (first: "
+                f"{absent[0]}); add them, or add "
                 '"partial": true to the file to leave them out'
             )

@@ -1,7 +1,8 @@
 """Who owns which class, where chance alone does not find it: an assignment by augmenting paths.
 
-Every party owns `k` classes, every class has at least one owner and no more owners than samples. A party or class whose
-places are all taken gives one of them up for another, as in bipartite matching: whatever can be assigned is assigned.
+Every party owns `k` classes, every class has at least one owner and no more owners than samples. A
+party or class whose places are all taken gives one of them up for another, as in bipartite
+matching: whatever can be assigned is assigned.
 """
 
 from collections import deque
@@ -16,7 +17,8 @@ Owned = NDArray[np.bool_]
 
 
 def firsts(parties: int, classes: int, cycle: bool) -> Owned:
-    """[parties, classes]: what is fixed before anything is drawn; party i's class i mod C, or nothing."""
+    """[parties, classes]: what is fixed before anything is drawn; party i's class i mod C, or
+    nothing."""
     fixed = np.zeros((parties, classes), bool)
     if cycle:
         fixed[np.arange(parties), np.arange(parties) % classes] = True
@@ -26,18 +28,20 @@ def firsts(parties: int, classes: int, cycle: bool) -> Owned:
 def obstacle(k: int, counts: Ints, fixed: Owned) -> str:
     """Why no assignment can exist; empty where one does.
 
-    Counting is enough: any party may take any class, except for the one it has, and first classes are spread evenly.
+    Counting is enough: any party may take any class, except for the one it has, and first classes
+    are spread evenly.
     """
     parties, classes = fixed.shape
+    each = f"{parties} parties with {k} classes each"
     if parties * k < classes:
-        return f"{parties} parties with {k} classes each own at most {parties * k} of {classes} classes"
+        return f"{each} own at most {parties * k} of {classes} classes"
     short = np.flatnonzero(counts < np.maximum(fixed.sum(axis=0), 1))
     if len(short):
         c = int(short[0])
         return f"class {c} has {counts[c]} samples for {max(int(fixed[:, c].sum()), 1)} owners"
     places = int(np.minimum(counts, parties).sum())
     if places < parties * k:
-        return f"{parties} parties with {k} classes each need {parties * k} parts of a class, the samples give {places}"
+        return f"{each} need {parties * k} parts of a class, the samples give {places}"
     return ""
 
 
@@ -60,9 +64,11 @@ def _in_turn(missing: Ints, rng: np.random.Generator) -> Iterator[int]:
 def _give(
     owned: Owned, fixed: Owned, start: int, free: NDArray[np.bool_], rng: np.random.Generator
 ) -> None:
-    """Give row `start` one more column: a free one if it can have one, else along the shortest chain of exchanges.
+    """Give row `start` one more column: a free one if it can have one, else along the shortest
+    chain of exchanges.
 
-    In a chain, every row on the way takes a column and gives up one that it had, but never one that is fixed.
+    In a chain, every row on the way takes a column and gives up one that it had, but never one that
+    is fixed.
     """
     came: dict[
         int, tuple[int, int]

@@ -20,7 +20,8 @@ MAX_DRAWS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """What a rule divides: `rows` of a training set; `labels` and `columns` are those of the full set."""
+    """What a rule divides: `rows` of a training set; `labels` and `columns` are those of the full
+    set."""
 
     labels: Ints
     rows: Ints
@@ -35,7 +36,8 @@ class Pool:
             raise PartitionError(f"{self.parties} parties were asked for; give 1 or more")
         if self.parties > len(self.rows):
             raise PartitionError(
-                f"{self.parties} parties were asked for, but there are only {len(self.rows)} samples; use fewer parties"
+                f"{self.parties} parties were asked for, but there are only {len(self.rows)} "
+                "samples; use fewer parties"
             )
 
     def by_class(self) -> list[Ints]:
@@ -50,7 +52,8 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """The rows of each party, their names where the data gives them; `partial`: rows may be left out on purpose."""
+    """The rows of each party, their names where the data gives them; `partial`: rows may be left
+    out on purpose."""
 
     rows: Sequence[Ints]
     names: tuple[str, ...] = ()
@@ -103,7 +106,8 @@ def equal_parts(owned: NDArray[np.bool_], pool: Pool) -> list[Ints]:
 
 
 def deal(given: Ints, pool: Pool) -> list[Ints]:
-    """The rows behind a table [parties, classes] of counts: each class is shuffled and cut in party order."""
+    """The rows behind a table [parties, classes] of counts: each class is shuffled and cut in party
+    order."""
     pieces = [np.split(rows, np.cumsum(given[:, c])[:-1]) for c, rows in enumerate(pool.by_class())]
     return [np.concatenate([piece[i] for piece in pieces]) for i in range(len(given))]
 
@@ -112,6 +116,7 @@ def check_room(rule: str, min_size: int, pool: Pool) -> None:
     """Refuse at once what no draw could give: more parties times `min_size` than samples."""
     if min_size * pool.parties > len(pool.rows):
         raise PartitionError(
-            f"{rule}: {pool.parties} parties of at least {min_size} samples need {min_size * pool.parties}, there are "
+            f"{rule}: {pool.parties} parties of at least {min_size} samples need "
+            f"{min_size * pool.parties}, there are "
             f"{len(pool.rows)}; use fewer parties or a smaller min_size"
         )

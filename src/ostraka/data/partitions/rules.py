@@ -1,8 +1,9 @@
 """The rules by which training samples are divided among parties.
 
-Two different rules are called "Dirichlet" in the literature. `dirichlet:BETA` draws, for every CLASS, the shares in
-which its samples go to the parties: sizes differ between parties. `party-dirichlet:ALPHA` draws, for every PARTY, the
-mix of classes it holds: all parties have the same size.
+Two different rules are called "Dirichlet" in the literature. `dirichlet:BETA` draws, for every
+CLASS, the shares in which its samples go to the parties: sizes differ between parties.
+`party-dirichlet:ALPHA` draws, for every PARTY, the mix of classes it holds: all parties have the
+same size.
 """
 
 import math
@@ -33,9 +34,11 @@ from ostraka.registry import PARTITIONS
 @PARTITIONS.add("labels", "#c", "noniid-#label", "noniid-l")
 @dataclass(frozen=True)
 class Labels(Rule):
-    """Every party holds K classes (#C=K of FedOV); a class is shared equally by the parties that own it.
+    """Every party holds K classes (#C=K of FedOV); a class is shared equally by the parties that
+    own it.
 
-    Party i's first class is i mod C, as in the published code; with `first=random` all K are random, as in the paper.
+    Party i's first class is i mod C, as in the published code; with `first=random` all K are
+    random, as in the paper.
     """
 
     argument: ClassVar[str] = "K"
@@ -57,14 +60,16 @@ class Labels(Rule):
             owners = owned.sum(axis=0)
             if (owners > 0).all() and (owners <= counts).all():
                 return Shares(equal_parts(owned, pool))
-        # Chance does not find what is rare: 5 parties with 2 of 10 classes each must divide them without overlap.
+        # Chance does not find what is rare: 5 parties with 2 of 10 classes each must divide them
+        # without overlap.
         return Shares(equal_parts(assign(self.k, counts, fixed, pool.rng), pool))
 
     def _fixed(self, parties: int, classes: int) -> NDArray[np.bool_]:
         return firsts(parties, classes, self.first == "cycle")
 
     def _draw(self, pool: Pool, fixed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """[parties, classes]: who owns what. The k smallest of C random numbers are k distinct uniform classes."""
+        """[parties, classes]: who owns what. The k smallest of C random numbers are k distinct
+        uniform classes."""
         keys = pool.rng.random((pool.parties, pool.classes))
         keys[fixed] = -1.0
         owned = np.zeros(keys.shape, bool)
@@ -93,7 +98,8 @@ class Labels(Rule):
         return not obstacle(k, pool.counts(), self._fixed(parties, pool.classes))
 
     def _nearest_parties(self, pool: Pool) -> int | None:
-        """More where classes lack owners, fewer where they lack samples; None where no number works."""
+        """More where classes lack owners, fewer where they lack samples; None where no number
+        works."""
         enough = -(-pool.classes // self.k)
         tried = [enough] if pool.parties < enough else range(pool.parties - 1, enough - 1, -1)
         return next((n for n in tried if self._works(self.k, n, pool)), None)
@@ -108,10 +114,12 @@ class Labels(Rule):
 @PARTITIONS.add("dirichlet", "noniid-labeldir", "noniid-lds")
 @dataclass(frozen=True)
 class Dirichlet(Rule):
-    """Each CLASS is shared out by p ~ Dir(BETA) over the parties (FedOV, NIID-Bench, DeDES); sizes differ.
+    """Each CLASS is shared out by p ~ Dir(BETA) over the parties (FedOV, NIID-Bench, DeDES); sizes
+    differ.
 
-    With `balance` (as in the published code, not in the paper) a party that already holds total/N samples gets nothing
-    from the classes that follow. Everything is redrawn until the smallest party has `min_size` samples.
+    With `balance` (as in the published code, not in the paper) a party that already holds total/N
+    samples gets nothing from the classes that follow. Everything is redrawn until the smallest
+    party has `min_size` samples.
     """
 
     argument: ClassVar[str] = "BETA"
@@ -130,8 +138,10 @@ class Dirichlet(Rule):
                 return Shares(deal(given, pool))
             best = max(best, (int(sizes.min()), int(sizes.argmin())))
         raise PartitionError(
-            f"dirichlet:{self.beta:g} with {pool.parties} parties is not possible in {MAX_DRAWS} draws: min_size is "
-            f"{self.min_size}, the best draw left party {best[1]} with {best[0]} samples; use a larger BETA, fewer "
+            f"dirichlet:{self.beta:g} with {pool.parties} parties is not possible in {MAX_DRAWS} "
+            "draws: min_size is "
+            f"{self.min_size}, the best draw left party {best[1]} with {best[0]} samples; use a "
+            "larger BETA, fewer "
             "parties or a smaller min_size"
         )
 
@@ -155,7 +165,8 @@ class Dirichlet(Rule):
     ) -> Floats:
         p = p * is_open
         if p.sum() <= 0:
-            # A tiny BETA gave everything to full parties. The rest of a Dirichlet draw is itself Dirichlet: draw that.
+            # A tiny BETA gave everything to full parties. The rest of a Dirichlet draw is itself
+            # Dirichlet: draw that.
             p[is_open] = rng.dirichlet(np.full(int(is_open.sum()), self.beta))
         share: Floats = p / p.sum()
         return share
@@ -164,10 +175,11 @@ class Dirichlet(Rule):
 @PARTITIONS.add("party-dirichlet")
 @dataclass(frozen=True)
 class PartyDirichlet(Rule):
-    """Each PARTY draws its class mix q ~ Dir(ALPHA * remaining class shares) (Hsu et al., FedOS); equal sizes.
+    """Each PARTY draws its class mix q ~ Dir(ALPHA * remaining class shares) (Hsu et al., FedOS);
+    equal sizes.
 
-    0 means one class per party, as far as the classes' sizes allow. When a class runs out, the party's other classes
-    fill its place; when those are gone too it draws a new mix.
+    0 means one class per party, as far as the classes' sizes allow. When a class runs out, the
+    party's other classes fill its place; when those are gone too it draws a new mix.
     """
 
     argument: ClassVar[str] = "ALPHA"
@@ -206,7 +218,8 @@ class PartyDirichlet(Rule):
 @PARTITIONS.add("shards", "noniid-shards")
 @dataclass(frozen=True)
 class Shards(Rule):
-    """Every class is cut into L * parties / classes equal parts; a party gets L parts of distinct classes (FedOVA)."""
+    """Every class is cut into L * parties / classes equal parts; a party gets L parts of distinct
+    classes (FedOVA)."""
 
     argument: ClassVar[str] = "L"
     parts: int = setting(MISSING, "parts of every party, of distinct classes", span="[1, inf)")
@@ -221,19 +234,22 @@ class Shards(Rule):
         if total % pool.classes:
             step = pool.classes // math.gcd(pool.classes, self.parts)
             raise PartitionError(
-                f"{here}: {self.parts} * {pool.parties} = {total} parts cannot be cut equally from {pool.classes} "
+                f"{here}: {self.parts} * {pool.parties} = {total} parts cannot be cut equally from "
+                f"{pool.classes} "
                 f"classes; the number of parties must be a multiple of {step}"
             )
         per_class, counts = total // pool.classes, pool.counts()
         if counts.min() < per_class:
             c = int(counts.argmin())
             raise PartitionError(
-                f"{here}: class {c} has {counts[c]} samples for {per_class} parts; use fewer parties"
+                f"{here}: class {c} has {counts[c]} samples for {per_class} parts; use fewer "
+                "parties"
             )
         return Shares(equal_parts(self._assign(pool, per_class), pool))
 
     def _assign(self, pool: Pool, per_class: int) -> NDArray[np.bool_]:
-        """[parties, classes]: a class with as many parts left as parties must be taken; the rest is chance."""
+        """[parties, classes]: a class with as many parts left as parties must be taken; the rest is
+        chance."""
         left = np.full(pool.classes, per_class)
         owned = np.zeros((pool.parties, pool.classes), bool)
         for waiting, i in zip(
@@ -258,7 +274,8 @@ class Iid(Rule):
 
     def divide(self, pool: Pool) -> Shares:
         """Deal every class evenly."""
-        # Dealing the sorted classes like cards: sizes and every class's counts differ by at most one.
+        # Dealing the sorted classes like cards: sizes and every class's counts differ by at most
+        # one.
         cards = np.concatenate(pool.by_class())
         return Shares([cards[i :: pool.parties] for i in pool.rng.permutation(pool.parties)])
 
@@ -266,7 +283,8 @@ class Iid(Rule):
 @PARTITIONS.add("iid-quantity", "iid-dq", "iid-diff-quantity")
 @dataclass(frozen=True)
 class IidQuantity(Rule):
-    """The same class shares for every party, sizes ~ Dir(BETA), raised to `min_size` where smaller (DeDES)."""
+    """The same class shares for every party, sizes ~ Dir(BETA), raised to `min_size` where smaller
+    (DeDES)."""
 
     argument: ClassVar[str] = "BETA"
     beta: float = setting(MISSING, "concentration of the sizes: large is even", span="(0, inf)")
@@ -277,7 +295,8 @@ class IidQuantity(Rule):
         check_room("iid-quantity", self.min_size, pool)
         shares = pool.rng.dirichlet(np.full(pool.parties, self.beta))
         sizes = floored_sizes(shares, len(pool.rows), self.min_size)
-        # Every class is spread evenly over the whole line, so any stretch of it has the same class shares.
+        # Every class is spread evenly over the whole line, so any stretch of it has the same class
+        # shares.
         rows = pool.by_class()
         place = np.concatenate(
             [(np.arange(len(r)) + pool.rng.random()) / max(len(r), 1) for r in rows]
@@ -287,7 +306,8 @@ class IidQuantity(Rule):
 
 
 def floored_sizes(shares: Floats, total: int, floor: int) -> Ints:
-    """Whole sizes that sum to `total` in proportion to `shares`, none below `floor`; the others pay for it."""
+    """Whole sizes that sum to `total` in proportion to `shares`, none below `floor`; the others pay
+    for it."""
     low = np.zeros(len(shares), bool)
     while True:
         rest = total - floor * int(low.sum())

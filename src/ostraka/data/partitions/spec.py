@@ -1,12 +1,11 @@
 """How a partition is written: `rule:argument,option=value,...`, and what the rules are."""
 
-import inspect
 import re
 
 from ostraka.core import line
 from ostraka.data.partitions.rule import Rule
 from ostraka.errors import ConfigError, PartitionError
-from ostraka.registry import PARTITIONS
+from ostraka.registry import PARTITIONS, summary_of
 
 ALIAS_PATTERNS = (
     (re.compile(r"(?:noniid-#label|noniid-l|#c=?)(\d+)"), r"labels:\1"),  # NIID-Bench, DeDES, FedOV
@@ -47,7 +46,8 @@ def parse(spec: str) -> Rule:
 
 
 def format_spec(rule: Rule) -> str:
-    """The spec of a rule: its registered name, its argument and the options that differ from their defaults."""
+    """The spec of a rule: its registered name, its argument and the options that differ from their
+    defaults."""
     return line.write(rule, PARTITIONS.name_of(type(rule)), rule.argument)
 
 
@@ -59,4 +59,4 @@ def usage_of(kind: type[Rule]) -> str:
 def describe() -> list[tuple[str, str]]:
     """(how it is written, one line) for every rule."""
     kinds = list(PARTITIONS.working().values())
-    return [(usage_of(kind), (inspect.getdoc(kind) or "").partition("\n")[0]) for kind in kinds]
+    return [(usage_of(kind), summary_of(kind)) for kind in kinds]

@@ -1,4 +1,5 @@
-"""Archives of arrays (.npz): what they declare is compared with what they hold before any memory is taken for it."""
+"""Archives of arrays (.npz): what they declare is compared with what they hold before any memory is
+taken for it."""
 
 import lzma
 import zipfile
@@ -42,7 +43,8 @@ class Header:
 
 
 def headers(path: Path) -> dict[str, Header]:
-    """The header of every array in the file; one that declares more than the file holds is refused."""
+    """The header of every array in the file; one that declares more than the file holds is
+    refused."""
     _check_is_archive(path)
     with damage_of(path, "the archive"), zipfile.ZipFile(path) as archive:
         members = {
@@ -57,7 +59,8 @@ def headers(path: Path) -> dict[str, Header]:
             held = info.file_size - found[key].start
             if found[key].size > held and not found[key].dtype.hasobject:
                 raise DataError(
-                    f"{path}: {key} declares {found[key]}, but the file holds {in_units(held)} of it; it is damaged: "
+                    f"{path}: {key} declares {found[key]}, but the file holds {in_units(held)} of "
+                    "it; it is damaged: "
                     "write or fetch it again"
                 )
     return found
@@ -70,10 +73,13 @@ def arrays(path: Path) -> dict[str, Array]:
     if wanted > free:
         largest = max(declared, key=lambda key: declared[key].size)
         raise DataError(
-            f"{path} declares {in_units(wanted)} of arrays (the largest: {largest}, {declared[largest]}), more than "
-            f"the {in_units(free)} of free memory; store fewer samples (images as uint8, features as float32)"
+            f"{path} declares {in_units(wanted)} of arrays (the largest: {largest}, "
+            f"{declared[largest]}), more than "
+            f"the {in_units(free)} of free memory; store fewer samples (images as uint8, features "
+            "as float32)"
         )
-    # Decompression takes most of the time and releases the interpreter's lock: training and test images in parallel.
+    # Decompression takes most of the time and releases the interpreter's lock: training and test
+    # images in parallel.
     with ThreadPoolExecutor(2) as threads:
         values = list(threads.map(lambda key: array(path, key), declared))
     return dict(zip(declared, values, strict=True))
@@ -94,7 +100,8 @@ def damage_of(path: Path, key: str) -> Iterator[None]:
     except ValueError as error:
         if "pickle" in str(error).lower():
             raise DataError(
-                f"{path}: {key} holds Python objects; these are pickles, which can run code when opened, and are "
+                f"{path}: {key} holds Python objects; these are pickles, which can run code when "
+                "opened, and are "
                 "refused; store plain numbers (uint8 or float32) with numpy.savez"
             ) from error
         raise DataError(
@@ -105,10 +112,12 @@ def damage_of(path: Path, key: str) -> Iterator[None]:
             f"{path}: {key} does not fit into memory; store fewer or smaller samples"
         ) from error
     except (
-        zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, KeyError, NotImplementedError, OSError, RuntimeError
+        zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError,
+        KeyError, NotImplementedError, OSError, RuntimeError,
     ) as error:  # fmt: skip
         raise DataError(
-            f"{path}: {key} cannot be read ({error}); the file is truncated or damaged: fetch it again"
+            f"{path}: {key} cannot be read ({error}); the file is truncated or damaged: fetch it "
+            "again"
         ) from error
 
 
@@ -124,13 +133,15 @@ def _check_is_archive(path: Path) -> None:
     is_now = (
         "is empty (0 bytes)" if not start
         else "holds a single array (a .npy file under another name)" if start == ARRAY
-        else "is a Python pickle under another name, which can run code when opened, and is refused" if start[0] == 0x80
+        else "is a Python pickle under another name, which can run code when opened, and is refused"
+        if start[0] == 0x80
         else "" if start.startswith(b"PK")
         else f"is not an .npz file: it begins with {start!r}"
     )  # fmt: skip
     if is_now:
         raise DataError(
-            f"{path} {is_now}; write it with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)"
+            f"{path} {is_now}; write it with numpy.savez(path, x_train=..., y_train=..., "
+            "x_test=..., y_test=...)"
         )
 
 
@@ -140,6 +151,7 @@ def _header(path: Path, key: str, member: Any) -> Header:
     shape, _, dtype = read(member)
     if any(length < 0 for length in shape):
         raise DataError(
-            f"{path}: {key} declares the shape {list(shape)}; it is damaged: write or fetch it again"
+            f"{path}: {key} declares the shape {list(shape)}; it is damaged: write or fetch it "
+            "again"
         )
     return Header(tuple(shape), dtype, member.tell())

@@ -1,4 +1,5 @@
-"""The dataset inside the package: 4,000 + 1,000 images of Fashion-MNIST (MIT, Zalando; see the folder's NOTICE)."""
+"""The dataset inside the package: 4,000 + 1,000 images of Fashion-MNIST (MIT, Zalando; see the
+folder's NOTICE)."""
 
 from importlib.resources import as_file
 from importlib.resources import files as files_of

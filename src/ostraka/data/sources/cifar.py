@@ -1,4 +1,5 @@
-"""CIFAR-10 and CIFAR-100, binary version: records of one or two label bytes and 3,072 pixels, red, green, blue."""
+"""CIFAR-10 and CIFAR-100, binary version: records of one or two label bytes and 3,072 pixels, red,
+green, blue."""
 
 from pathlib import Path
 
@@ -76,7 +77,8 @@ def refuse(path: Path, name: str) -> Dataset:
     """The Python version is never opened."""
     folder = "cifar-10-batches-bin" if name == "cifar10" else "cifar-100-binary"
     raise DataError(
-        f"{path} holds the Python version of {name}: its batches are pickles, which can run code when opened, and are "
+        f"{path} holds the Python version of {name}: its batches are pickles, which can run code "
+        "when opened, and are "
         f"refused; get the binary version (the folder {folder}) instead"
     )
 
@@ -100,7 +102,8 @@ def _records(path: Path, label_bytes: int) -> tuple[Array, Array]:
     raw, size = read_bytes(path), label_bytes + PIXELS
     if not raw or len(raw) % size:
         raise DataError(
-            f"{path} has {len(raw)} bytes, not a multiple of {size}: it is truncated; unpack it again"
+            f"{path} has {len(raw)} bytes, not a multiple of {size}: it is truncated; unpack it "
+            "again"
         )
     records = np.frombuffer(raw, np.uint8).reshape(-1, size)
     return records[:, label_bytes:].reshape(-1, 3, 32, 32), records[:, label_bytes - 1]

@@ -1,6 +1,8 @@
-"""The handwritten digits that come with scikit-learn: 1,797 grey images of 8 x 8 pixels with 17 levels.
+"""The handwritten digits that come with scikit-learn: 1,797 grey images of 8 x 8 pixels with 17
+levels.
 
-The split is fixed: of every class, in the library's order, each fifth sample is a test sample (355 of 1,797).
+The split is fixed: of every class, in the library's order, each fifth sample is a test sample (355
+of 1,797).
 """
 
 import hashlib

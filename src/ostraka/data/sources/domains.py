@@ -1,9 +1,11 @@
-"""Domains: several data sets of the same classes as one, every sample marked with the data set that it is from.
+"""Domains: several data sets of the same classes as one, every sample marked with the data set that
+it is from.
 
-FedPD's benchmark HDR-FL (Yang, Zhu, Liu & Yuan, ICCV 2023) makes five sets of digits the five parties of a federation.
-`domains:mnist+usps+mnist-m` joins any list of image sets; `hdr-fl` is the named list, with those of its sets that are
-there. Images are brought to one size (bilinear, antialiased where it shrinks them), grey ones to three equal channels
-if others have colours; they are kept as bytes and shown to networks as (value - 0.5) / 0.5.
+FedPD's benchmark HDR-FL (Yang, Zhu, Liu & Yuan, ICCV 2023) makes five sets of digits the five
+parties of a federation. `domains:mnist+usps+mnist-m` joins any list of image sets; `hdr-fl` is the
+named list, with those of its sets that are there. Images are brought to one size (bilinear,
+antialiased where it shrinks them), grey ones to three equal channels if others have colours; they
+are kept as bytes and shown to networks as (value - 0.5) / 0.5.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +28,8 @@ CHUNK = 4096
 NAMED: Mapping[str, tuple[str, ...]] = {
     "hdr-fl": ("mnist", "svhn", "usps", "synthdigits", "mnist-m")
 }
-"""Lists of domains with a name of their own: they work with those of their sets that are found, at least two."""
+"""Lists of domains with a name of their own: they work with those of their sets that are found, at
+least two."""
 
 LOOK_ALIKES = {"synthdigits": "synthdigits-like"}
 """Stand-ins, taken where the original is not found."""
@@ -43,7 +46,8 @@ def parse(spec: str) -> tuple[tuple[str, ...], int]:
     names = tuple(name.strip() for name in listed.split("+"))
     if len(names) < 2 or not all(names):
         raise DataError(
-            f"{spec!r} lists {len([n for n in names if n])} data sets; write two or more, as {USAGE}"
+            f"{spec!r} lists {len([n for n in names if n])} data sets; write two or more, as "
+            f"{USAGE}"
         )
     if not comma:
         return names, SIZE
@@ -68,7 +72,8 @@ def choose(name: str, found: Iterable[str]) -> tuple[tuple[str, ...], tuple[str,
 
 
 def join(name: str, parts: Sequence[Dataset], size: int, notes: Sequence[str] = ()) -> Dataset:
-    """One data set of several; the column "domain" holds the name of the part each sample is from."""
+    """One data set of several; the column "domain" holds the name of the part each sample is
+    from."""
     _check(name, parts)
     channels = max(part.train.shape[0] for part in parts)
     view = View(scale=1 / 255, mean=(0.5,) * channels, std=(0.5,) * channels)
@@ -143,7 +148,8 @@ def _check(name: str, parts: Sequence[Dataset]) -> None:
     for part in parts[1:]:
         if part.classes != first.classes:
             raise DataError(
-                f"{name}: domains need the same classes in the same order, but {_difference(first, part)}; mend the "
+                f"{name}: domains need the same classes in the same order, but "
+                f"{_difference(first, part)}; mend the "
                 "class_names of the JSON files beside them, or list other data sets"
             )
 

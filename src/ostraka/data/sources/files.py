@@ -1,4 +1,5 @@
-"""Reading files that may be missing, compressed or damaged: every failure is a DataError that names the file."""
+"""Reading files that may be missing, compressed or damaged: every failure is a DataError that names
+the file."""
 
 import gzip
 import hashlib
@@ -41,7 +42,8 @@ def read_bytes(path: Path) -> bytes:
                 parts.append(part)
                 if len(parts) * PIECE > most:
                     raise DataError(
-                        f"{path} holds more than the {in_units(most)} of free memory; fetch it again"
+                        f"{path} holds more than the {in_units(most)} of free memory; fetch it "
+                        "again"
                     )
         return b"".join(parts)
 
@@ -78,7 +80,8 @@ def in_units(size: float) -> str:
 
 
 def sidecar(path: Path) -> dict[str, Any]:
-    """The JSON beside a .npz file (source, licence, class names, checksum); empty when there is none."""
+    """The JSON beside a .npz file (source, licence, class names, checksum); empty when there is
+    none."""
     beside = path.with_suffix(".json")
     if not beside.exists():
         return {}
@@ -88,6 +91,7 @@ def sidecar(path: Path) -> dict[str, Any]:
         raise DataError(f"{beside} is not readable as JSON ({error}); mend or remove it") from error
     if not isinstance(found, dict):
         raise DataError(
-            f'{beside} holds a {type(found).__name__}; it must be a JSON object such as {{"class_names": [...]}}'
+            f"{beside} holds a {type(found).__name__}; it must be a JSON object such as "
+            f'{{"class_names": [...]}}'
         )
     return found

@@ -1,8 +1,8 @@
 """Find and load datasets by name.
 
-A name is looked for among the built-in sets, then in every data folder in turn (`--data-dir`, then `OSTRAKA_DATA`), in
-the folder itself and two levels of folders below it. A path to a file or folder may be given instead of a name, and
-`domains:A+B` joins several sets.
+A name is looked for among the built-in sets, then in every data folder in turn (`--data-dir`, then
+`OSTRAKA_DATA`), in the folder itself and two levels of folders below it. A path to a file or folder
+may be given instead of a name, and `domains:A+B` joins several sets.
 """
 
 import os
@@ -34,7 +34,8 @@ ALIASES = {
 
 @dataclass(frozen=True)
 class Found:
-    """A dataset that can be loaded; `path` is None for built-in ones and for those joined of several `parts`."""
+    """A dataset that can be loaded; `path` is None for built-in ones and for those joined of
+    several `parts`."""
 
     name: str
     kind: str
@@ -43,9 +44,11 @@ class Found:
 
 
 def data_dirs(option: str | None = None) -> list[Path]:
-    """The data folders: those of the option, then those of OSTRAKA_DATA (both are lists as in PATH), each once.
+    """The data folders: those of the option, then those of OSTRAKA_DATA (both are lists as in
+    PATH), each once.
 
-    A folder of the option that is not there is an error; the variable may name folders that other machines have.
+    A folder of the option that is not there is an error; the variable may name folders that other
+    machines have.
     """
     asked, usual = _folders(option or ""), _folders(os.environ.get(VARIABLE, ""))
     if option is not None and not asked:
@@ -71,7 +74,8 @@ def _expanded(path: str) -> Path:
 
 
 def survey(dirs: Sequence[Path]) -> list[tuple[Found, Source | None]]:
-    """Every dataset that `load` finds, built-in ones first; of two with the same name only the one it would load.
+    """Every dataset that `load` finds, built-in ones first; of two with the same name only the one
+    it would load.
 
     Sets that are joined of several have no source of their own.
     """
@@ -92,7 +96,8 @@ def available(dirs: Sequence[Path] | None = None) -> list[Found]:
 
 
 def load(name: str, dirs: Sequence[Path] | None = None) -> Dataset:
-    """The dataset called `name`, or at the path `name`; `dirs` defaults to the folders of OSTRAKA_DATA."""
+    """The dataset called `name`, or at the path `name`; `dirs` defaults to the folders of
+    OSTRAKA_DATA."""
     folders = data_dirs() if dirs is None else list(dirs)
     if name.startswith(domains.PREFIX):
         parts, size = domains.parse(name)
@@ -104,7 +109,8 @@ def load(name: str, dirs: Sequence[Path] | None = None) -> Dataset:
 
 
 def locate(name: str, dirs: Sequence[Path]) -> list[tuple[Found, Source]]:
-    """Where the data called `name` is read from, and by which source; several where it is joined of several sets."""
+    """Where the data called `name` is read from, and by which source; several where it is joined of
+    several sets."""
     if name.startswith(domains.PREFIX):
         return [pair for part in domains.parse(name)[0] for pair in locate(part, dirs)]
     place, source = _find(name, dirs)
@@ -135,8 +141,10 @@ def _load_named(name: str, folders: Sequence[Path]) -> Dataset:
     if len(parts) < 2:
         needed = "; ".join(f"{part}: {content(part)}" for part in missing)
         raise DataError(
-            f"{name} needs at least two of its data sets {choices(domains.NAMED[name])}; found: {choices(parts)}. "
-            f"Looked in: {looked(folders)}. Put there, or in folders named with --data-dir or {VARIABLE}: {needed}"
+            f"{name} needs at least two of its data sets {choices(domains.NAMED[name])}; found: "
+            f"{choices(parts)}. "
+            f"Looked in: {looked(folders)}. Put there, or in folders named with --data-dir or "
+            f"{VARIABLE}: {needed}"
         )
     all_of = len(domains.NAMED[name])
     left_out = (
@@ -167,7 +175,8 @@ def _find_path(path: Path) -> tuple[Found, Source]:
         names = [canonical(name) for name in _names(source, path)]
         if len(names) > 1:
             raise DataError(
-                f"{path} holds several datasets ({choices(names)}); name one of them with --data-dir {path}"
+                f"{path} holds several datasets ({choices(names)}); name one of them with "
+                f"--data-dir {path}"
             )
         if names:
             return Found(names[0], source.kind, path), source
@@ -213,7 +222,8 @@ def _places(dirs: Sequence[Path]) -> Iterator[tuple[Found, Source]]:
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Path]:
-    """The folder and what is in it, to the given depth; folders that may not be read are passed over."""
+    """The folder and what is in it, to the given depth; folders that may not be read are passed
+    over."""
     try:
         entries = sorted(folder.iterdir())
     except OSError:

@@ -1,7 +1,7 @@
 """MNIST-style IDX files, plain or .gz: MNIST, Fashion-MNIST, Kuzushiji-MNIST, EMNIST.
 
-EMNIST's original images are transposed; sets whose name starts with `emnist` are turned upright here. The labels of
-EMNIST Letters run from 1 to 26 and become 0 to 25.
+EMNIST's original images are transposed; sets whose name starts with `emnist` are turned upright
+here. The labels of EMNIST Letters run from 1 to 26 and become 0 to 25.
 """
 
 import gzip
@@ -70,7 +70,8 @@ def peek(path: Path, name: str) -> Summary:
 
 
 def find(path: Path) -> list[str]:
-    """The names of the IDX datasets in a folder: the files' prefix, or else the folder's own name."""
+    """The names of the IDX datasets in a folder: the files' prefix, or else the folder's own
+    name."""
     return list(_prefixes(path)) if path.is_dir() else []
 
 
@@ -101,13 +102,15 @@ def _file(folder: Path, prefix: str, part: str, what: str) -> Path:
 
 
 def _idx(path: Path, dimensions: int) -> Array:
-    """The array of one IDX file: two zero bytes, type, number of dimensions, sizes (32 bits, big-endian), values."""
+    """The array of one IDX file: two zero bytes, type, number of dimensions, sizes (32 bits,
+    big-endian), values."""
     raw = read_bytes(path)
     shape, header = _shape(path, raw, dimensions), 4 + 4 * dimensions
     wanted = header + prod(shape)
     if len(raw) != wanted:
         raise DataError(
-            f"{path} has {len(raw)} bytes, its header {list(shape)} asks for {wanted}; fetch it again"
+            f"{path} has {len(raw)} bytes, its header {list(shape)} asks for {wanted}; fetch it "
+            "again"
         )
     return np.frombuffer(raw, np.uint8, offset=header).reshape(shape)
 
@@ -122,7 +125,8 @@ def _shape(path: Path, raw: bytes, dimensions: int) -> tuple[int, ...]:
     if len(raw) < 4 + 4 * dimensions or raw[:4] != bytes([0, 0, UBYTE, dimensions]):
         raise DataError(
             f"{path} is not an IDX file of bytes with {dimensions} dimension(s): it starts with "
-            f"{raw[:4].hex() or 'nothing'}, not {bytes([0, 0, UBYTE, dimensions]).hex()}; fetch it again"
+            f"{raw[:4].hex() or 'nothing'}, not {bytes([0, 0, UBYTE, dimensions]).hex()}; fetch it "
+            "again"
         )
     return tuple(int(n) for n in np.frombuffer(raw, ">u4", dimensions, 4))
 

@@ -1,14 +1,17 @@
-"""Our .npz files: arrays x_train, y_train, x_test, y_test, and a JSON sidecar with source, licence and class names.
+"""Our .npz files: arrays x_train, y_train, x_test, y_test, and a JSON sidecar with source, licence
+and class names.
 
 Further arrays:
 
-* `NAME_train`, one value for each training sample, becomes the column NAME (`speaker_train` -> "speaker"), `NAME_test`
-  likewise that of the test samples; with `domain_train` and `domain_test` the data has domains;
-* `feature_scale` and `feature_offset` say that x holds quantised features: value = x * scale + offset, per coefficient.
-  Such features are given to networks standardised: each coefficient has mean 0 and standard deviation 1 over all frames
-  of the training set. Cepstral coefficients differ in size by two orders of magnitude, and the first would drown the
-  others. The statistics are those of the whole training set; constants of this kind would be fixed before a federation
-  starts, as the pixel range of images is;
+* `NAME_train`, one value for each training sample, becomes the column NAME (`speaker_train` ->
+  "speaker"), `NAME_test` likewise that of the test samples; with `domain_train` and `domain_test`
+  the data has domains;
+* `feature_scale` and `feature_offset` say that x holds quantised features: value = x * scale +
+  offset, per coefficient. Such features are given to networks standardised: each coefficient has
+  mean 0 and standard deviation 1 over all frames of the training set. Cepstral coefficients differ
+  in size by two orders of magnitude, and the first would drown the others. The statistics are those
+  of the whole training set; constants of this kind would be fixed before a federation starts, as
+  the pixel range of images is;
 * `kind` (or the entry "kind" of the sidecar): image, table or sound. Without it, x with
   `feature_scale` is sound, rows [N, D] are a table, and everything else is images.
 """
@@ -44,7 +47,8 @@ def read(path: Path, name: str) -> Dataset:
     given, found = beside.get("sha256"), info["sha256"][path.name]
     if given is not None and given != found:
         raise DataError(
-            f"{path} is damaged or was changed: its SHA-256 is {found}, its JSON sidecar says {given}; "
+            f"{path} is damaged or was changed: its SHA-256 is {found}, its JSON sidecar says "
+            f"{given}; "
             "fetch the file again or correct the sidecar"
         )
     stored = read_arrays(path)
@@ -106,7 +110,8 @@ def _need(keys: Collection[str], path: Path) -> None:
 
 
 def _features(name: str, stored: Mapping[str, Array]) -> tuple[Array, Array, View | None]:
-    """(x_train, x_test, view): standardised features where the file says so, otherwise what is stored."""
+    """(x_train, x_test, view): standardised features where the file says so, otherwise what is
+    stored."""
     train, test = stored["x_train"], stored["x_test"]
     if not _quantised(stored):
         return train, test, None
@@ -114,8 +119,10 @@ def _features(name: str, stored: Mapping[str, Array]) -> tuple[Array, Array, Vie
         train
     ):
         raise DataError(
-            f"{name}: features are {train.dtype} {list(train.shape)} in training and {test.dtype} {list(test.shape)} "
-            "in test; with feature_scale and feature_offset both must be uint8 [N, frames, coefficients]"
+            f"{name}: features are {train.dtype} {list(train.shape)} in training and {test.dtype} "
+            f"{list(test.shape)} "
+            "in test; with feature_scale and feature_offset both must be uint8 [N, frames, "
+            "coefficients]"
         )
     scale, offset = (
         _per_coefficient(name, key, stored, train.shape[-1])
@@ -158,7 +165,8 @@ def _per_coefficient(name: str, key: str, stored: Mapping[str, Array], coefficie
     if values.shape != (coefficients,) or values.dtype.kind != "f" or not np.isfinite(values).all():
         got = f"is {values.dtype} {list(values.shape)}" if key in stored else "is missing"
         raise DataError(
-            f"{name}: {key} {got}; give one finite float for each of the {coefficients} coefficients"
+            f"{name}: {key} {got}; give one finite float for each of the {coefficients} "
+            "coefficients"
         )
     return values.astype(np.float64)
 
@@ -167,7 +175,8 @@ def _class_names(path: Path, beside: Mapping[str, Any]) -> tuple[str, ...]:
     names, where = beside.get("class_names", []), path.with_suffix(".json")
     if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
         raise DataError(
-            f"{where} gives class_names {str(names)[:80]}; it must be a list of names in label order"
+            f"{where} gives class_names {str(names)[:80]}; it must be a list of names in label "
+            "order"
         )
     wrong = flaw(names, "class")
     if wrong:
@@ -181,7 +190,8 @@ def _columns(path: Path, stored: Mapping[str, Array], side: str) -> dict[str, Ar
     for key in others:
         if stored[key].ndim == 2 and stored[key].shape[1] == 1:
             raise DataError(
-                f"{path}: {key} has shape {list(stored[key].shape)}; store a column as [N]: reshape(-1)"
+                f"{path}: {key} has shape {list(stored[key].shape)}; store a column as [N]: "
+                "reshape(-1)"
             )
     return {key.removesuffix(side): stored[key] for key in others if stored[key].ndim == 1}
 

@@ -1,8 +1,9 @@
 """Packed images: residuals of the lossless MED predictor (LOCO-I, the predictor of JPEG-LS).
 
-A packed array is [C, N, H, W] uint8. With a the pixel to the left, b the one above and c the one above left (0 outside
-the image), the prediction is the median of a, b and a + b - c; a residual is pixel minus prediction modulo 256. Of
-three colour planes, red and blue are stored as their difference from green, as signed bytes.
+A packed array is [C, N, H, W] uint8. With a the pixel to the left, b the one above and c the one
+above left (0 outside the image), the prediction is the median of a, b and a + b - c; a residual is
+pixel minus prediction modulo 256. Of three colour planes, red and blue are stored as their
+difference from green, as signed bytes.
 """
 
 import numpy as np
@@ -15,10 +16,12 @@ BLOCK = 2048
 
 
 def decode(name: str, residuals: Array) -> Array:
-    """Images [N, H, W] (one plane) or [N, H, W, C] from residuals [C, N, H, W]; `name` is for the error message."""
+    """Images [N, H, W] (one plane) or [N, H, W, C] from residuals [C, N, H, W]; `name` is for the
+    error message."""
     if residuals.ndim != 4 or residuals.dtype != np.uint8:
         raise DataError(
-            f"{name} is {residuals.dtype} {list(residuals.shape)}; packed images are uint8 [C, N, H, W]"
+            f"{name} is {residuals.dtype} {list(residuals.shape)}; packed images are uint8 [C, N, "
+            "H, W]"
         )
     planes, count, height, width = residuals.shape
     images = np.empty((count, height, width, planes), np.uint8)
@@ -31,7 +34,8 @@ def decode(name: str, residuals: Array) -> Array:
 
 
 def _plane(residuals: Array, signed: bool) -> Array:
-    """One plane [n, H, W] as [H, W, n] int16: pixels depend on their neighbours, so only images run in parallel."""
+    """One plane [n, H, W] as [H, W, n] int16: pixels depend on their neighbours, so only images run
+    in parallel."""
     count, height, width = residuals.shape
     steps = np.ascontiguousarray(residuals.transpose(1, 2, 0)).astype(np.int16)
     plane = np.zeros((height + 1, width + 1, count), np.int16)

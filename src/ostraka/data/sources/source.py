@@ -1,4 +1,5 @@
-"""What a source of datasets is: one reader of one kind of file or folder, or of data that comes with a library."""
+"""What a source of datasets is: one reader of one kind of file or folder, or of data that comes
+with a library."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ def _nothing(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Summary:
-    """A data set in a few numbers: the shape of one sample, how many classes, training and test samples."""
+    """A data set in a few numbers: the shape of one sample, how many classes, training and test
+    samples."""
 
     shape: tuple[int, ...]
     classes: int
@@ -23,11 +25,13 @@ class Summary:
 
 @dataclass(frozen=True)
 class Source:
-    """`find` names the datasets that a file or folder holds (none: not of this kind); `read` loads one of them.
+    """`find` names the datasets that a file or folder holds (none: not of this kind); `read` loads
+    one of them.
 
-    `builtin` lists datasets that need no file; `read` then ignores its path. A source that is not `listed` only
-    recognises files in order to refuse them with a reason. `files` names what `read` opens: a run whose files have not
-    changed since then need not read its data again. `peek` tells shape and sizes without reading all of it.
+    `builtin` lists datasets that need no file; `read` then ignores its path. A source that is not
+    `listed` only recognises files in order to refuse them with a reason. `files` names what `read`
+    opens: a run whose files have not changed since then need not read its data again. `peek` tells
+    shape and sizes without reading all of it.
     """
 
     kind: str
