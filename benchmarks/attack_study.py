@@ -67,7 +67,7 @@ def load(folder: Path) -> tuple[Votes, Tensor, Tensor]:
     plan = make_plan(config)
     ensemble = Ensemble.of(plan.method.members(plan.task, panel), Guarded())
     junk = panel.junk or ensemble.known_junk()
-    test = plan.test.take((plan.test.labels >= 0).nonzero().squeeze(1))
+    test = plan.test.samples.take((plan.test.samples.labels >= 0).nonzero().squeeze(1))
     return replace(ensemble.votes_on(test), junk=junk), test.labels, drawn(test)
 
 

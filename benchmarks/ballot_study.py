@@ -54,7 +54,7 @@ def leftover(plan: Plan, count: int = 1000) -> Samples | None:
     if len(rows) < count:
         return None
     rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))[:count]]
-    return Samples(plan.parties.samples.x, None, rows, plan.test.view)
+    return Samples(plan.parties.samples.x, None, rows, plan.test.samples.view)
 
 
 def fitted(votes: list[Votes], labels: Tensor, scales: bool) -> float | None:
@@ -92,9 +92,9 @@ def study(folder: Path) -> dict[str, float]:
     plan = make_plan(config)
     with_typicality = Ensemble.of(plan.method.members(plan.task, panel), RULES["R+M"])
     public = leftover(plan)
-    chunks = [plan.test.stored(slice(i, i + 500)) for i in range(0, len(plan.test), 500)]
+    chunks = [part.stored() for part in plan.test.samples.chunks(500)]
     parts = [with_typicality.votes(x) for x in chunks]
-    labels = plan.test.labels
+    labels = plan.test.samples.labels
     known = labels >= 0
 
     def accuracy(ballot: Ballot, tuned: tuple[float, ...] = ()) -> float:

@@ -127,7 +127,7 @@ def main() -> None:
         model = Model.of(plan.task, method.objective)
         members = [Member(Card(i, 0), model, look.params) for i, look in enumerate(chosen)]
         ensemble = Ensemble.of(members, Sum())
-        accuracy = evaluate(ensemble, plan.test, plan.task.classes).accuracy
+        accuracy = evaluate(ensemble, plan.test.samples, plan.task.classes).accuracy
         epochs = sum(look.epoch for look in chosen) / len(chosen)
         print(f"{name:40} {accuracy:5.1f}   {epochs:5.1f} epochs on average", flush=True)
 

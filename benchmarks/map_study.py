@@ -59,7 +59,10 @@ def moved_units(
 
 def figures(plan: Plan, method: FedPD, state: Conquered) -> Evaluation:
     return evaluate(
-        method.predictor(plan.task, state), plan.test, plan.task.classes, domains=plan.domains
+        method.predictor(plan.task, state),
+        plan.test.samples,
+        plan.task.classes,
+        domains=plan.test.domains,
     )
 
 

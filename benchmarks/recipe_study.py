@@ -75,7 +75,7 @@ def run(cell: Cell, workers: int | None) -> dict[str, float]:
     plan = make_plan(config_of(cell, workers))
     if cell["judge"] == "held-out":
         assert plan.validation is not None
-        plan = replace(plan, test=plan.validation, domains=plan.validation_domains, validation=None)
+        plan = replace(plan, test=plan.validation, validation=None)
     with TemporaryDirectory() as folder:
         summary = execute(plan, RunDir(Path(folder)))
         panel = load_run(Path(folder))[1]
@@ -84,12 +84,10 @@ def run(cell: Cell, workers: int | None) -> dict[str, float]:
 
 @torch.no_grad()
 def judge(plan: Plan, panel: Panel) -> dict[str, float]:
-    method, labels = plan.method, plan.test.labels
+    method, labels = plan.method, plan.test.samples.labels
     assert isinstance(method, FedOV)
     ensemble = method.ensemble(plan.task, panel)
-    parts = [
-        ensemble.votes(plan.test.stored(slice(i, i + 1000))) for i in range(0, len(plan.test), 1000)
-    ]
+    parts = [ensemble.votes(part.stored()) for part in plan.test.samples.chunks(1000)]
     figures = {}
     for name, ballot in {"sum": Sum(), "ballot": method.ballot}.items():
         answers = torch.cat([ballot.count(votes).closed for votes in parts])

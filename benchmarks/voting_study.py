@@ -66,9 +66,9 @@ def folders(roots: Sequence[Path]) -> Iterator[Path]:
 
 def figures_of(plan: Plan, ensemble: Ensemble, rate: float) -> Figures:
     """What a ballot is worth on the run's test samples, its threshold placed by what was told."""
-    seen = after_looking(ensemble, plan.test)
+    seen = after_looking(ensemble, plan.test.samples)
     kept, promise = seen.keeping(rate)
-    found = evaluate(kept, plan.test, plan.task.classes)
+    found = evaluate(kept, plan.test.samples, plan.task.classes)
     opened = found.open.as_dict()
     opened["balanced"] = opened.pop("balanced_accuracy")
     return {
@@ -79,33 +79,37 @@ def figures_of(plan: Plan, ensemble: Ensemble, rate: float) -> Figures:
 
 
 def best_top_k(plan: Plan, ensemble: Ensemble) -> Figures:
-    parts = [ensemble.votes(x) for x in plan.test.stored().split(1000)]
+    parts = [ensemble.votes(x) for x in plan.test.samples.stored().split(1000)]
     answers = [
         torch.cat([TopK(k).count(v).closed for v in parts])
         for k in range(1, len(ensemble.cards) + 1)
     ]
-    return {"accuracy": max(100 * (accuracy(found, plan.test.labels) or 0.0) for found in answers)}
+    return {
+        "accuracy": max(
+            100 * (accuracy(found, plan.test.samples.labels) or 0.0) for found in answers
+        )
+    }
 
 
 def in_batches(plan: Plan, ensemble: Ensemble, batches: Sequence[Tensor]) -> Figures:
     """Accuracy where the ballot looks at each batch alone."""
     right = total = 0
     for batch in batches:
-        x, labels = plan.test.stored(batch), plan.test.labels[batch]
+        x, labels = plan.test.samples.stored(batch), plan.test.samples.labels[batch]
         answers = ensemble.seeing(x).scores(x).closed
         right, total = right + int((answers == labels).sum()), total + len(batch)
     return {"accuracy": 100 * right / total}
 
 
 def batches_of(plan: Plan, size: int) -> list[Tensor]:
-    known = (plan.test.labels >= 0).nonzero().squeeze(1)
+    known = (plan.test.samples.labels >= 0).nonzero().squeeze(1)
     order = known[torch.randperm(len(known), generator=torch.Generator().manual_seed(0))][:SAMPLES]
     return list(order.split(size))
 
 
 def skewed(plan: Plan) -> list[Tensor]:
     """Batches of two neighbouring classes each."""
-    labels, classes = plan.test.labels, len(plan.task.classes)
+    labels, classes = plan.test.samples.labels, len(plan.task.classes)
     pairs = [
         ((labels == c) | (labels == (c + 1) % classes)).nonzero().squeeze(1)
         for c in range(0, classes, 2)

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ostraka.data.partition import partition
+    from ostraka.data.partitions.divide import partition
     from ostraka.data.sources import load as load_data
     from ostraka.runs.api import run
     from ostraka.runs.config import Config
@@ -33,7 +33,7 @@ _HOME = {
     "load_run": ("ostraka.runs.record", "load_run"),
     "make_config": ("ostraka.runs.config", "make"),
     "make_plan": ("ostraka.runs.plan", "make_plan"),
-    "partition": ("ostraka.data.partition", "partition"),
+    "partition": ("ostraka.data.partitions.divide", "partition"),
     "run": ("ostraka.runs.api", "run"),
 }
 """Public name to module and name there."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from inspect import getdoc
 from pkgutil import iter_modules
 from typing import Any, Generic, TypeVar
 
@@ -29,6 +30,11 @@ class Preset:
     method: str
     settings: dict[str, Any]
     summary: str
+
+
+def summary_of(item: object) -> str:
+    """What something is, in one line: the first paragraph of its docstring."""
+    return " ".join((getdoc(item) or "").partition("\n\n")[0].split())
 
 
 def import_modules(package: str, path: Iterable[str]) -> None:
@@ -224,9 +230,15 @@ OBJECTIVES: Registry[Any] = Registry(
     "objective", "ostraka.objectives", "ostraka.core.objective:Objective"
 )
 NETS: Registry[Any] = Registry("net", "ostraka.nets", "collections.abc:Callable")
-SOURCES: Registry[Any] = Registry("source", "ostraka.data", "ostraka.data.source:Source")
-PARTITIONS: Registry[Any] = Registry("partition", "ostraka.data", "ostraka.data.rule:Rule")
-AUGMENTATIONS: Registry[Any] = Registry("augmentation", "ostraka.data", "collections.abc:Callable")
+SOURCES: Registry[Any] = Registry(
+    "source", "ostraka.data.sources", "ostraka.data.sources.source:Source"
+)
+PARTITIONS: Registry[Any] = Registry(
+    "partition", "ostraka.data.partitions", "ostraka.data.partitions.rule:Rule"
+)
+AUGMENTATIONS: Registry[Any] = Registry(
+    "augmentation", "ostraka.data.augment", "ostraka.core.augmentation:Augmentation"
+)
 BALLOTS: Registry[Any] = Registry("ballot", "ostraka.voting", "ostraka.voting.ballots:Ballot")
 ENGINES: Registry[Any] = Registry("engine", "ostraka.engines", "ostraka.engines.base:Engine")
 

@@ -83,13 +83,15 @@ def test_validation_counts_every_domain_the_same(ostraka: Ostraka, data: None) -
     config, state = load_run(Path("run"))
     plan = make_plan(config)
     assert plan.validation is not None
-    sizes = {name: len(index) for name, index in plan.validation_domains.items()}
+    sizes = {name: len(index) for name, index in plan.validation.domains.items()}
     assert sizes["usps"] > 2 * sizes["synthdigits-like"] > 0
     found = (
-        plan.method.predictor(plan.task, state).scores(plan.validation.inputs(slice(None))).closed
+        plan.method.predictor(plan.task, state)
+        .scores(plan.validation.samples.inputs(slice(None)))
+        .closed
     )
-    hits = (found == plan.validation.labels).double()
-    shares = [100 * hits[index].mean().item() for index in plan.validation_domains.values()]
+    hits = (found == plan.validation.samples.labels).double()
+    shares = [100 * hits[index].mean().item() for index in plan.validation.domains.values()]
     assert shares[0] != shares[1]
     rows = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
     assert rows[-1]["validation"] == pytest.approx(sum(shares) / 2)

@@ -11,8 +11,8 @@ import torch
 
 from ostraka.core.samples import View
 from ostraka.data.dataset import Arrays, Dataset, assemble
-from ostraka.data.rule import Pool, Rule, Shares
-from ostraka.data.source import Source
+from ostraka.data.partitions.rule import Pool, Rule, Shares
+from ostraka.data.sources.source import Source
 from ostraka.errors import DataError, PartitionError
 
 END = ".points.json"
@@ -85,7 +85,9 @@ def _half_labels(data: Dataset) -> Dataset:
 
 
 def _augmented_test(data: Dataset) -> Dataset:
-    return replace(data, test=replace(data.test, view=View(augment="pad-crop-flip")))
+    return replace(
+        data, test=replace(data.test, view=View(augment="pad-crop-flip", kind=data.kind))
+    )
 
 
 BROKEN_SOURCES: dict[str, Source] = {

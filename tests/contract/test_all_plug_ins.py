@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ostraka.core import settings
-from ostraka.data.partition import parse
+from ostraka.data.partitions.spec import parse
 from ostraka.registry import BALLOTS, NETS, OBJECTIVES, PARTITIONS, SOURCES
 from ostraka.testing import check_ballot, check_net, check_objective, check_partition, check_source
 

@@ -11,7 +11,7 @@ import broken_objectives as losses
 import pytest
 
 from ostraka import registry
-from ostraka.data.rule import Rule
+from ostraka.data.partitions.rule import Rule
 from ostraka.testing import (
     ContractBroken,
     ballots,

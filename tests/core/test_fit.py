@@ -346,7 +346,7 @@ def test_interrupted_training_goes_on_to_the_same_bits(
 
     Killed at each of the saves in turn, and resumed: the result is always that of straight training.
     """
-    monkeypatch.setattr(fit_module, "chunk_size", lambda objective: 8)
+    monkeypatch.setattr(Noisy, "chunk", 8)
     samples = random_samples(21)
 
     def train(progress: Progress | None) -> bytes:

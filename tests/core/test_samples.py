@@ -1,9 +1,14 @@
 """Samples: views of one storage."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
+from torch import Tensor
 
-from ostraka.core.samples import Samples, View
+from ostraka.core.augmentation import Augmentation
+from ostraka.core.samples import Samples, View, stored_view
+from ostraka.core.settings import setting
 from ostraka.errors import DataError
 from ostraka.registry import AUGMENTATIONS
 
@@ -28,6 +33,37 @@ def test_inputs_at_places() -> None:
     assert TEN.inputs(torch.tensor([4])).flatten().tolist() == [4.0]
 
 
+def test_chunks_are_the_same_samples_in_order() -> None:
+    """Seven rows, three at a time: 3, 3 and 1."""
+    some = TEN.take(torch.tensor([9, 1, 2, 3, 4, 5, 0]))
+    parts = list(some.chunks(3))
+    assert [len(part) for part in parts] == [3, 3, 1]
+    assert torch.equal(torch.cat([part.inputs() for part in parts]), some.inputs())
+    assert [part.labels.tolist() for part in parts] == [[1, 0, 0], [0, 0, 0], [0]]
+    assert [part.row_numbers.tolist() for part in TEN.chunks(6)] == [
+        [0, 1, 2, 3, 4, 5],
+        [6, 7, 8, 9],
+    ]
+    assert list(TEN.take(slice(0, 0)).chunks(3)) == []
+
+
+def test_stored_values_are_not_changed_by_the_view() -> None:
+    samples = Samples(TEN.x, TEN.y, torch.tensor([7, 2]), View(scale=0.5))
+    assert samples.stored().flatten().tolist() == [7, 2]
+    assert samples.stored().dtype == torch.uint8
+    assert samples.stored(torch.tensor([1])).flatten().tolist() == [2]
+    assert samples.stored(slice(0, 1)).flatten().tolist() == [7]
+    assert TEN.stored(slice(8, None)).flatten().tolist() == [8, 9]
+    assert TEN.stored() is TEN.x
+
+
+def test_other_labels() -> None:
+    view = View(scale=0.5)
+    found = Samples(TEN.x, None, torch.tensor([7, 2]), view).with_labels(torch.tensor([1, 0]))
+    assert (found.labels.tolist(), found.rows, found.view) == ([1, 0], None, view)
+    assert found.inputs().flatten().tolist() == [3.5, 1.0]
+
+
 def test_view_by_hand() -> None:
     """Two channels of 0 and 255 at scale 1/255, means (0.5, 0), deviations (0.5, 2): -1, 1 and 0, 0.5."""
     x = torch.tensor([[[[0, 255]], [[0, 255]]]], dtype=torch.uint8)
@@ -36,15 +72,50 @@ def test_view_by_hand() -> None:
     assert Samples(x, view=view).inputs().dtype == torch.float32
 
 
+def test_a_view_normalises_along_the_axis_that_its_kind_names() -> None:
+    """All values 1, means 0 and 1: the first entry is 1, the second 0, along the named axis."""
+    for kind, shape, zeros in (
+        ("image", (1, 2, 2, 2), (0, 1, 0, 0)),
+        ("table", (1, 2), (0, 1)),
+        ("sound", (1, 1, 2, 2), (0, 0, 0, 1)),
+    ):
+        seen = View(mean=(0.0, 1.0), std=(1.0, 1.0), kind=kind).apply(torch.ones(shape))
+        assert seen[zeros] == 0.0
+        assert seen.flatten()[0] == 1.0
+        assert seen.sum() == seen.numel() / 2
+    sound = View(mean=(0.0, 1.0), std=(1.0, 1.0), kind="sound").apply(torch.ones(1, 1, 3, 2))
+    assert sound[0, 0].tolist() == [[1.0, 0.0]] * 3
+
+
+def test_a_view_that_was_stored_without_a_kind() -> None:
+    """Rows are a table; all else was an image. What was stored with a kind keeps it."""
+    older = {"scale": 0.5, "mean": [1.0], "std": [2.0], "augment": "none"}
+    assert stored_view(older, (1,)) == View(0.5, (1.0,), (2.0,), kind="table")
+    assert stored_view(older, (1, 8, 8)) == View(0.5, (1.0,), (2.0,), kind="image")
+    assert stored_view({"kind": "sound"}, (1, 8, 8)).kind == "sound"
+    assert stored_view({"kind": "image"}, (4,)).kind == "image"
+
+
 def test_augmentation_needs_chance() -> None:
     """Evaluation gives no generator, and then nothing is augmented."""
-    AUGMENTATIONS.add("test-plus-one")(lambda x, rng: x + 1)
+
+    @AUGMENTATIONS.add("test-plus")
+    @dataclass(frozen=True)
+    class Plus(Augmentation):
+        """More."""
+
+        more: float = setting(1.0, "how much")
+
+        def __call__(self, x: Tensor, rng: torch.Generator) -> Tensor:
+            """Everything larger."""
+            return x + self.more
+
     try:
-        samples = Samples(torch.zeros(1, 2), view=View(augment="test-plus-one"))
+        samples = Samples(torch.zeros(1, 2), view=View(augment="test-plus:more=2.5"))
         assert samples.inputs().tolist() == [[0.0, 0.0]]
-        assert samples.inputs(rng=torch.Generator()).tolist() == [[1.0, 1.0]]
+        assert samples.inputs(rng=torch.Generator()).tolist() == [[2.5, 2.5]]
     finally:
-        AUGMENTATIONS.remove("test-plus-one")
+        AUGMENTATIONS.remove("test-plus")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])

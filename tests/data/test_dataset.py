@@ -6,7 +6,7 @@ import torch
 
 from ostraka.core.predictor import UNKNOWN
 from ostraka.data.dataset import Arrays, assemble, first_per_class, known_split
-from ostraka.data.partition import partition
+from ostraka.data.partitions.divide import partition
 from ostraka.errors import DataError
 
 

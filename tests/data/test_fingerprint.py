@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from ostraka.core.samples import Samples
+from ostraka.core.samples import Samples, View
 from ostraka.data.dataset import Dataset
 from ostraka.data.fingerprint import differing, parts_of
 
+ROWS = View(kind="table")
+
 
 def data() -> Dataset:
-    train = Samples(torch.arange(12.0).view(6, 2), torch.tensor([0, 1, 0, 1, 0, 1]))
-    test = Samples(torch.arange(4.0).view(2, 2), torch.tensor([0, 1]))
+    train = Samples(torch.arange(12.0).view(6, 2), torch.tensor([0, 1, 0, 1, 0, 1]), view=ROWS)
+    test = Samples(torch.arange(4.0).view(2, 2), torch.tensor([0, 1]), view=ROWS)
     return Dataset(
         "mine",
         ("ant", "bee"),

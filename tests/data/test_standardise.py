@@ -14,7 +14,8 @@ from ostraka.data.sources import load
 from ostraka.data.standardise import statistics
 from ostraka.errors import ConfigError, DataError
 from ostraka.runs.config import make
-from ostraka.runs.plan import divide, make_plan
+from ostraka.runs.division import divide
+from ostraka.runs.plan import make_plan
 
 ROWS = np.array([[0.0, 7.0, 100.0], [2.0, 7.0, 300.0], [0.0, 7.0, 100.0], [2.0, 7.0, 300.0]])
 LABELS = np.array([0, 0, 1, 1])
@@ -66,9 +67,10 @@ def test_what_is_left_as_it_is():
     scales = {"feature_scale": np.ones(5, np.float32), "feature_offset": np.zeros(5, np.float32)}
     store("mfcc.npz", np.arange(4 * 25).reshape(4, 5, 5).astype(np.uint8), **scales)
     store("cifar100.npz", np.zeros((4, 3, 32, 32), np.float32))
-    assert divided(standardise="off").data.train.view == View()
+    assert divided(standardise="off").data.train.view == View(kind="table")
     assert divided("bytes.npz").data.train.view == View(scale=1 / 255)
-    assert divided("mfcc.npz").data.train.view == View()  # its reader has standardised it
+    found = divided("mfcc.npz").data  # its reader has standardised it
+    assert (found.train.view, found.kind) == (View(kind="sound"), "sound")
     assert divided("cifar100.npz").data.train.view.mean == (0.50708, 0.48655, 0.44092)
     assert not any(divided(name).shown for name in ("bytes.npz", "mfcc.npz", "cifar100.npz"))
     assert divide(make({"data": "digits", "partition": "iid"})).data.train.view == View(
@@ -86,6 +88,22 @@ def test_on_standardises_bytes_too():
     assert torch.allclose(seen.inputs()[:, 0, 0, 0], torch.tensor([1.0, 1.0, -1.0, -1.0]))
 
 
+def test_sound_by_coefficient():
+    """Frames [1, 10] and [3, 30], then [5, 10] and [7, 30]: means 4 and 20, deviations 5**0.5, 10."""
+    x = np.array([[[1.0, 10.0], [3.0, 30.0]], [[5.0, 10.0], [7.0, 30.0]]])
+    store("sound.npz", np.tile(x, (2, 1, 1)), kind=np.array("sound"))
+    found = divided("sound.npz")
+    assert (found.data.kind, found.data.train.shape) == ("sound", (1, 2, 2))
+    assert found.data.train.view.mean == (4.0, 20.0)
+    assert found.data.train.view.std == pytest.approx((5**0.5, 10.0))
+    assert found.data.train.inputs()[0, 0, :, 1].tolist() == [-1.0, 1.0]
+    assert torch.allclose(
+        found.data.train.inputs()[0, 0, :, 0], torch.tensor([-3.0, -1.0]) / 5**0.5
+    )
+    assert found.shown[0].startswith("recordings were standardised")
+    assert "for each of the 2 coefficients" in found.shown[0]
+
+
 def test_the_statistics_are_those_of_the_samples_in_use():
     """Class 2, the server's validation samples and rows of no party are not in them."""
     x = np.array([[0.0], [4.0], [10.0], [30.0], [1000.0], [2000.0]])
@@ -96,9 +114,9 @@ def test_the_statistics_are_those_of_the_samples_in_use():
     found = divided(partition="file:two.json", known=2)
     assert (found.data.train.view.mean, found.data.train.view.std) == ((15.0,), (15.0,))
     held = divided(known=2, validation=0.5)
-    kept = np.delete(x[:4, 0], held.held.rows.numpy())
+    kept = np.delete(x[:4, 0], held.held.samples.rows.numpy())
     assert held.data.train.view.mean == (kept.mean(),)
-    assert held.held.view == held.data.test.view
+    assert held.held.samples.view == held.data.test.view
     shared = divided(known=2, shared=0.5)
     assert shared.data.train.view.mean == (11.0,)
     assert shared.shared.view == shared.data.train.view
@@ -130,8 +148,8 @@ def test_public_samples_are_seen_as_the_training_samples_are():
         )
 
 
-def test_public_bytes_keep_their_own_levels():
-    """Bytes to 255 beside scikit-learn's 17 levels: each is brought to [0, 1] in its own way."""
+def test_public_bytes_are_brought_to_the_units_of_the_training_samples():
+    """Bytes to 255 beside scikit-learn's 17 levels: 240 of 255 is 240 * 16 / 255 of 16."""
     found = load("digits", [])
     whole = (found.train.x.numpy()[:, 0] * 15).astype(np.uint8)
     np.savez(
@@ -143,8 +161,27 @@ def test_public_bytes_keep_their_own_levels():
     )
     values = {"data": "digits", "public": "./big.npz", "partition": "iid", "standardise": "on"}
     plan = make_plan(make(values))
-    view = plan.task.commons.public.view
-    assert (view.scale, view.mean) == (1 / 255, plan.test.view.mean)
+    public = plan.task.commons.public
+    assert public.view == plan.task.view == plan.test.samples.view
+    assert (public.x.dtype, public.y) == (torch.float32, None)
+    assert torch.allclose(public.x, torch.from_numpy(whole)[:, None] * (16 / 255))
+    mean, std = plan.task.view.mean[0], plan.task.view.std[0]
+    expected = (torch.from_numpy(whole)[:, None] / 255 - mean) / std
+    assert torch.allclose(public.inputs(), expected, atol=1e-5)
+
+
+def test_public_samples_in_the_same_units_stay_as_they_are_stored():
+    store("bytes.npz", np.arange(4 * 64).reshape(4, 8, 8).astype(np.uint8))
+    store("more.npz", np.arange(4 * 64)[::-1].reshape(4, 8, 8).astype(np.uint8))
+    values = {"data": "./bytes.npz", "public": "./more.npz", "partition": "iid", "parties": 2}
+    plan = make_plan(make(values))
+    assert plan.task.commons.public.x.dtype == torch.uint8
+    assert plan.task.commons.public.view == plan.task.view
+    store("sound.npz", np.zeros((4, 8, 8), np.uint8), kind=np.array("sound"))
+    with pytest.raises(
+        DataError, match=r"of the kind sound, those of './bytes.npz' of the kind im"
+    ):
+        make_plan(make({**values, "public": "./sound.npz"}))
 
 
 def test_a_start_must_have_seen_the_same():
@@ -193,7 +230,7 @@ def test_a_view_of_many_features_travels():
     assert seen[0, 7].item() == 0.0
     again = pickle.loads(pickle.dumps(view))
     assert again == view
-    assert set(vars(again)) == {"scale", "mean", "std", "augment"}
+    assert set(vars(again)) == {"scale", "mean", "std", "augment", "kind"}
     assert torch.equal(again.apply(torch.ones(2, 500)), seen)
     assert build(View, json.loads(json.dumps(values_of(view)))) == view
 

@@ -12,7 +12,7 @@ from ostraka import errors
 from ostraka.cli.main import EXIT_CODES, VERBS, parser
 from ostraka.core.fit import Budget
 from ostraka.core.values import allowed
-from ostraka.data.sources import VARIABLE
+from ostraka.data.sources.advice import VARIABLE
 from ostraka.nets.native.library import SWITCH
 from ostraka.registry import PARTITIONS
 from ostraka.runs.config import Config, NetChoice

@@ -22,8 +22,8 @@ def test_the_shared_set_is_held_back_before_the_rest_is_divided() -> None:
     assert shared is not None
     assert held is not None
     assert shared.rows is not None
-    assert held.rows is not None
-    rows = [set(tensor.tolist()) for tensor in (plan.parties.rows, shared.rows, held.rows)]
+    assert held.samples.rows is not None
+    rows = [set(tensor.tolist()) for tensor in (plan.parties.rows, shared.rows, held.samples.rows)]
     assert [len(r) for r in rows] == [84, 24, 12]
     assert len(set.union(*rows)) == 120
     assert shared.labels.min() >= 0
@@ -34,7 +34,7 @@ def test_a_validation_share_alone_is_divided_as_before() -> None:
     alone, both = plan_of("fedavg", validation=0.1), plan_of("fedavg", validation=0.1, shared=0.1)
     assert alone.validation is not None
     assert both.validation is not None
-    assert torch.equal(alone.validation.rows, both.validation.rows)  # type: ignore[arg-type]
+    assert torch.equal(alone.validation.samples.rows, both.validation.samples.rows)  # type: ignore[arg-type]
     assert alone.task.commons.shared is None
 
 

@@ -86,7 +86,7 @@ def test_members_are_files_that_vote_as_the_run_did(folder: Path) -> None:
     members = [load_member(path) for path in files]
     assert [m.card.party for m in members] == [0, 1, 2, 3, 4]
     assert members[0].card.counts == tuple(plan.counts[0])
-    x = plan.test.stored(slice(0, 50))
+    x = plan.test.samples.stored(slice(0, 50))
     one = plan.method.predictor(plan.task, state)
     two = Ensemble.of(members, plan.method.ballot, junk=state.junk)  # type: ignore[attr-defined]
     assert torch.equal(one.scores(x).known, two.scores(x).known)
@@ -97,7 +97,7 @@ def test_an_ensemble_of_one_is_its_member(folder: Path) -> None:
     plan = make_plan(config)
     method = build_method(make({"method": "fedov-sum"}))
     (alone,) = method.members(plan.task, Panel(state.members[:1]))
-    x = plan.test.stored(slice(0, 50))
+    x = plan.test.samples.stored(slice(0, 50))
     scores, vote = alone.predictor().scores(x), Ensemble.of([alone], method.ballot).scores(x)
     assert torch.equal(vote.closed, scores.closed)
     torch.testing.assert_close(vote.known, scores.logits().softmax(dim=1)[:, :-1])
@@ -179,9 +179,9 @@ def test_public_samples_are_never_evaluated() -> None:
     plan = make_plan(make({**LEARN, "method": "fedov"}))
     assert plan.task.commons.public is not None
     assert plan.task.commons.public.y is None
-    assert plan.test.rows is not None
+    assert plan.test.samples.rows is not None
     assert plan.task.commons.public.rows is not None
-    assert not set(plan.test.rows.tolist()) & set(plan.task.commons.public.rows.tolist())
+    assert not set(plan.test.samples.rows.tolist()) & set(plan.task.commons.public.rows.tolist())
     assert len(plan.test) + len(plan.task.commons.public) == 1000
 
 

@@ -40,7 +40,7 @@ def test_a_party_may_have_a_network_of_its_own(tmp_path: Path) -> None:
     members = [load_member(p) for p in sorted((tmp_path / "run" / "members").iterdir())]
     assert [tuple(m.model.net.options["hidden"]) for m in members] == [(8,), (12, 5), (8,)]
     state = RunDir(tmp_path / "run").model_place().load()["state"]
-    x = plan.test.stored(slice(0, 20))
+    x = plan.test.samples.stored(slice(0, 20))
     method: Any = plan.method
     whole = plan.method.predictor(plan.task, state)
     again = Ensemble.of(members, method.ballot, plan.task.classes, junk=state.junk)

@@ -102,12 +102,12 @@ def test_a_vote_of_one_is_its_member(tmp_path: Path) -> None:
     panel = load_run(tmp_path / "run")[1]
     assert len(panel.members) == 1
     member = load_predictor(plan.task, CrossEntropy(), panel.members[0].params)
-    x = plan.test.inputs(slice(0, 100))
+    x = plan.test.samples.inputs(slice(0, 100))
     voted, alone = plan.method.predictor(plan.task, panel).scores(x), member.scores(x)
     assert torch.allclose(voted.known, alone.known.softmax(dim=1))
     assert torch.equal(voted.closed, alone.closed)
     assert torch.allclose(voted.unknown, closed_scores(alone.known).unknown)
-    assert summary["accuracy"] == evaluate(member, plan.test, plan.task.classes).accuracy
+    assert summary["accuracy"] == evaluate(member, plan.test.samples, plan.task.classes).accuracy
 
 
 def test_members_are_the_same_for_voting_and_solo(tmp_path: Path) -> None:
@@ -129,7 +129,9 @@ def test_solo_is_the_mean_of_its_members(tmp_path: Path) -> None:
     panel = load_run(tmp_path / "run")[1]
     alone = [
         evaluate(
-            load_predictor(plan.task, CrossEntropy(), m.params), plan.test, plan.task.classes
+            load_predictor(plan.task, CrossEntropy(), m.params),
+            plan.test.samples,
+            plan.task.classes,
         ).accuracy
         for m in panel.members
     ]

@@ -18,7 +18,7 @@ from ostraka.objectives.destruction import (
 )
 
 SHAPES = [(1, 28, 28), (3, 32, 32), (2, 17, 40), (1, 31, 13), (4, 8, 8)]
-IMAGE_OPERATIONS = [name for name, op in OPERATIONS.items() if op.dims == 3]
+IMAGE_OPERATIONS = [name for name, op in OPERATIONS.items() if "image" in op.kinds]
 MANY = 20_000
 
 
@@ -366,27 +366,27 @@ def test_no_images_give_no_images():
 def test_table_rows(mix):
     x = torch.randn(500, 12, generator=rng(5))
     before = x.clone()
-    out = destroy(x, rng(), mix)
+    out = destroy(x, rng(), mix, "table")
     assert torch.equal(x, before)
-    assert torch.equal(out, destroy(x, rng(), mix))
+    assert torch.equal(out, destroy(x, rng(), mix, "table"))
     assert (out != x).any(dim=1).all()
-    assert (destroy(x[:1], rng(), mix) != x[:1]).any()
+    assert (destroy(x[:1], rng(), mix, "table") != x[:1]).any()
 
 
 def test_exchanged_and_shuffled_features_stay_in_their_column():
     x = torch.randn(200, 6, generator=rng(5))
     for mix in ("exchange", "shuffle"):
-        out = destroy(x, rng(), mix)
+        out = destroy(x, rng(), mix, "table")
         for column in range(6):
             assert torch.isin(out[:, column], x[:, column]).all()
-    partly = (destroy(x, rng(), "exchange") == x).double().mean(dim=1)
+    partly = (destroy(x, rng(), "exchange", "table") == x).double().mean(dim=1)
     assert partly.min() > 0
-    assert (destroy(x, rng(), "shuffle") != x).all()
+    assert (destroy(x, rng(), "shuffle", "table") != x).all()
 
 
 def test_noise_leaves_constant_columns_constant():
     x = torch.cat([torch.ones(100, 1), torch.randn(100, 1, generator=rng())], dim=1)
-    out = destroy(x, rng(), "noise")
+    out = destroy(x, rng(), "noise", "table")
     assert (out[:, 0] == 1).all()
     assert (out[:, 1] != x[:, 1]).all()
 
@@ -401,9 +401,11 @@ def test_mistakes_are_named():
         destroy(x, rng(), {"blur": -1})
     with pytest.raises(ConfigError, match="above 0"):
         destroy(x, rng(), {"blur": 0})
-    with pytest.raises(DataError, match="rows of a table"):
+    with pytest.raises(DataError, match=r"'exchange' .* of the kind table; these .* image"):
         destroy(x, rng(), "tables")
-    with pytest.raises(DataError, match="'tables' for rows"):
+    with pytest.raises(DataError, match=r"auto, which means 'tables'.*exchange, noise, shu"):
+        destroy(torch.zeros(3, 9), rng(), "fedov", "table")
+    with pytest.raises(DataError, match=r"'image', which is channels x height x width, .*\(9,\)"):
         destroy(torch.zeros(3, 9), rng(), "fedov")
     with pytest.raises(DataError, match="too small"):
         destroy(images(2, (1, 7, 28)), rng())
@@ -412,10 +414,27 @@ def test_mistakes_are_named():
     assert shares_of("destruction") == FEDOV
 
 
+def test_a_name_means_what_suits_the_kind_of_the_samples():
+    """Sound uses the mixes of images."""
+    kinds = ("image", "table", "sound")
+    assert [shares_of("auto", kind) for kind in kinds] == [
+        MIXES["wide"],
+        MIXES["tables"],
+        MIXES["wide"],
+    ]
+    assert [shares_of("destruction", kind) for kind in kinds] == [FEDOV, MIXES["tables"], FEDOV]
+    assert shares_of("auto") == MIXES["wide"]
+    sound = images(40, (1, 20, 16))
+    for mix in ("auto", "destruction", "audio"):
+        assert torch.equal(
+            destroy(sound, rng(), mix, "sound"), destroy(sound, rng(), mix, "image")
+        ), mix
+
+
 def test_mixes_by_hand():
     assert shares_of("stretch:1") == shares_of("stretch") == {"stretch": 1.0}
     assert shares_of("fedov:1.0") == FEDOV
-    assert shares_of("destruction:2", dims=1) == pytest.approx(
+    assert shares_of("destruction:2", kind="table") == pytest.approx(
         dict.fromkeys(("exchange", "shuffle", "noise"), 2 / 3)
     )
     assert shares_of(" crop: 0.5 + blur : 1e-1+erase:0") == {"crop": 0.5, "blur": 0.1}

@@ -17,10 +17,11 @@ from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError
+from ostraka.nets.dcgan import NOISE, Generator
 from ostraka.objectives.anchor import Anchored
 from ostraka.objectives.arpl import ARPL, ConfusingARPL, decided
 from ostraka.objectives.dias import DIAS, EASY, HARD, Simulator, undecided
-from ostraka.objectives.gan import FAKES, NOISE, Gan, Generator, Trainee, auxiliary_norm, gan_parts
+from ostraka.objectives.gan import FAKES, Gan, Trainee, auxiliary_norm, gan_parts
 from ostraka.objectives.rpl import points_of
 from ostraka.store import codec
 

@@ -13,7 +13,7 @@ from ostraka.core.method import Round
 from ostraka.core.net import Recipe
 from ostraka.core.objective import Objective
 from ostraka.core.party import Parties
-from ostraka.core.samples import Samples
+from ostraka.core.samples import Samples, View
 from ostraka.core.task import Task
 from ostraka.data import known_split, load
 from ostraka.evaluation.evaluate import evaluate
@@ -76,7 +76,8 @@ def test_members_that_see_two_classes_each_vote_sensibly(method: Any, name: str)
     y = torch.arange(160) % 4
     x = 3 * torch.eye(6)[y] + 0.3 * torch.randn(160, 6, generator=rng)
     parties = [
-        Samples(x, y, rows=((y == a) | (y == b)).nonzero().squeeze(1)) for a, b in ((0, 1), (2, 3))
+        Samples(x, y, ((y == a) | (y == b)).nonzero().squeeze(1), View(kind="table"))
+        for a, b in ((0, 1), (2, 3))
     ]
     panel = panel_of(own, task, parties)
     scores = own.predictor(task, panel).scores(x)

@@ -1,18 +1,20 @@
 """SSB: the score that softmax throws away, smoothing by hand, and augmentation of training samples only."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from passing_net import Passing
 
+from ostraka.core.augmentation import augmentation
 from ostraka.core.fit import Budget, fit
 from ostraka.core.net import Recipe
 from ostraka.core.objective import Batch
 from ostraka.core.predictor import closed_scores
 from ostraka.core.samples import Samples
-from ostraka.errors import ConfigError
+from ostraka.errors import ConfigError, DataError
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.ssb import MaxLogit
-from ostraka.registry import AUGMENTATIONS
 
 
 def rng(seed: int = 0) -> torch.Generator:
@@ -42,10 +44,23 @@ def test_the_loss_is_smoothed_cross_entropy() -> None:
 def test_images_are_augmented_and_rows_are_not() -> None:
     images = Batch(torch.rand(16, 1, 8, 8, generator=rng()), torch.zeros(16, dtype=torch.long))
     changed = MaxLogit().prepare(images, rng(1))
-    assert torch.equal(changed.x, AUGMENTATIONS.get("rand-augment")(images.x, rng(1)))
+    assert torch.equal(changed.x, augmentation("rand-augment")(images.x, rng(1)))
     assert torch.equal(MaxLogit(augment="none").prepare(images, rng(1)).x, images.x)
-    rows = Batch(torch.rand(16, 8, generator=rng()), images.y)
+    rows = Batch(torch.rand(16, 8, generator=rng()), images.y, kind="table")
     assert torch.equal(MaxLogit().prepare(rows, rng(1)).x, rows.x)
+    sound = replace(images, kind="sound")
+    assert torch.equal(MaxLogit().prepare(sound, rng(1)).x, changed.x)
+
+
+def test_an_augmentation_that_does_not_suit_the_samples_is_refused_beforehand() -> None:
+    flips = MaxLogit(augment="pad-crop-flip:pad=2")
+    flips.check_samples("image", (3, 32, 32))
+    for kind in ("table", "sound"):
+        with pytest.raises(
+            DataError, match=rf"kind image; these are of the kind {kind}. .*: .*none"
+        ):
+            flips.check_samples(kind, (8,))
+        MaxLogit().check_samples(kind, (8,))
 
 
 @pytest.mark.parametrize("labels", [[1], [1, 1, 1]])

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ostraka.data.domains import NAMED
-from ostraka.data.partition import format_spec, parse
-from ostraka.data.sources import canonical
+from ostraka.data.partitions.spec import format_spec, parse
+from ostraka.data.sources.domains import NAMED
+from ostraka.data.sources.find import canonical
 from ostraka.errors import ConfigError
 from ostraka.registry import METHODS, NETS, OBJECTIVES, PRESETS
 from ostraka.report.published import (

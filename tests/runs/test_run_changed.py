@@ -15,9 +15,10 @@ from ostraka.engines.base import Outcome
 from ostraka.errors import ConfigError, DataError, Interrupted, PartyFailed, StoreError
 from ostraka.runs import config
 from ostraka.runs.api import prepare
+from ostraka.runs.division import load_once
 from ostraka.runs.grid import Grid, run_grid
 from ostraka.runs.loop import execute
-from ostraka.runs.plan import Plan, _load, _print
+from ostraka.runs.plan import Plan, _print
 from ostraka.runs.record import RunDir
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
@@ -59,7 +60,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
 
 
 def forget() -> None:
-    _load.cache_clear()
+    load_once.cache_clear()
     _print.cache_clear()
 
 

@@ -199,8 +199,8 @@ def test_validation_samples_are_taken_from_training() -> None:
         make({"train_per_class": 10, "validation": 0.2, "parties": 4, "partition": "iid"})
     )
     assert plan.validation is not None
-    assert plan.validation.rows is not None
-    held, left = set(plan.validation.rows.tolist()), set(plan.parties.rows.tolist())
+    assert plan.validation.samples.rows is not None
+    held, left = set(plan.validation.samples.rows.tolist()), set(plan.parties.rows.tolist())
     assert (len(held), len(left)) == (20, 80)
     assert not held & left
     assert plan.counts.sum() == 80

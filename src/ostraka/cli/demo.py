@@ -51,9 +51,9 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.report.heatmap import heatmap_svg
     from ostraka.report.tables import comparison
     from ostraka.runs.config import make
+    from ostraka.runs.division import divide
     from ostraka.runs.folder import check_free
     from ostraka.runs.grid import Grid, run_grid
-    from ostraka.runs.plan import divide
 
     keep_freed_memory()  # votes and evaluation run in this process
     check_free(options.out, "grid")

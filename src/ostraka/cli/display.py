@@ -19,7 +19,7 @@ from ostraka.report.confusion import (
 from ostraka.report.heatmap import division_size, party_class_table
 from ostraka.report.mosaic import ASCII, UNICODE, blocks, per_party, whole
 from ostraka.report.tables import Cell, Number, Table, human_bytes, human_seconds
-from ostraka.runs.plan import Division
+from ostraka.runs.division import Division
 from ostraka.runs.promise import NEVER
 from ostraka.runs.summary import flat_open
 

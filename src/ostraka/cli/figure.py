@@ -102,7 +102,7 @@ def act(options: argparse.Namespace) -> int:
 def _outliers(options: argparse.Namespace) -> None:
     from ostraka.report.gallery import draw_gallery
     from ostraka.runs.config import make
-    from ostraka.runs.plan import divide
+    from ostraka.runs.division import divide
 
     if options.run is None:
         division = divide(
@@ -127,7 +127,7 @@ def _features(options: argparse.Namespace) -> None:
     plan, members = _members(options.run)
     net = _member(members, options.party)
     seen = [c for c, n in enumerate(plan.counts[options.party]) if n]
-    draw_features(net, plan.test, seen, plan.task.classes, options.out, options.seed)
+    draw_features(net, plan.test.samples, seen, plan.task.classes, options.out, options.seed)
 
 
 def _rounds(options: argparse.Namespace) -> None:
@@ -206,8 +206,9 @@ def _top_k(options: argparse.Namespace) -> None:
     ks = range(1, len(members) + 1)
     values = []
     for k in ks:
-        ensemble = Ensemble.of(members, TopK(k), plan.task.classes)
-        accuracy = evaluate(ensemble, plan.test, plan.task.classes, domains=plan.domains).accuracy
+        ensemble, test = Ensemble.of(members, TopK(k), plan.task.classes), plan.test
+        found = evaluate(ensemble, test.samples, plan.task.classes, domains=test.domains)
+        accuracy = found.accuracy
         if accuracy is None:
             raise DataError(
                 f"{options.run} has no accuracy to draw: its test samples are all of unknown classes"

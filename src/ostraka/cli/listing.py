@@ -1,7 +1,6 @@
 """`ostraka list`: everything that has a name."""
 
 import argparse
-import inspect
 import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,12 +8,21 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from ostraka.errors import ConfigError, choices, did_you_mean
-from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PRESETS, Registry
+from ostraka.registry import (
+    BALLOTS,
+    ENGINES,
+    METHODS,
+    NETS,
+    OBJECTIVES,
+    PRESETS,
+    Registry,
+    summary_of,
+)
 from ostraka.report.tables import Table
 
 if TYPE_CHECKING:
-    from ostraka.data.source import Summary
     from ostraka.data.sources import Found
+    from ostraka.data.sources.source import Summary
 
 NAME = "list"
 
@@ -93,7 +101,7 @@ Listing = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 def _registry(registry: Registry[Any]) -> Callable[[argparse.Namespace], Listing]:
     def rows(options: argparse.Namespace) -> Listing:
         return ("name", "summary"), [
-            (name, first_line(item)) for name, item in registry.working().items()
+            (name, summary_of(item)) for name, item in registry.working().items()
         ]
 
     return rows
@@ -105,9 +113,9 @@ def _presets(options: argparse.Namespace) -> Listing:
 
 
 def _data(options: argparse.Namespace) -> Listing:
-    from ostraka.data.catalogue import summaries
-    from ostraka.data.domains import USAGE
     from ostraka.data.sources import data_dirs
+    from ostraka.data.sources.catalogue import summaries
+    from ostraka.data.sources.domains import USAGE
 
     rows = [
         (found.name, *_sizes(found, summary))
@@ -127,15 +135,9 @@ def _sizes(found: "Found", summary: "Summary | str") -> tuple[str, str, str, str
 
 
 def _partitions(options: argparse.Namespace) -> Listing:
-    from ostraka.data.partition import describe
+    from ostraka.data.partitions.spec import describe
 
     return ("partition", "rule"), describe()
-
-
-def first_line(item: Any) -> str:
-    """The first sentence of an item's docstring."""
-    text = inspect.getdoc(item) or ""
-    return text.split("\n")[0]
 
 
 PLACES = {"bundled": "comes with ostraka", "library": "comes with scikit-learn"}

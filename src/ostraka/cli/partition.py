@@ -70,8 +70,9 @@ def act(options: argparse.Namespace) -> int:
 
     from ostraka.cli.display import show_division
     from ostraka.report.heatmap import heatmap_svg
+    from ostraka.runs.commons import public_and_test
     from ostraka.runs.config import make
-    from ostraka.runs.plan import divide, public_and_test
+    from ostraka.runs.division import divide
 
     if options.plot is not None:
         check_suffix(options.plot)  # before the table is printed

@@ -222,7 +222,7 @@ class _Training:
         at_start = self.order_rng.get_state()
         order = torch.randperm(len(self.samples), generator=self.order_rng)
         behind = self.steps % len(self.bounds)
-        for group in _groups(self.bounds, behind, chunk_size(self.objective)):
+        for group in _groups(self.bounds, behind, self.objective.chunk):
             self._chunk(order, group)
             if self.steps >= self.total:
                 break
@@ -240,7 +240,7 @@ class _Training:
         first, last = group[0][0], group[-1][1]
         index = order[first:last]
         x = self.samples.inputs(index, rng=self.draw_rng)
-        chunk = Batch(x, self.labels[index])
+        chunk = Batch(x, self.labels[index], kind=self.samples.view.kind)
         chunk = self.objective.prepare(chunk, self.draw_rng)
         total = torch.zeros((), device=self.device)
         for start, stop in group:
@@ -309,11 +309,6 @@ def _bounds(count: int, batch: int, joins: bool) -> list[tuple[int, int]]:
     if joins and len(starts) > 1 and count - starts[-1] == 1:
         starts.pop()
     return list(zip(starts, [*starts[1:], count], strict=True))
-
-
-def chunk_size(objective: Objective) -> int:
-    """Samples that are gathered and prepared at once; half-finished training is saved between chunks."""
-    return objective.chunk
 
 
 def _joined(parameters: list[nn.Parameter]) -> list[nn.Parameter]:

@@ -1,25 +1,27 @@
 """Samples: stored values, labels, and how stored values become network inputs."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from ostraka.core.augmentation import augmentation
+from ostraka.core.kind import NORMED, Kind
 from ostraka.core.seeds import torch_rng
+from ostraka.core.settings import build
 from ostraka.errors import DataError
-from ostraka.registry import AUGMENTATIONS
-
-Kind = Literal["image", "table", "sound"]
-"""What one sample is: an image [C, H, W], a row of a table [D], or the features of a recording."""
 
 
 @dataclass(frozen=True)
 class View:
-    """How stored values become inputs: `(value * scale - mean) / std`, then, in training, augmentation.
+    """How stored values become inputs: `(value * scale - mean) / std`, then, in training,
+    augmentation.
 
-    `mean` and `std` have a value for each channel of images, for each feature of rows; they are empty where unused.
+    `mean` and `std` are empty where unused; else they have a value for each channel of images, each
+    feature of rows, each coefficient of sound.
     """
 
     scale: float = 1.0
@@ -29,13 +31,14 @@ class View:
     kind: Kind = "image"
 
     def apply(self, values: Tensor) -> Tensor:
-        """Stored values [B, C, ...] as float inputs."""
+        """Stored values [B, ...] as float inputs."""
         x = values.to(torch.float32, copy=True)
         if self.scale != 1.0:
             x.mul_(self.scale)
         if self.mean:
-            shape = (1, -1) + (1,) * (x.dim() - 2)
-            mean, std = (v.to(x.device).view(shape) for v in self._statistics)
+            places = [1] * x.dim()
+            places[1 + NORMED[self.kind]] = -1
+            mean, std = (v.to(x.device).view(places) for v in self._statistics)
             x.sub_(mean).div_(std)
         return x
 
@@ -45,15 +48,27 @@ class View:
         return torch.tensor(self.mean), torch.tensor(self.std)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: a tensor would make another process map shared memory for a few numbers."""
+        """The fields alone: a tensor would make another process map shared memory for a few
+        numbers."""
         return {spec.name: getattr(self, spec.name) for spec in fields(self)}
+
+
+def stored_view(values: Mapping[str, Any], shape: Sequence[int]) -> View:
+    """A view from plain values that were stored beside the shape of one sample.
+
+    Before views had a kind, rows of a table were the only samples with one axis.
+    """
+    older = {} if "kind" in values or len(shape) != 1 else {"kind": "table"}
+    return build(View, {**values, **older})
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Rows of one shared storage. A subset copies indices only, so a thousand parties cost no more memory than one.
+    """Rows of one shared storage. A subset copies indices only, so a thousand parties cost no more
+    memory than one.
 
-    `x` is [N, ...] uint8 or float32, `y` is [N] int64 or None (unlabelled); `rows` says which of them this view holds.
+    `x` is [N, ...] uint8 or float32, `y` is [N] int64 or None (unlabelled); `rows` says which of
+    them this view holds.
     """
 
     x: Tensor
@@ -64,7 +79,8 @@ class Samples:
     def __post_init__(self) -> None:
         if self.y is not None and len(self.y) != len(self.x):
             raise DataError(
-                f"{len(self.x)} samples came with {len(self.y)} labels; give one label for each sample"
+                f"{len(self.x)} samples came with {len(self.y)} labels; give one label for each "
+                "sample"
             )
 
     def __len__(self) -> int:
@@ -84,9 +100,29 @@ class Samples:
             )
         return self.y if self.rows is None else self.y[self.rows]
 
-    def take(self, index: Tensor) -> "Samples":
+    @property
+    def row_numbers(self) -> Tensor:
+        """Which rows of the storage these are [N]."""
+        return torch.arange(len(self.x)) if self.rows is None else self.rows
+
+    def take(self, index: Tensor | slice) -> "Samples":
         """The samples at `index` (positions within this view)."""
-        return replace(self, rows=index if self.rows is None else self.rows[index])
+        return replace(self, rows=_pick(self.rows, index, len(self.x)))
+
+    def chunks(self, size: int) -> Iterator["Samples"]:
+        """The same samples in order, at most `size` at a time."""
+        for start in range(0, len(self), size):
+            yield self.take(slice(start, start + size))
+
+    def stored(self, index: Tensor | slice | None = None) -> Tensor:
+        """The values of the samples at `index` (default: all) as they are stored, bytes or
+        floats."""
+        rows = self.rows if index is None else _pick(self.rows, index, len(self.x))
+        return self.x if rows is None else self.x.index_select(0, rows.to(self.x.device))
+
+    def with_labels(self, y: Tensor) -> "Samples":
+        """The same samples, in storage of their own, with one label `y` for each."""
+        return Samples(self.stored(), y, view=self.view)
 
     def unlabelled(self) -> "Samples":
         """The same samples without their labels."""
@@ -95,23 +131,20 @@ class Samples:
     def inputs(
         self, index: Tensor | slice | None = None, rng: torch.Generator | None = None
     ) -> Tensor:
-        """Network inputs [B, ...] of the samples at `index` (default: all); augmented when `rng` is given."""
+        """Network inputs [B, ...] of the samples at `index` (default: all); augmented when `rng` is
+        given."""
         x = self.view.apply(self.stored(index))
         if rng is not None and self.view.augment != "none":
-            x = AUGMENTATIONS.get(self.view.augment)(x, rng)
+            x = augmentation(self.view.augment)(x, rng)
         return x
-
-    def stored(self, index: Tensor | slice | None = None) -> Tensor:
-        """Stored values [B, ...] of the samples at `index` (default: all): what a predictor is asked with."""
-        rows = self.rows if index is None else _pick(self.rows, index, len(self.x))
-        return self.x if rows is None else self.x.index_select(0, rows.to(self.x.device))
 
     def counts(self, classes: int) -> Tensor:
         """Number of samples of each class."""
         return torch.bincount(self.labels, minlength=classes)
 
     def split(self, share: float, seed: int) -> tuple["Samples", "Samples"]:
-        """(the rest, a random `share`), stratified by class where labels exist: each class gives its rounded share."""
+        """(the rest, a random `share`), stratified by class where labels exist: each class gives
+        its rounded share."""
         rng = torch_rng(seed, "split")
         order = torch.randperm(len(self), generator=rng)
         if self.y is None:

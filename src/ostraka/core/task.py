@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
+from ostraka.core.kind import Kind
 from ostraka.core.net import Net, Params, Recipe
 from ostraka.core.party import PartyRef
-from ostraka.core.samples import Kind, Samples, View
+from ostraka.core.samples import Samples, View
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Commons:
         named: dict[str, Tensor] = {}
         for name, samples in (("public", self.public), ("shared", self.shared)):
             if samples is not None:
-                named[f"{name}.x"] = samples.x if samples.rows is None else samples.x[samples.rows]
+                named[f"{name}.x"] = samples.stored()
         if self.shared is not None:
             named["shared.y"] = self.shared.labels
         named.update(

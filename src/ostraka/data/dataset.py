@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ostraka.core.augmentation import check_augment
+from ostraka.core.kind import Kind, check_form
 from ostraka.core.predictor import UNKNOWN
 from ostraka.core.samples import Samples, View
 from ostraka.data.labels import class_names
@@ -36,10 +38,12 @@ DOMAIN = "domain"
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """`columns`: one value for each row of the training storage (such as "speaker"); `info`: where it is from.
+    """`columns`: one value for each row of the training storage (such as "speaker"); `info`: where
+    it is from.
 
-    `test_columns` are those of the test storage. Data whose two sides have the column "domain" is judged by domain.
-    `own_view`: the reader knows how its values become inputs, and they are not standardised unless a run asks for it.
+    `test_columns` are those of the test storage. Data whose two sides have the column "domain" is
+    judged by domain. `own_view`: the reader knows how its values become inputs, and they are not
+    standardised unless a run asks for it. The kind of its samples stands in their view.
     """
 
     name: str
@@ -51,6 +55,21 @@ class Dataset:
     info: Mapping[str, Any] = field(default_factory=dict)
     own_view: bool = False
 
+    def __post_init__(self) -> None:
+        view = self.train.view
+        if view.kind != self.test.view.kind:
+            raise DataError(
+                f"{self.name}: training samples are of the kind {view.kind}, test samples of the "
+                f"kind {self.test.view.kind}; both must be of one kind"
+            )
+        check_form(view.kind, self.train.shape, self.name)
+        check_augment(view.augment, view.kind)
+
+    @property
+    def kind(self) -> Kind:
+        """What one sample is."""
+        return self.train.view.kind
+
     @property
     def test_domains(self) -> Array | None:
         """The domain of every row of the test storage, where training samples have one too."""
@@ -59,7 +78,11 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """What a reader found, before any check: images [N, H, W], [N, H, W, C] or [N, C, H, W], or rows [N, D]."""
+    """What a reader found, before any check.
+
+    Images are [N, H, W], [N, H, W, C] or [N, C, H, W], rows of a table [N, D], sound
+    [N, frames, coefficients]. A reader that does not say the `kind` has rows or images.
+    """
 
     x_train: Array
     y_train: Array
@@ -71,18 +94,20 @@ class Arrays:
     info: Mapping[str, Any] = field(default_factory=dict)
     classes_from: str = ""
     """The file that gives the names of the classes, for error messages."""
+    kind: Kind | None = None
 
 
 def assemble(name: str, arrays: Arrays, view: View | None = None) -> Dataset:
-    """A checked dataset. Bytes are kept as bytes and scaled to [0, 1] by the view; floats are kept as float32."""
+    """A checked dataset. Bytes are kept as bytes and scaled to [0, 1] by the view; floats are kept
+    as float32."""
     check(name, arrays.x_train, arrays.y_train, arrays.x_test, arrays.y_test)
     classes = class_names(name, arrays.y_train, arrays.y_test, arrays.classes, arrays.classes_from)
     columns = _checked_columns(name, "train", arrays.columns, len(arrays.y_train))
     test_columns = _checked_columns(name, "test", arrays.test_columns, len(arrays.y_test))
-    x_train, x_test = channels_first(name, arrays.x_train), channels_first(name, arrays.x_test)
+    kind = arrays.kind or usual_kind(arrays.x_train)
+    x_train, x_test = (channels_first(name, x, kind) for x in (arrays.x_train, arrays.x_test))
     own_view = view is not None
-    if view is None:
-        view = default_view(name, x_train)
+    view = replace(default_view(name, x_train) if view is None else view, kind=kind)
     return Dataset(
         name=name,
         classes=classes,
@@ -100,7 +125,8 @@ def assemble(name: str, arrays: Arrays, view: View | None = None) -> Dataset:
 
 
 def default_view(name: str, x: Array) -> View:
-    """Pixels in [0, 1], nothing else; CIFAR's colour images are augmented in training as in the FedOV experiments."""
+    """Pixels in [0, 1], nothing else; CIFAR's colour images are augmented in training as in the
+    FedOV experiments."""
     view = PIXELS if x.dtype == np.uint8 else View()
     if not name.startswith("cifar") or x.shape[1:] != (3, 32, 32):
         return view
@@ -109,11 +135,19 @@ def default_view(name: str, x: Array) -> View:
     return replace(view, augment="pad-crop-flip")
 
 
-def channels_first(name: str, x: Array) -> Array:
-    """Images as [N, C, H, W]; rows [N, D] stay as they are."""
-    if x.ndim == 3:
+def usual_kind(x: Array) -> Kind:
+    """The kind of stored samples of which nothing else is said: rows are a table, all else
+    images."""
+    return "table" if x.ndim == 2 else "image"
+
+
+def channels_first(name: str, x: Array, kind: Kind) -> Array:
+    """Images as [N, C, H, W], sound as [N, 1, frames, coefficients]; rows [N, D] stay as they
+    are."""
+    if kind != "table" and x.ndim == 3:
         return x[:, None]
-    return x.transpose(0, 3, 1, 2) if x.ndim == 4 and channels_last(name, x.shape) else x
+    last = kind == "image" and x.ndim == 4 and channels_last(name, x.shape)
+    return x.transpose(0, 3, 1, 2) if last else x
 
 
 def channels_last(name: str, shape: Sequence[int]) -> bool:
@@ -124,7 +158,8 @@ def channels_last(name: str, shape: Sequence[int]) -> bool:
     if first not in USUAL and last < min(first, middle):
         raise DataError(
             f"{name}: samples have shape {list(shape)}; is it [N, C, H, W] or [N, H, W, C]? "
-            "Images of other than 1, 3 or 4 channels are read as [N, C, H, W], with no more channels than rows and "
+            "Images of other than 1, 3 or 4 channels are read as [N, C, H, W], with no more "
+            "channels than rows and "
             "columns: use x.transpose(0, 3, 1, 2), or rows [N, D]"
         )
     return False
@@ -140,16 +175,19 @@ def sample_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def check(name: str, x_train: Array, y_train: Array, x_test: Array, y_test: Array) -> None:
-    """Refuse samples that no method could learn from: wrong types and shapes, NaN, other numbers of labels."""
+    """Refuse samples that no method could learn from: wrong types and shapes, NaN, other numbers of
+    labels."""
     for part, x, y in (("train", x_train, y_train), ("test", x_test, y_test)):
         _check_values(name, f"x_{part}", x)
         if y.ndim and len(x) != len(y):
             raise DataError(
-                f"{name}: x_{part} has {len(x)} samples and y_{part} {len(y)} labels; the two must agree"
+                f"{name}: x_{part} has {len(x)} samples and y_{part} {len(y)} labels; the two must "
+                "agree"
             )
     if x_train.shape[1:] != x_test.shape[1:] or x_train.dtype != x_test.dtype:
         raise DataError(
-            f"{name}: training samples are {x_train.dtype} {list(x_train.shape[1:])}, test samples {x_test.dtype} "
+            f"{name}: training samples are {x_train.dtype} {list(x_train.shape[1:])}, test samples "
+            f"{x_test.dtype} "
             f"{list(x_test.shape[1:])}; bring both to one type and shape"
         )
 
@@ -165,7 +203,8 @@ def _check_values(name: str, key: str, x: Array) -> None:
         )
     if not 2 <= x.ndim <= 4 or 0 in x.shape:
         raise DataError(
-            f"{name}: {key} has shape {list(x.shape)}; give at least one sample, as rows [N, D], grey images [N, H, W] "
+            f"{name}: {key} has shape {list(x.shape)}; give at least one sample, as rows [N, D], "
+            "grey images [N, H, W] "
             "or colour images [N, H, W, C] or [N, C, H, W]"
         )
     if x.dtype.kind != "f":
@@ -181,7 +220,8 @@ def _check_values(name: str, key: str, x: Array) -> None:
         if wrong.any():
             place = np.argwhere(wrong)[0]
             raise DataError(
-                f"{name}: {key} has {what} (first in sample {place[0]}: {x[tuple(place)]:g}); {remedy}"
+                f"{name}: {key} has {what} (first in sample {place[0]}: {x[tuple(place)]:g}); "
+                f"{remedy}"
             )
 
 
@@ -200,7 +240,8 @@ def _checked_columns(
     for column, values in columns.items():
         if len(values) != samples:
             raise DataError(
-                f"{name}: column {column!r} has {len(values)} values for {samples} {side} samples; give one value for "
+                f"{name}: column {column!r} has {len(values)} values for {samples} {side} samples; "
+                "give one value for "
                 "each sample"
             )
         if values.dtype.kind not in "iufbSUM":
@@ -225,9 +266,11 @@ def _tensor(values: Array) -> Tensor:
 
 
 def known_split(dataset: Dataset, known: Sequence[int]) -> Dataset:
-    """Train on the `known` classes only, renumbered in the order given; in the test set all others become UNKNOWN.
+    """Train on the `known` classes only, renumbered in the order given; in the test set all others
+    become UNKNOWN.
 
-    Row numbers stay those of the full training set: the storage is kept and `train.rows` lists the known samples.
+    Row numbers stay those of the full training set: the storage is kept and `train.rows` lists the
+    known samples.
     """
     total, listed = len(dataset.classes), list(known)
     if not listed:
@@ -246,12 +289,11 @@ def known_split(dataset: Dataset, known: Sequence[int]) -> Dataset:
     train, test = (
         replace(part, y=renumber[_stored_labels(part)]) for part in (dataset.train, dataset.test)
     )
-    rows = torch.arange(len(train.x)) if train.rows is None else train.rows
     names = dataset.classes
     return replace(
         dataset,
         classes=tuple(names[c] for c in listed),
-        train=replace(train, rows=rows[train.labels != UNKNOWN]),
+        train=train.take((train.labels != UNKNOWN).nonzero().squeeze(1)),
         test=test,
         info={
             **dataset.info,
@@ -271,13 +313,13 @@ def first_per_class(samples: Samples, n: int, classes: int) -> Tensor:
     """Rows (of the full set, ascending) of the first `n` samples of each class."""
     if n < 1:
         raise DataError(f"{n} training samples per class were asked for; give 1 or more")
-    rows = torch.arange(len(samples.x)) if samples.rows is None else samples.rows
-    labels, chosen = samples.labels, []
+    rows, labels, chosen = samples.row_numbers, samples.labels, []
     for c in range(classes):
         mine = rows[labels == c]
         if len(mine) < n:
             raise DataError(
-                f"{n} training samples per class were asked for, class {c} has {len(mine)}; ask for fewer"
+                f"{n} training samples per class were asked for, class {c} has {len(mine)}; ask "
+                "for fewer"
             )
         chosen.append(mine[:n])
     return torch.cat(chosen).sort().values

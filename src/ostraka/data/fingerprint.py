@@ -1,8 +1,9 @@
 """Has the data changed? A hash of its content, part by part, and a quick look at its files.
 
-A fingerprint is plain values, stored with a run: `parts` are hashes of the arrays as they were read, so the same
-samples in another file are the same data; `files` are size, time stamp and hash of what was read. Files of the same
-size and time need not be opened again, files with the same hash need not be decoded.
+A fingerprint is plain values, stored with a run: `parts` are hashes of the arrays as they were
+read, so the same samples in another file are the same data; `files` are size, time stamp and hash
+of what was read. Files of the same size and time need not be opened again, files with the same hash
+need not be decoded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +16,8 @@ import numpy as np
 
 from ostraka.core.samples import Samples
 from ostraka.data.dataset import Dataset
-from ostraka.data.files import sha256_of
-from ostraka.data.sources import load, locate
+from ostraka.data.sources.files import sha256_of
+from ostraka.data.sources.find import load, locate
 
 Fingerprint = dict[str, dict[str, Any]]
 
@@ -59,7 +60,8 @@ def values_of_training(data: Dataset) -> str:
 
 
 def changes(was: Fingerprint, name: str, dirs: Sequence[Path]) -> list[str]:
-    """What differs between the data now and a fingerprint of it, in words; nothing where it is the same."""
+    """What differs between the data now and a fingerprint of it, in words; nothing where it is the
+    same."""
     files = _files(name, dirs)
     if files and files.keys() == was["files"].keys():
         if all(_same_stamp(was["files"][key], path) for key, path in files.items()):
@@ -77,7 +79,8 @@ def differing(was: Fingerprint, parts: Mapping[str, str]) -> list[str]:
 
 
 def _files(name: str, dirs: Sequence[Path]) -> dict[str, Path]:
-    """The files of a data set by name (its own and the file's); none where a source does not tell them."""
+    """The files of a data set by name (its own and the file's); none where a source does not tell
+    them."""
     found: dict[str, Path] = {}
     for place, source in locate(name, dirs):
         if source.files is None:

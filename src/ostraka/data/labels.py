@@ -1,4 +1,5 @@
-"""Labels, checked before anything trains on them: whole numbers from 0, one for each sample, without gaps."""
+"""Labels, checked before anything trains on them: whole numbers from 0, one for each sample,
+without gaps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +27,8 @@ def class_names(
         _check_kind(f"{name}: {key}", y)
         if y.size and y.min() < 0:
             raise DataError(
-                f"{name}: {key} has label {y.min()} at position {int(y.argmin())}; labels are whole numbers from 0: "
+                f"{name}: {key} has label {y.min()} at position {int(y.argmin())}; labels are "
+                "whole numbers from 0: "
                 "renumber them, or remove the sample if this marks a missing label"
             )
     found = np.unique(y_train)
@@ -38,8 +40,10 @@ def class_names(
     for label in np.setdiff1d(y_test, found):
         at = int(np.flatnonzero(y_test == label)[0])
         raise DataError(
-            f"{name}: y_test has label {label} at position {at}, but no training sample has it (they have labels from "
-            f"{found[0]} to {found[-1]}); correct it, or move samples of that class to the training set"
+            f"{name}: y_test has label {label} at position {at}, but no training sample has it "
+            "(they have labels from "
+            f"{found[0]} to {found[-1]}); correct it, or move samples of that class to the "
+            "training set"
         )
     return classes
 
@@ -58,13 +62,16 @@ def _check_kind(key: str, y: Array) -> None:
         )
     if y.ndim != 1:
         raise DataError(
-            f"{key} has shape {list(y.shape)}; give one label for each sample, [N]: store y.reshape(-1)"
+            f"{key} has shape {list(y.shape)}; give one label for each sample, [N]: store "
+            "y.reshape(-1)"
         )
     if y.dtype.kind in "US":
         some = ", ".join(repr(str(label)) for label in np.unique(y)[:3])
         raise DataError(
-            f"{key} holds text ({some}, ...); labels are whole numbers from 0. Number them ({RENUMBER}, training and "
-            'test together) and put the names into a JSON file beside the data: {"class_names": [...]}'
+            f"{key} holds text ({some}, ...); labels are whole numbers from 0. Number them "
+            f"({RENUMBER}, training and "
+            'test together) and put the names into a JSON file beside the data: {"class_names": '
+            "[...]}"
         )
     if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.floor(y))).all():
         at = int(np.flatnonzero(~(np.isfinite(y) & (y == np.floor(y))))[0])
@@ -90,7 +97,8 @@ def _check_named(name: str, parts: dict[str, Array], classes: Sequence[str], whe
         if y.size and y.max() >= count:
             at, used = int(np.flatnonzero(y >= count)[0]), len(np.unique(y))
             raise DataError(
-                f"{name}: {key} has label {y[at]} at position {at}, but {said}, for labels 0 to {count - 1} ({key} "
+                f"{name}: {key} has label {y[at]} at position {at}, but {said}, for labels 0 to "
+                f"{count - 1} ({key} "
                 f"has {used} different labels, up to {y.max()}); "
                 + (
                     "list a name for every label, or correct the labels"
@@ -102,7 +110,8 @@ def _check_named(name: str, parts: dict[str, Array], classes: Sequence[str], whe
     if len(empty):
         listed = ", ".join(f"{c} ({classes[c]})" for c in empty[:5])
         raise DataError(
-            f"{name}: no training sample of class {listed}{' and others' if len(empty) > 5 else ''}, but {said}; they "
+            f"{name}: no training sample of class "
+            f"{listed}{' and others' if len(empty) > 5 else ''}, but {said}; they "
             f"must use every number from 0 to {count - 1}: renumber them, add samples"
             + (" or list fewer names" if where else "")
         )
@@ -112,7 +121,8 @@ def _gap(y: Array, found: Array) -> str:
     """What to say of labels that leave a number out: the label above the gap, and where it is."""
     if found[0] > 0 and found[-1] - found[0] == len(found) - 1:
         return (
-            f"labels go from {found[0]} to {found[-1]}; they must start at 0: store y_train - {found[0]} and "
+            f"labels go from {found[0]} to {found[-1]}; they must start at 0: store y_train - "
+            f"{found[0]} and "
             f"y_test - {found[0]}"
         )
     missing = int(np.flatnonzero(found != np.arange(len(found)))[0])
@@ -121,6 +131,8 @@ def _gap(y: Array, found: Array) -> str:
     span = f"is {missing}" if label == missing + 1 else f"lies from {missing} to {label - 1}"
     below = f"; the labels below it are {missing} classes, 0 to {missing - 1}" if missing else ""
     return (
-        f"y_train has label {label} at position {int(at[0])} ({len(at)} of {len(y)} samples), but none {span}{below}. "
-        f"Correct it, or renumber training and test labels together, from 0 without gaps: {RENUMBER}"
+        f"y_train has label {label} at position {int(at[0])} ({len(at)} of {len(y)} samples), but "
+        f"none {span}{below}. "
+        "Correct it, or renumber training and test labels together, from 0 without gaps: "
+        f"{RENUMBER}"
     )

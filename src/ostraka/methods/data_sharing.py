@@ -61,8 +61,8 @@ def joined(own: Samples, more: Samples) -> Samples:
             f"the shared samples are read as {more.view}, the party's own as {own.view}; use one view"
         )
     more = more.to(own.x.device)
-    values = [s.x if s.rows is None else s.x[s.rows] for s in (own, more)]
-    return Samples(torch.cat(values), torch.cat([own.labels, more.labels]), view=own.view)
+    x = torch.cat([own.stored(), more.stored()])
+    return Samples(x, torch.cat([own.labels, more.labels]), view=own.view)
 
 
 for percent in (5, 10):

@@ -123,10 +123,7 @@ def outputs(net: Net, objective: Objective, samples: Samples) -> Tensor:
     """The logits by which the network answers for all samples, in evaluation mode."""
     training = net.training
     net.eval().to(samples.x.device)
-    parts = [
-        objective.logits(net, samples.inputs(slice(i, i + CHUNK)))
-        for i in range(0, len(samples), CHUNK)
-    ]
+    parts = [objective.logits(net, part.inputs()) for part in samples.chunks(CHUNK)]
     net.train(training)
     return torch.cat(parts)
 

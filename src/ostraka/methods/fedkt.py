@@ -145,11 +145,8 @@ class FedKT(Method[Transfer, None, list[Params]]):
         name: str = "student",
     ) -> Params:
         """A student of these labels."""
-        x = public.x if public.rows is None else public.x[public.rows]
-        net, samples = (
-            task.build(unknown=False, seed=derive(seed, "init")),
-            Samples(x, labels, view=public.view),
-        )
+        net = task.build(unknown=False, seed=derive(seed, "init"))
+        samples = public.with_labels(labels)
         return fit(net, None, samples, CrossEntropy(), self.student, seed, progress, name).params
 
     def inspect(self, task: Task, report: Report[list[Params]]) -> None:
@@ -221,6 +218,5 @@ def _public(task: Task) -> Samples:
 
 
 def _digest(samples: Samples) -> str:
-    values = samples.x if samples.rows is None else samples.x[samples.rows]
-    content = values.cpu().contiguous().numpy().tobytes() + repr(samples.view).encode()
+    content = samples.stored().cpu().contiguous().numpy().tobytes() + repr(samples.view).encode()
     return blake2b(content, digest_size=16).hexdigest()

@@ -1,16 +1,18 @@
-"""Data destruction: outliers made from the party's own samples (FedOV; Diao, Li & He, ICLR 2023, section 3.4).
+"""Data destruction: outliers made from the party's own samples (FedOV; Diao, Li & He, ICLR 2023,
+section 3.4).
 
-One operation per sample, drawn by the shares of a mix: the paper's, or a wider one. All random numbers come from a CPU
-generator; the results are where the samples are.
+One operation per sample, drawn by the shares of a mix: the paper's, or a wider one. All random
+numbers come from a CPU generator; the results are where the samples are.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Generator, Tensor
 
+from ostraka.core.kind import Kind, check_form
 from ostraka.errors import ConfigError, DataError, choices, did_you_mean
 from ostraka.objectives import destruction_features as features
 from ostraka.objectives import destruction_geometry as geometry
@@ -25,16 +27,21 @@ from ostraka.objectives.destruction_ops import (
 )
 
 SMALLEST = 8
-"""Images need this height and width: below it halves, quarters and a kernel of 9 lose their meaning."""
+"""Images need this height and width: below it halves, quarters and a kernel of 9 lose their
+meaning."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One way to destroy samples: `draw(count, shape of one sample, rng)`, then `apply(samples, drawn)`."""
+    """One way to destroy samples: `draw(count, shape of one sample, rng)`, then `apply(samples,
+    drawn)`.
+
+    `kinds` are the kinds of samples that it suits.
+    """
 
     draw: Callable[[int, Shape, Generator], Drawn]
     apply: Callable[[Tensor, Drawn], Tensor]
-    dims: int = 3
+    kinds: tuple[Kind, ...] = ("image", "sound")
 
     def __call__(self, x: Tensor, rng: Generator) -> Tensor:
         """Destroyed copies of the samples `x` [B, ...]."""
@@ -59,9 +66,9 @@ OPERATIONS: Mapping[str, Operation] = {
     "patchswap": Operation(geometry.draw_patchswap, geometry.apply_patchswap),
     "mask": Operation(features.draw_mask, features.apply_mask),
     "shift": Operation(features.draw_shift, features.apply_shift),
-    "exchange": Operation(features.draw_exchange, features.apply_exchange, dims=1),
-    "shuffle": Operation(features.draw_shuffle, features.apply_shuffle, dims=1),
-    "noise": Operation(features.draw_noise, features.apply_noise, dims=1),
+    "exchange": Operation(features.draw_exchange, features.apply_exchange, ("table",)),
+    "shuffle": Operation(features.draw_shuffle, features.apply_shuffle, ("table",)),
+    "noise": Operation(features.draw_noise, features.apply_noise, ("table",)),
 }
 """`cut` is `paste` (4 of 6 cases) and `swap` (2 of 6) together, as in the authors' code."""
 
@@ -86,19 +93,25 @@ MIXES: Mapping[str, Mapping[str, float]] = {
 """Shares of the operations, together 1; a single operation is also the name of a mix."""
 
 
-BY_KIND = {"destruction": "fedov", "auto": "wide"}
-"""Names that mean one mix for images and `tables` for rows."""
+BY_KIND: Mapping[str, Mapping[Kind, str]] = {
+    "destruction": {"image": "fedov", "table": "tables", "sound": "fedov"},
+    "auto": {"image": "wide", "table": "tables", "sound": "wide"},
+}
+"""Names that mean another mix for each kind of samples."""
 
 
-def destroy(x: Tensor, rng: Generator, mix: str | Mapping[str, float] = "fedov") -> Tensor:
+def destroy(
+    x: Tensor, rng: Generator, mix: str | Mapping[str, float] = "fedov", kind: Kind = "image"
+) -> Tensor:
     """Destroyed copies of the samples `x` [B, ...], by one operation each; `x` stays as it is.
 
-    `mix` names a mix or an operation, or gives shares by name (`shares_of`). For images `auto` means `wide` and
-    `destruction` `fedov`; for rows both mean `tables`.
+    `mix` names a mix or an operation, or gives shares by name (`shares_of`). What `auto` and
+    `destruction` mean depends on the `kind` of the samples (`BY_KIND`).
     """
-    shares = shares_of(mix, x.dim() - 1)
+    if not x.is_floating_point():
+        raise DataError(f"destruction takes floating-point samples; these are {x.dtype}")
+    shares = check_mix(mix, kind, x.shape[1:])
     names = list(shares)
-    _check(x, names)
     if len(names) == 1:
         return OPERATIONS[names[0]](x, rng)
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
@@ -118,17 +131,39 @@ def draw_operations(count: int, shares: Mapping[str, float], rng: Generator) -> 
     return torch.bucketize(point, bounds[:-1], right=True)
 
 
-def shares_of(mix: str | Mapping[str, float], dims: int = 3) -> Mapping[str, float]:
+def check_mix(
+    mix: str | Mapping[str, float], kind: Kind, shape: Sequence[int]
+) -> Mapping[str, float]:
+    """The shares of a mix, all of whose operations suit samples of this kind and shape."""
+    check_form(kind, shape)
+    shares = shares_of(mix, kind)
+    for name in shares:
+        if kind not in OPERATIONS[name].kinds:
+            suited = [other for other in OPERATIONS if kind in OPERATIONS[other].kinds]
+            raise DataError(
+                f"the operation {name!r} of the outliers {mix!r} is for samples of the kind "
+                f"{' or '.join(OPERATIONS[name].kinds)}; these are of the kind {kind}. Use "
+                f"outliers=auto, which means {BY_KIND['auto'][kind]!r} for them, or none, or "
+                f"operations that suit them: {choices(suited)}"
+            )
+    if kind != "table" and min(shape[1:]) < SMALLEST:
+        raise DataError(
+            f"images of {shape[1]}x{shape[2]} are too small to destroy; need {SMALLEST}x{SMALLEST}"
+        )
+    return shares
+
+
+def shares_of(mix: str | Mapping[str, float], kind: Kind = "image") -> Mapping[str, float]:
     """The operations of a mix and their shares, or an error that names the allowed ones.
 
-    A mix by hand is a table or text such as `fedov:0.4+stretch:0.3+elastic:0.3`. Its names may be mixes as well as
-    operations. Only the proportions of the shares count.
+    A mix by hand is a table or text such as `fedov:0.4+stretch:0.3+elastic:0.3`. Its names may be
+    mixes as well as operations. Only the proportions of the shares count.
     """
     used: dict[str, float] = {}
     for name, share in _by_hand(mix) if isinstance(mix, str) else mix.items():
         if not 0 <= share < float("inf"):
             raise ConfigError(f"the share of {name!r} is {share}; shares are numbers of 0 or above")
-        for operation, part in _named(name, dims).items():
+        for operation, part in _named(name, kind).items():
             if share * part > 0:
                 used[operation] = used.get(operation, 0.0) + share * part
     if not used:
@@ -147,16 +182,17 @@ def _by_hand(text: str) -> list[tuple[str, float]]:
             parts.append((name.strip(), float(share)))
         except ValueError:
             raise ConfigError(
-                f"{part.strip()!r} in the mix {text!r} is not NAME:SHARE; write a mix as fedov:0.4+stretch:0.6, with "
+                f"{part.strip()!r} in the mix {text!r} is not NAME:SHARE; write a mix as "
+                "fedov:0.4+stretch:0.6, with "
                 f"names out of: {choices(_NAMES)}"
             ) from None
     return parts
 
 
-def _named(name: str, dims: int) -> Mapping[str, float]:
+def _named(name: str, kind: Kind) -> Mapping[str, float]:
     """The shares of a mix or of a single operation."""
     if name in BY_KIND:
-        name = "tables" if dims == 1 else BY_KIND[name]
+        name = BY_KIND[name][kind]
     if name not in MIXES and name not in OPERATIONS:
         raise ConfigError(
             f"unknown destruction {name!r}.{did_you_mean(name, _NAMES)} Known: {choices(_NAMES)}"
@@ -165,21 +201,3 @@ def _named(name: str, dims: int) -> Mapping[str, float]:
 
 
 _NAMES = (*BY_KIND, *MIXES, *OPERATIONS)
-
-
-def _check(x: Tensor, names: list[str]) -> None:
-    for name in names:
-        if OPERATIONS[name].dims != x.dim() - 1:
-            kind = {3: "images or audio features (C x H x W)", 1: "rows of a table (D)"}[
-                OPERATIONS[name].dims
-            ]
-            raise DataError(
-                f"the operation {name!r} destroys {kind}; these samples have shape {tuple(x.shape[1:])}. "
-                "Use 'fedov' for images, 'audio' for audio features, 'tables' for rows, or turn outliers off"
-            )
-    if not x.is_floating_point():
-        raise DataError(f"destruction takes floating-point samples; these are {x.dtype}")
-    if x.dim() == 4 and min(x.shape[2:]) < SMALLEST:
-        raise DataError(
-            f"images of {x.shape[2]}x{x.shape[3]} are too small to destroy; need {SMALLEST}x{SMALLEST}"
-        )

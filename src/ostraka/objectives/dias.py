@@ -123,7 +123,7 @@ class Simulator(Helper):
         with torch.no_grad():
             hard = self.twin.eval().early(batch.x)
             easy = self.twin.embed_late(hard)
-        return Batch(batch.x, batch.y, {**batch.extra, HARD: hard, EASY: easy})
+        return batch.adding(**{HARD: hard, EASY: easy})
 
     def state(self) -> dict[str, Any]:
         """All three networks and their optimisers."""

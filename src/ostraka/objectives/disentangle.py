@@ -48,7 +48,7 @@ def importances(
     parts = order.split(batch) if mask_from == "all" else (order[:batch],)
     seen = sum(map(len, parts))
     for rows in parts:
-        part = Batch(samples.inputs(rows), samples.labels[rows])
+        part = Batch(samples.inputs(rows), samples.labels[rows], kind=samples.view.kind)
         logits, mixed = objective.outputs(net, part, rng)
         terms = open_terms(logits, part.y, mixed, objective.w_second, objective.w_mix)
         losses = [(F.cross_entropy(logits, part.y), close)]

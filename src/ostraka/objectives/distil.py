@@ -37,5 +37,4 @@ class Distillation(Objective):
 
 def numbered(samples: Samples) -> Samples:
     """The samples with their own positions as labels, for `Distillation`."""
-    x = samples.x if samples.rows is None else samples.x[samples.rows]
-    return Samples(x, torch.arange(len(x)), view=samples.view)
+    return samples.with_labels(torch.arange(len(samples)))

@@ -1,4 +1,5 @@
-"""FedOV's local objective: PROSER, data destruction and adversarial outlier enhancement (ICLR 2023, algorithm 1)."""
+"""FedOV's local objective: PROSER, data destruction and adversarial outlier enhancement (ICLR 2023,
+algorithm 1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +9,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ostraka.core.kind import Kind
 from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.settings import setting
 from ostraka.errors import ConfigError
 from ostraka.objectives.adversarial import enhance
-from ostraka.objectives.destruction import destroy, shares_of
+from ostraka.objectives.destruction import check_mix, destroy, shares_of
 from ostraka.objectives.proser import mix, proser_loss, unknown_loss
 from ostraka.registry import OBJECTIVES
 
@@ -27,12 +29,13 @@ DESTROYED = "destroyed"
 class OpenVoting(Objective):
     """PROSER + w_destroyed CE(f(x'), unknown) + w_adversarial CE(f(x''), unknown).
 
-    x' = destroyed x, x'' = x' after adversarial enhancement. A weight of 0 leaves its term out and does not compute it:
+    x' = destroyed x, x'' = x' after adversarial enhancement. A weight of 0 leaves its term out and
+    does not compute it:
 
     * PROSER: `outliers="none"` (enhancement has nothing to start from, so it is out as well)
     * PROSER + DD: `w_adversarial=0`
-    * PROSER + AOE: `w_destroyed=0`. As in the paper (appendix B.2, Table 9), enhancement still starts from destroyed
-      images and only their own loss is left out.
+    * PROSER + AOE: `w_destroyed=0`. As in the paper (appendix B.2, Table 9), enhancement still
+      starts from destroyed images and only their own loss is left out.
     * destruction only (Table 14): `w_second=0, w_mix=0, w_adversarial=0`
     """
 
@@ -47,8 +50,9 @@ class OpenVoting(Objective):
     )
     outliers: str = setting(
         "destruction",
-        "auto (wide, or tables for rows), destruction (the paper's), mixture, audio, one operation, a mix such as "
-        "fedov:0.4+stretch:0.6, or none",
+        "auto (wide, or tables for rows), destruction (the paper's), mixture, audio, one "
+        "operation, "
+        "a mix such as fedov:0.4+stretch:0.6, or none",
     )
     w_destroyed: float = setting(1.0, "weight of destroyed samples being unknown", span="[0, inf)")
     w_adversarial: float = setting(
@@ -75,16 +79,21 @@ class OpenVoting(Objective):
     def _destroys(self) -> bool:
         return self.outliers != "none" and bool(self.w_destroyed or self.w_adversarial)
 
+    def check_samples(self, kind: Kind, shape: tuple[int, ...]) -> None:
+        """Every operation of the mix must suit the samples."""
+        if self._destroys:
+            check_mix(self.outliers, kind, shape)
+
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         """Adds the destroyed samples, where some term uses them."""
         if not self._destroys:
             return batch
-        return Batch(
-            batch.x, batch.y, {**batch.extra, DESTROYED: destroy(batch.x, rng, self.outliers)}
-        )
+        destroyed = destroy(batch.x, rng, self.outliers, batch.kind)
+        return batch.adding(**{DESTROYED: destroyed})
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
-        """The loss of one batch. Networks with batch norm or dropout get known samples and outliers as one batch."""
+        """The loss of one batch. Networks with batch norm or dropout get known samples and outliers
+        as one batch."""
         known = len(batch)
         outliers, weights, shared = self._outliers(net, batch)
         hidden = early(net, [batch.x, *outliers])
@@ -99,7 +108,8 @@ class OpenVoting(Objective):
         return loss if shared is None else loss + self.w_destroyed * shared
 
     def _outliers(self, net: Net, batch: Batch) -> tuple[list[Tensor], list[float], Tensor | None]:
-        """Outliers that still have to pass the network, their weights, and a destruction loss that is done already."""
+        """Outliers that still have to pass the network, their weights, and a destruction loss that
+        is done already."""
         if not self._destroys:
             return [], [], None
         destroyed = batch.extra[DESTROYED]
@@ -122,17 +132,19 @@ def early(net: Net, parts: list[Tensor]) -> Tensor:
     """Hidden values of several groups of samples, one below the other."""
     if net.mixes_batch():
         return net.early(torch.cat(parts))
-    # The same numbers, and the images, which may lie differently in memory, need not be copied together.
+    # The same numbers, and the images, which may lie differently in memory, need not be copied
+    # together.
     return torch.cat([net.early(part) for part in parts])
 
 
 def shared_pass(net: Net, destroyed: Tensor) -> tuple[Tensor, Tensor]:
     """CE(f(x'), unknown) and its gradient in x', from one forward and one backward pass.
 
-    The same backward pass gives the parameters' gradients. Keeping the graph for the later `loss.backward()` would run
-    that pass twice; adding to `.grad` here would surprise whoever asks for the loss only. So the gradients are kept,
-    and the returned loss hands them out when it is differentiated: exact, whatever it is multiplied with, at the price
-    of one addition per parameter. (Only for networks in which a sample's answer does not depend on its batch or mode.)
+    The same backward pass gives the parameters' gradients. Keeping the graph for the later
+    `loss.backward()` would run that pass twice; adding to `.grad` here would surprise whoever asks
+    for the loss only. So the gradients are kept, and the returned loss hands them out when it is
+    differentiated: exact, whatever it is multiplied with, at the price of one addition per
+    parameter. (Only for networks in which a sample's answer does not depend on its batch or mode.)
     """
     trained = [p for p in net.parameters() if p.requires_grad]
     x = destroyed.detach().requires_grad_()

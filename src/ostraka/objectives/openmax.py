@@ -102,7 +102,7 @@ class OpenMax(Objective):
 
     def statistics(self, net: Net, samples: Samples) -> Params:
         """Mean activations and tails of the classes (Algorithm 1)."""
-        parts = [net(samples.inputs(slice(i, i + CHUNK))) for i in range(0, len(samples), CHUNK)]
+        parts = [net(part.inputs()) for part in samples.chunks(CHUNK)]
         measured = measure(torch.cat(parts), samples.labels, self.tail)
         return {f"objective.{name}": tensor for name, tensor in measured.items()}
 

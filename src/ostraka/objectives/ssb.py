@@ -1,28 +1,36 @@
-"""SSB: a good closed-set classifier is all you need? (Vaze et al., "Open-Set Recognition: A Good Closed-Set Classifier
-is All You Need?", ICLR 2022; FedPD's tables call it SSB after its Semantic Shift Benchmark.)
+"""SSB: a good closed-set classifier is all you need? (Vaze et al., "Open-Set Recognition: A Good
+Closed-Set Classifier is All You Need?", ICLR 2022; FedPD's tables call it SSB after its Semantic
+Shift Benchmark.)
 
-Cross-entropy with strong augmentation and label smoothing; the unknown score is minus the largest *logit*, not
-probability, because softmax throws the length of the embedding away. RandAugment has the authors' one
-operation an image at magnitude 6 of 30 (CIFAR-10; 8 for MNIST, 18 for SVHN), and smoothing is 0, their choice for all
-three (0.9 for TinyImageNet).
+Cross-entropy with strong augmentation and label smoothing; the unknown score is minus the largest
+*logit*, not probability, because softmax throws the length of the embedding away. RandAugment has
+the authors' one operation an image at magnitude 6 of 30 (CIFAR-10; 8 for MNIST, 18 for SVHN), and
+smoothing is 0, their choice for all three (0.9 for TinyImageNet).
 
-The third part of the recipe is long training with a cosine schedule, which belongs to the budget: `local.epochs=600
-local.schedule=cosine local.lr=0.1`. Under averaging methods the schedule starts anew with every round. Deviations: no
-warm-up and no restarts of the schedule; RandAugment as in `data/rand_augment.py`.
+The third part of the recipe is long training with a cosine schedule, which belongs to the budget:
+`local.epochs=600 local.schedule=cosine local.lr=0.1`. Under averaging methods the schedule starts
+anew with every round. Deviations: no warm-up and no restarts of the schedule; RandAugment as in
+`data/augment/rand_augment.py`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ostraka.core.augmentation import augmentation, check_augment
+from ostraka.core.kind import Kind
 from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.predictor import Scores
 from ostraka.core.settings import setting
-from ostraka.registry import AUGMENTATIONS, OBJECTIVES
+from ostraka.registry import OBJECTIVES
+
+AUTO: Mapping[Kind, str] = {"image": "rand-augment", "table": "none", "sound": "rand-augment"}
+"""The augmentation for each kind of sample."""
 
 
 @final
@@ -41,14 +49,18 @@ class MaxLogit(Objective):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.augment != "auto":
-            AUGMENTATIONS.canonical(self.augment)
+            augmentation(self.augment)
+
+    def check_samples(self, kind: Kind, shape: tuple[int, ...]) -> None:
+        """The augmentation must suit the samples."""
+        check_augment(self._chosen(kind), kind)
 
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         """Augmented samples."""
-        name = self.augment
-        if name == "auto":
-            name = "rand-augment" if batch.x.dim() == 4 else "none"
-        return Batch(AUGMENTATIONS.get(name)(batch.x, rng), batch.y, batch.extra)
+        return replace(batch, x=augmentation(self._chosen(batch.kind))(batch.x, rng))
+
+    def _chosen(self, kind: Kind) -> str:
+        return AUTO[kind] if self.augment == "auto" else self.augment
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """Cross-entropy of one batch."""

@@ -1,4 +1,5 @@
-"""Objectives around another objective: the inner one's loss plus a term on the network's weights."""
+"""Objectives around another objective: the inner one's loss plus a term on the network's
+weights."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -6,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ostraka.core.kind import Kind
 from ostraka.core.net import Net, Params
 from ostraka.core.objective import Batch, Helper, Objective
 from ostraka.core.predictor import Scores
@@ -36,6 +38,10 @@ class AddedTerm(Objective):
     def chunk(self) -> int:  # type: ignore[override]  # the inner objective's class decides
         """Samples that are prepared at once."""
         return self.inner.chunk
+
+    def check_samples(self, kind: Kind, shape: tuple[int, ...]) -> None:
+        """What the inner objective can be trained on."""
+        self.inner.check_samples(kind, shape)
 
     def attach(self, net: Net) -> None:
         """The inner objective's own tensors."""

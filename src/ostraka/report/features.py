@@ -42,9 +42,8 @@ def draw_features(
     rng = torch_rng(seed, "features")
     mine, other = _some(own, rng), _some(~own, rng)
     x = samples.inputs(mine)
-    points = torch.cat(
-        [net.eval().embed(part) for part in (x, samples.inputs(other), destroy(x, rng))]
-    )
+    destroyed = destroy(x, rng, "destruction", samples.view.kind)
+    points = torch.cat([net.eval().embed(part) for part in (x, samples.inputs(other), destroyed)])
     layout = TSNE(init="pca", random_state=seed, perplexity=30).fit_transform(points.numpy())
     _draw(layout, labels[mine].numpy(), len(other), seen, names, path)
 

@@ -26,14 +26,15 @@ def draw_gallery(
     Enhancement moves every pixel by at most 0.01, which no eye sees: the last column shows the change, enlarged.
     """
     check_suffix(path)
-    if len(samples.shape) != 3 or samples.shape[0] not in (1, 3):
+    kind = samples.view.kind
+    if kind == "table" or samples.shape[0] not in (1, 3):
         raise ConfigError(
             f"a gallery shows images of 1 or 3 channels; these samples have shape {samples.shape}"
         )
     x = samples.inputs(first_of_each_class(samples, count))
     rng = torch_rng(seed, "gallery")
-    columns = [("sample", x)] + [(name, destroy(x, rng, name)) for name in OPERATIONS]
-    mixed = destroy(x, rng, "wide")
+    columns = [("sample", x)] + [(name, destroy(x, rng, name, kind)) for name in OPERATIONS]
+    mixed = destroy(x, rng, "wide", kind)
     columns.append(("random", mixed))
     changes = []
     if net is not None:

@@ -21,9 +21,9 @@ from importlib.resources import files
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ostraka.data.domains import LOOK_ALIKES, NAMED
-from ostraka.data.partition import format_spec, parse
-from ostraka.data.sources import canonical
+from ostraka.data.partitions.spec import format_spec, parse
+from ostraka.data.sources.domains import LOOK_ALIKES, NAMED
+from ostraka.data.sources.find import canonical
 from ostraka.errors import ConfigError, PartitionError
 from ostraka.registry import NETS, OBJECTIVES, PRESETS
 from ostraka.report.tables import FIGURES, Cell, Number, Table, mean_over

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from ostraka.data.fingerprint import changes
-from ostraka.data.partition import parse
-from ostraka.data.partition_given import FromFile
+from ostraka.data.partitions.given import FromFile
+from ostraka.data.partitions.spec import parse
 from ostraka.data.sources import data_dirs
 from ostraka.errors import DataError, PartitionError
 from ostraka.runs.config import Config, resolve

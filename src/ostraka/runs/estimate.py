@@ -138,7 +138,7 @@ def _shortened(method: Method[Any, Any, Any], steps: int | None) -> Method[Any, 
 def _answer(plan: Plan, method: Method[Any, Any, Any], state: Any) -> float:
     """Seconds in which one model scores all test samples."""
     index = torch.arange(min(SCORED, len(plan.test)))
-    x = plan.test.take(index).to(pick_device(plan.config.device)).stored()
+    x = plan.test.samples.take(index).to(pick_device(plan.config.device)).stored()
     predictor = method.predictor(plan.task, state)
     began = time.perf_counter()
     predictor.scores(x)

@@ -220,9 +220,9 @@ class _Run:
 
     def _evaluate(self, state: Any) -> None:
         test = self.plan.test.to(self.device)
-        predictor = after_looking(self.method.predictor(self.plan.task, state), test)
+        predictor = after_looking(self.method.predictor(self.plan.task, state), test.samples)
         predictor, promise = place(self.plan, predictor, self.device)
-        on_test = evaluate(predictor, test, self.plan.task.classes, domains=self.plan.domains)
+        on_test = evaluate(predictor, test.samples, self.plan.task.classes, domains=test.domains)
         row = {
             "round": self.round,
             "test": on_test.as_dict(),
@@ -236,9 +236,8 @@ class _Run:
             )
         if self.plan.validation is not None:
             held = self.plan.validation.to(self.device)
-            domains = self.plan.validation_domains
             row["validation"] = evaluate(
-                predictor, held, self.plan.task.classes, domains=domains
+                predictor, held.samples, self.plan.task.classes, domains=held.domains
             ).accuracy
         row |= {"bytes_up": self.totals.bytes_up, "bytes_down": self.totals.bytes_down}
         self.home.add_metrics(row)
@@ -259,7 +258,7 @@ class _Run:
     def _finish(self, state: Any) -> dict[str, Any]:
         summary = summarise(self.plan, self.home.read_metrics(), vars(self.totals), self.home.root)
         looked = after_looking(
-            self.method.predictor(self.plan.task, state), self.plan.test.to(self.device)
+            self.method.predictor(self.plan.task, state), self.plan.test.samples.to(self.device)
         )
         summary["trust"] = looked.trust()
         self.home.model_place().save(

@@ -15,26 +15,23 @@ from ostraka.core import settings
 from ostraka.core.fit import Budget
 from ostraka.core.method import Method
 from ostraka.core.net import Recipe
+from ostraka.core.objective import Objective
 from ostraka.core.party import Parties
-from ostraka.core.samples import Samples
-from ostraka.core.seeds import derive, numpy_rng
+from ostraka.core.seeds import derive
 from ostraka.core.task import Commons, Task
-from ostraka.data.dataset import DOMAIN, Dataset, first_per_class, known_split
-from ostraka.data.domains import first_of_each, positions
+from ostraka.data.dataset import DOMAIN, Dataset
 from ostraka.data.fingerprint import Fingerprint, fingerprint, values_of_training
-from ostraka.data.partition import Partition, format_spec, parse, partition
-from ostraka.data.sources import data_dirs, load
-from ostraka.data.standardise import standardise, with_statistics_of
+from ostraka.data.partitions.divide import Partition
+from ostraka.data.sources import data_dirs
 from ostraka.engines.guard import leave_if_imported_by_a_worker
-from ostraka.errors import ConfigError, DataError, NeedError, PartitionError
+from ostraka.errors import ConfigError, NeedError
 from ostraka.registry import NETS
+from ostraka.runs.commons import prior_of, public_and_test
 from ostraka.runs.config import Config, build_method, resolve
+from ostraka.runs.division import Division, Exam, divide, labels_of, load_once
 from ostraka.runs.memory import check_network
-from ostraka.runs.record import RunDir, own_division
+from ostraka.runs.record import RunDir
 from ostraka.runs.start import HALF_TEST, Start, check_start, find_start, pinned
-
-PARTIES = 10
-"""Parties where neither the user nor the data gives a number."""
 
 
 @dataclass(frozen=True)
@@ -49,16 +46,12 @@ class Plan:
     partition: Partition
     counts: np.ndarray
     """Samples of every party and class [parties, classes]."""
-    test: Samples
-    validation: Samples | None
+    test: Exam
+    validation: Exam | None
     fingerprint: str
     """Stands for the data, its division and the task: equal for runs whose parties see the same."""
     start: Start | None = None
     """Where the first model comes from, if it is not a random one."""
-    domains: dict[str, torch.Tensor] = field(default_factory=dict)
-    """Where in the test samples each domain lies; empty where the data has none."""
-    validation_domains: dict[str, torch.Tensor] = field(default_factory=dict)
-    """The same of the validation samples."""
     domain_counts: np.ndarray | None = None
     """As `counts`, by domain [parties, domains, classes]."""
     notes: tuple[str, ...] = ()
@@ -78,71 +71,10 @@ class Plan:
 
     @property
     def mix(self) -> dict[int, torch.Tensor]:
-        """Every party's counts by class, or, where the data has domains, by domain and class; by the party's number."""
+        """Every party's counts by class, or, where the data has domains, by domain and class; by
+        the party's number."""
         counts = self.counts if self.domain_counts is None else self.domain_counts
         return dict(enumerate(torch.as_tensor(counts)))
-
-
-@dataclass(frozen=True)
-class Division:
-    """Data and who holds which of it."""
-
-    data: Dataset
-    partition: Partition
-    counts: np.ndarray
-    """Samples of every party and class [parties, classes]."""
-    held: Samples | None
-    """The server's validation samples."""
-    shared: Samples | None
-    """Labelled samples that all parties may use."""
-    notes: tuple[str, ...] = ()
-    """What must be said beside this data."""
-    shown: tuple[str, ...] = ()
-    """What must be said of how networks see it."""
-
-
-def divide(config: Config, begun: RunDir | None = None) -> Division:
-    """Load the data of a configuration and divide it among the parties, or as the run in `begun` has divided it."""
-    data = _load(config.data, tuple(data_dirs(config.data_dir)), Path.cwd())
-    data = (
-        known_split(data, _known(config, data))
-        if config.known is not None or config.known_classes
-        else data
-    )
-    everything, notes = _training_rows(config, data)
-    notes = [*data.info.get("notes", ()), *notes]
-    validation = _hold_back(everything, everything, config.validation, "validation", config.seed)
-    shared = _hold_back(
-        np.setdiff1d(everything, validation), everything, config.shared, "shared", config.seed
-    )
-    rows = np.setdiff1d(everything, np.concatenate([validation, shared]))
-    labels, classes = _labels(data), len(data.classes)
-    parties = config.parties or (0 if parse(config.partition).counts_parties else PARTIES)
-    spec = config.partition if begun is None else own_division(begun, config)
-    try:
-        divided = partition(
-            spec, labels, parties, config.seed, rows=rows, columns=data.columns, classes=classes
-        )
-    except PartitionError as error:
-        raise PartitionError(
-            f"{error}{_held_back(config, len(everything), len(rows), parties)}"
-        ) from error
-    divided = replace(divided, spec=format_spec(parse(config.partition)))
-    used = np.sort(np.concatenate([*divided.parties, shared]))
-    data, shown = standardise(data, torch.as_tensor(used), config.standardise)
-    held = Samples(data.train.x, data.train.y, torch.as_tensor(validation), data.test.view)
-    common = Samples(data.train.x, data.train.y, torch.as_tensor(shared), data.train.view)
-    counts = divided.table(labels, classes)
-    notes += _untrained(data.classes, counts)
-    return Division(
-        data=data,
-        partition=divided,
-        counts=counts,
-        held=held if len(held) else None,
-        shared=common if len(common) else None,
-        notes=tuple(notes),
-        shown=tuple(shown),
-    )
 
 
 def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
@@ -157,14 +89,14 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     data, divided = division.data, division.partition
     everyone = Parties.of(data.train, [torch.as_tensor(p) for p in divided.parties], divided.names)
     public, test = public_and_test(config, data)
-    domains = positions(test, data.test_domains)
     nets = {"start": start.params} if start else {}
-    prior = _prior(division) if method.needs.prior else None
+    prior = prior_of(division) if method.needs.prior else None
     commons = Commons(public=public, shared=division.shared, nets=nets, prior=prior)
     recipe = _recipe(config, data)
     task = Task(data.classes, data.train.shape, recipe, commons, data.test.view)
     check_network(task, config, method, len(everyone))
     method.needs.check(config.method, task, division.held is not None)
+    _check_objectives(method, task)
     _check_rate(config)
     if start:
         check_start(start, config, method, task)
@@ -180,11 +112,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
         validation=division.held,
         fingerprint=_fingerprint(data, everyone, task),
         start=start,
-        domains=domains,
-        validation_domains=positions(division.held, data.columns.get(DOMAIN))
-        if division.held
-        else {},
-        domain_counts=_domain_counts(division, tuple(domains)) if domains else None,
+        domain_counts=_domain_counts(division, tuple(test.domains)) if test.domains else None,
         notes=(
             *division.notes,
             *division.shown,
@@ -197,20 +125,21 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     )
 
 
-@lru_cache(maxsize=2)
-def _load(name: str, dirs: tuple[Path, ...], cwd: Path) -> Dataset:
-    """The cells of a grid read their data once; in another working folder relative names mean other files."""
-    return load(name, dirs)
-
-
 @lru_cache(maxsize=4)
 def _print(name: str, dirs: tuple[Path, ...], cwd: Path) -> Fingerprint:
-    return fingerprint(_load(name, dirs, cwd), name, dirs)
+    return fingerprint(load_once(name, dirs, cwd), name, dirs)
 
 
 def data_names(config: Config) -> list[str]:
     """The data sets that a run reads."""
     return [config.data, *([config.public] if config.public not in (None, HALF_TEST) else [])]
+
+
+def _check_objectives(method: Method[Any, Any, Any], task: Task) -> None:
+    """Refuse an objective that does not suit the samples."""
+    for _, _, value in settings.walk(method):
+        if isinstance(value, Objective):
+            value.check_samples(task.kind, task.shape)
 
 
 def _check_rate(config: Config) -> None:
@@ -221,7 +150,8 @@ def _check_rate(config: Config) -> None:
         )
     if config.rate_from == "public" and config.public is None:
         raise NeedError(
-            "rate_from is public, but there are no public samples; give --public, for example half-test"
+            "rate_from is public, but there are no public samples; give --public, for example "
+            "half-test"
         )
 
 
@@ -239,26 +169,10 @@ def pick_device(name: str) -> str:
     return name
 
 
-def _known(config: Config, data: Dataset) -> list[int]:
-    if config.known_classes:
-        return list(config.known_classes)
-    assert config.known is not None
-    if not 1 <= config.known <= len(data.classes):
-        raise ConfigError(
-            f"known is {config.known}; {config.data} has {len(data.classes)} classes: give 1 to {len(data.classes)}"
-        )
-    return list(range(config.known))
-
-
-def _labels(data: Dataset) -> np.ndarray:
-    assert data.train.y is not None
-    return data.train.y.numpy()
-
-
 def _domain_counts(division: Division, domains: tuple[str, ...]) -> np.ndarray:
     """Samples of every party, domain of the test and class."""
     data, divided = division.data, division.partition
-    marks, labels = np.asarray(data.columns[DOMAIN]).astype(str), _labels(data)
+    marks, labels = np.asarray(data.columns[DOMAIN]).astype(str), labels_of(data)
     own = [
         replace(divided, parties=tuple(rows[marks[rows] == d] for rows in divided.parties))
         for d in domains
@@ -266,92 +180,11 @@ def _domain_counts(division: Division, domains: tuple[str, ...]) -> np.ndarray:
     return np.stack([part.table(labels, len(data.classes)) for part in own], axis=1)
 
 
-def _training_rows(config: Config, data: Dataset) -> tuple[np.ndarray, list[str]]:
-    """Rows of the full training set that this run uses, and what is to be said of them."""
-    if config.train_per_class is not None:
-        if config.train_per_class < 1:
-            raise ConfigError(f"train_per_class is {config.train_per_class}; it must be at least 1")
-        if DOMAIN in data.columns:
-            rows, notes = first_of_each(data, config.train_per_class)
-            return rows.numpy(), notes
-        return first_per_class(data.train, config.train_per_class, len(data.classes)).numpy(), []
-    return np.arange(len(data.train.x)) if data.train.rows is None else data.train.rows.numpy(), []
-
-
-def _hold_back(
-    rows: np.ndarray, everything: np.ndarray, share: float, name: str, seed: int
-) -> np.ndarray:
-    """Some of `rows` that no party gets: a share of everything, random, ascending."""
-    held = numpy_rng(seed, name).permutation(rows)[: round(len(everything) * share)]
-    if share and not len(held):
-        raise DataError(
-            f"a {name} share of {share} of {len(everything)} samples is empty; give a larger one"
-        )
-    return np.sort(held)
-
-
-def _held_back(config: Config, total: int, left: int, parties: int) -> str:
-    """What to add to a division that failed, where samples were held back before it."""
-    if total == left:
-        return ""
-    shares = [
-        f"{name} {getattr(config, name):g}"
-        for name in ("validation", "shared")
-        if getattr(config, name)
-    ]
-    return (
-        f". Held back ({', '.join(shares)}): {total - left} of {total} training samples; {left} are left for "
-        f"{f'{parties} ' if parties else 'the '}parties: hold back less"
-    )
-
-
-def _untrained(classes: tuple[str, ...], counts: np.ndarray) -> list[str]:
-    """A note on classes that no party can learn, although they are in the test."""
-    missing = [classes[c] for c in np.flatnonzero(counts.sum(axis=0) == 0)]
-    if not missing:
-        return []
-    named = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-    return [
-        f"no party holds a training sample of {len(missing)} of {len(classes)} classes: {named}"
-    ]
-
-
-def _prior(division: Division) -> torch.Tensor:
-    """Target label shares: in a simulation those of all parties' data together."""
-    counts = torch.as_tensor(division.counts.sum(axis=0), dtype=torch.float64)
-    return (counts / counts.sum()).float()
-
-
-def public_and_test(config: Config, data: Dataset) -> tuple[Samples | None, Samples]:
-    """Public and test samples, which never overlap (FedOV's protocol: the first half of the test set is public)."""
-    if config.public is None:
-        return None, data.test
-    if config.public == HALF_TEST:
-        # domains lie one after the other: half of each, or some would be all public and others not at all
-        parts = positions(data.test, data.test_domains) or {"": torch.arange(len(data.test))}
-        first = torch.cat([index[: len(index) // 2] for index in parts.values()])
-        second = torch.cat([index[len(index) // 2 :] for index in parts.values()])
-        return data.test.take(first).unlabelled(), data.test.take(second)
-    other = _load(config.public, tuple(data_dirs(config.data_dir)), Path.cwd()).train
-    if other.shape != data.train.shape:
-        raise DataError(
-            f"public samples {config.public!r} have shape {other.shape}, those of {config.data!r} {data.train.shape}; "
-            "they must be the same"
-        )
-    if other.x.dtype != data.train.x.dtype:
-        raise DataError(
-            f"public samples {config.public!r} are stored as {other.x.dtype}, those of {config.data!r} as "
-            f"{data.train.x.dtype}; whether they have the same range cannot be told: store both alike"
-        )
-    # A mean and deviation belong to what the networks are trained on: they must see these samples in the same way.
-    seen = replace(other, view=with_statistics_of(other.view, data.train.view))
-    return seen.unlabelled(), data.test
-
-
 def _recipe(config: Config, data: Dataset) -> Recipe:
-    name, shape = config.net.name, data.train.shape
+    name = config.net.name
     if name == "auto":
-        name = "simple-cnn" if len(shape) == 3 and min(shape[1:]) >= 16 else "mlp"
+        large = data.kind != "table" and min(data.train.shape[1:]) >= 16
+        name = "simple-cnn" if large else "mlp"
     return Recipe(NETS.canonical(name), dict(config.net.options))
 
 
@@ -372,7 +205,8 @@ def steps_of(local: Budget, sizes: Sequence[int], classes: Sequence[int]) -> lis
 def _cut_short(
     method: Method[Any, Any, Any], parties: Parties, classes: Sequence[int]
 ) -> list[str]:
-    """A note where epochs that the user asked for (they are not the default) will not all be trained."""
+    """A note where epochs that the user asked for (they are not the default) will not all be
+    trained."""
     usual = {spec.name: spec.default for spec in fields(method)}.get("local")
     local = getattr(method, "local", None)
     if (
@@ -395,7 +229,8 @@ def _cut_short(
         if getattr(local, name)
     ]
     return [
-        f"{len(cut)} of {len(sizes)} parties end before their {local.epochs} epochs, the first after {min(cut):.1f}: "
+        f"{len(cut)} of {len(sizes)} parties end before their {local.epochs} epochs, the first "
+        f"after {min(cut):.1f}: "
         f"{' and '.join(ends)}; 0 lets them all train to the end"
     ]
 
@@ -412,7 +247,7 @@ def _fingerprint(data: Dataset, parties: Parties, task: Task) -> str:
     digest.update(values_of_training(data).encode())
     digest.update(parties.rows.numpy().tobytes())
     digest.update(repr(parties.ends).encode())
-    digest.update(_labels(data)[parties.rows.numpy()].tobytes())
+    digest.update(labels_of(data)[parties.rows.numpy()].tobytes())
     return digest.hexdigest()
 
 

@@ -22,7 +22,9 @@ def place(plan: Plan, predictor: Predictor, device: str = "cpu") -> tuple[Predic
     if config.rate_from == "own":
         return predictor, Promise(why="rate_from is own: the threshold is the method's own")
     if plan.validation is not None and config.rate_from in ("auto", "validation"):
-        return placed_on(predictor, plan.validation.to(device), config.unknown_rate, "validation")
+        return placed_on(
+            predictor, plan.validation.samples.to(device), config.unknown_rate, "validation"
+        )
     if config.rate_from == "public":
         assert plan.task.commons.public is not None  # the plan has seen to it
         return placed_on(
@@ -35,7 +37,7 @@ def place(plan: Plan, predictor: Predictor, device: str = "cpu") -> tuple[Predic
 def answers_unknown(predictor: Predictor, plan: Plan, device: str) -> bool:
     """Whether any answer can be unknown; with models that stand alone, of the first one."""
     one = next(iter(predictor.alone.values())) if isinstance(predictor, Solo) else predictor
-    return not isinf(one.scores(plan.test.to(device).stored(slice(0, 1))).threshold)
+    return not isinf(one.scores(plan.test.samples.to(device).stored(slice(0, 1))).threshold)
 
 
 def _by_hand(predictor: Predictor, threshold: float) -> tuple[Predictor, Promise]:

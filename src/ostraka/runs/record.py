@@ -17,8 +17,8 @@ import torch
 from ostraka.core.digest import digest_of
 from ostraka.core.settings import values_of
 from ostraka.data.fingerprint import differing
-from ostraka.data.partition import parse
-from ostraka.data.partition_given import FromFile
+from ostraka.data.partitions.given import FromFile
+from ostraka.data.partitions.spec import parse
 from ostraka.errors import ConfigError, DataError, StoreError, writing
 from ostraka.nets import native
 from ostraka.runs.config import Config, build_method, flat, identity, make, read_toml, write_toml

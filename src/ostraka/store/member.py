@@ -13,8 +13,8 @@ from typing import Any
 from ostraka.core.card import Card
 from ostraka.core.member import Member, Model
 from ostraka.core.net import Params, Recipe
-from ostraka.core.samples import View
-from ostraka.core.settings import build, choice, plain_choice, values_of
+from ostraka.core.samples import stored_view
+from ostraka.core.settings import choice, plain_choice, values_of
 from ostraka.core.wire import wire
 from ostraka.errors import StoreError
 from ostraka.registry import OBJECTIVES
@@ -83,12 +83,12 @@ def _member(content: Mapping[str, Any], path: str | Path) -> Member:
                if key not in content]  # fmt: skip
     if missing:
         raise StoreError(f"{path} is a member without {', '.join(missing)}; it is not whole")
-    net, view = content["net"], build(View, content["view"], owner="a view")
+    net, shape = content["net"], tuple(content["shape"])
     model = Model(
         classes=tuple(content["classes"]),
-        shape=tuple(content["shape"]),
+        shape=shape,
         net=Recipe(net["name"], net["options"]),
         objective=choice(content["objective"], OBJECTIVES, "objective"),
-        view=view,
+        view=stored_view(content["view"], shape),
     )
     return Member(content["card"], model, content[WEIGHTS])

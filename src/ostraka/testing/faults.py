@@ -1,12 +1,13 @@
 """Faults on purpose: a kill inside training, and a count of what was not saved."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, final
 from unittest.mock import patch
 
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from ostraka.core.objective import Objective
 from ostraka.core.progress import Progress
 from ostraka.core.update import Update
 from ostraka.store import codec
@@ -60,3 +61,19 @@ def hooked(step: Callable[..., None]) -> Iterator[None]:
             yield
     finally:
         handle.remove()
+
+
+@contextmanager
+def one_batch_at_a_time() -> Iterator[None]:
+    """Every objective prepares one batch at a time, so that training can be saved after each."""
+    with ExitStack() as stack:
+        for cls in _family(Objective):
+            if isinstance(vars(cls).get("chunk"), int):
+                stack.enter_context(patch.object(cls, "chunk", 1))
+        yield
+
+
+def _family(cls: type[Any]) -> Iterator[type[Any]]:
+    yield cls
+    for child in cls.__subclasses__():
+        yield from _family(child)

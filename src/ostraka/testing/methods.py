@@ -8,7 +8,6 @@ import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 from ostraka.core.digest import digest_of
 from ostraka.core.fit import Budget
@@ -23,7 +22,7 @@ from ostraka.testing.answers import (
     expect_scores,
     expect_settings,
 )
-from ostraka.testing.faults import Killed, Killer, hooked
+from ostraka.testing.faults import Killed, Killer, hooked, one_batch_at_a_time
 from ostraka.testing.stage import (
     Stage,
     StopAt,
@@ -173,7 +172,7 @@ def check_interrupted_fit(method: AnyMethod, task: Task | None = None) -> None:
     advice = "give every fit of a party its own name, and take all chance from rnd.seed"
     with (
         hoped(method, what, advice),
-        patch("ostraka.core.fit.chunk_size", lambda objective: 1),
+        one_batch_at_a_time(),
         known_chance(0),
     ):
         state = method.init(stage.task, SEED)

@@ -45,6 +45,7 @@ class Bench:
         return Batch(
             self.samples.inputs(slice(0, count)),
             self.samples.labels[:count] if labels is None else labels,
+            kind=self.task.kind,
         )
 
 
@@ -60,7 +61,8 @@ def bench_of(task: Task | None = None) -> Bench:
     task = task or Task(("ant", "bee", "cat"), (1, 16, 16), Recipe("mlp", {"hidden": [16, 8]}))
     rng, y = torch_rng(SEED, "bench"), torch.arange(20) % len(task.classes)
     centres = torch.randn(len(task.classes), *task.shape, generator=rng)
-    return Bench(task, Samples(centres[y] + 0.5 * torch.randn(20, *task.shape, generator=rng), y))
+    x = centres[y] + 0.5 * torch.randn(20, *task.shape, generator=rng)
+    return Bench(task, Samples(x, y, view=task.view))
 
 
 def check_settings(objective: Objective, bench: Bench) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ostraka.data.partition import format_spec, make_pool, parse
-from ostraka.data.rule import Pool, Rule, Shares
+from ostraka.data.partitions.divide import make_pool
+from ostraka.data.partitions.rule import Pool, Rule, Shares
+from ostraka.data.partitions.spec import format_spec, parse
 from ostraka.errors import PartitionError
 from ostraka.testing.answers import SEED
 from ostraka.testing.stage import known_chance

@@ -12,7 +12,7 @@ import torch
 
 from ostraka.core.samples import Samples
 from ostraka.data.dataset import Dataset
-from ostraka.data.source import Source
+from ostraka.data.sources.source import Source
 from ostraka.errors import DataError
 from ostraka.testing.verdict import difference, fail, hoped
 

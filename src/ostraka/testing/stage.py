@@ -22,11 +22,12 @@ from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive, torch_rng
 from ostraka.core.task import Commons, Task
-from ostraka.data.partition import Partition
+from ostraka.data.partitions.divide import Partition
 from ostraka.engines.base import Outcome
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, OstrakaError, PartyFailed
 from ostraka.runs.config import Config
+from ostraka.runs.division import Exam
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan
 from ostraka.runs.record import RunDir
@@ -61,8 +62,8 @@ def make_stage(
     centres = torch.randn(classes, *task.shape, generator=rng)
     x = centres[y] + 0.5 * torch.randn(len(y), *task.shape, generator=rng)
     rows = torch.arange(sum(sizes)).split(sizes)
-    parties = Parties.of(Samples(x, y), rows)
-    test = Samples(x[-20:].clone(), y[-20:].clone())
+    parties = Parties.of(Samples(x, y, view=task.view), rows)
+    test = Samples(x[-20:].clone(), y[-20:].clone(), view=task.view)
     task = replace(task, commons=_commons(method, task, test))
     method.needs.check(type(method).__name__, task, has_validation=True)
     return Stage(task, parties.pooled() if method.pooled else parties, test)
@@ -227,8 +228,8 @@ def _plan(method: AnyMethod, stage: Stage, engine: str) -> Plan:
         parties=deepcopy(stage.parties),
         partition=divided,
         counts=divided.table(stage.parties.samples.labels.numpy(), len(stage.task.classes)),
-        test=stage.test,
-        validation=stage.test if method.needs.validation else None,
+        test=Exam(stage.test),
+        validation=Exam(stage.test) if method.needs.validation else None,
         fingerprint="check",
     )
 

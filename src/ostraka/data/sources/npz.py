@@ -1,0 +1,232 @@
+"""Our .npz files: arrays x_train, y_train, x_test, y_test, and a JSON sidecar with source, licence
+and class names.
+
+Further arrays:
+
+* `NAME_train`, one value for each training sample, becomes the column NAME (`speaker_train` ->
+  "speaker"), `NAME_test` likewise that of the test samples; with `domain_train` and `domain_test`
+  the data has domains;
+* `feature_scale` and `feature_offset` say that x holds quantised features: value = x * scale +
+  offset, per coefficient. Such features are given to networks standardised: each coefficient has
+  mean 0 and standard deviation 1 over all frames of the training set. Cepstral coefficients differ
+  in size by two orders of magnitude, and the first would drown the others. The statistics are those
+  of the whole training set; constants of this kind would be fixed before a federation starts, as
+  the pixel range of images is;
+* `kind` (or the entry "kind" of the sidecar): image, table or sound. Without it, x with
+  `feature_scale` is sound, rows [N, D] are a table, and everything else is images.
+"""
+
+from collections.abc import Collection, Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ostraka.core.kind import KINDS, Kind
+from ostraka.core.samples import View
+from ostraka.data.dataset import Array, Arrays, Dataset, assemble, sample_shape
+from ostraka.data.names import flaw
+from ostraka.data.sources import archive
+from ostraka.data.sources.files import file_info, sidecar
+from ostraka.data.sources.packed import decode
+from ostraka.data.sources.source import Source, Summary
+from ostraka.errors import DataError, choices
+from ostraka.registry import SOURCES
+
+MED = "_med"
+"""The end of the names of packed arrays."""
+
+PACKED = ".packed.npz"
+NEEDED = ("x_train", "y_train", "x_test", "y_test")
+
+
+def read(path: Path, name: str) -> Dataset:
+    """The dataset in one .npz file, plain or packed."""
+    beside, info = sidecar(path), file_info("packed" if path.name.endswith(PACKED) else "npz", path)
+    given, found = beside.get("sha256"), info["sha256"][path.name]
+    if given is not None and given != found:
+        raise DataError(
+            f"{path} is damaged or was changed: its SHA-256 is {found}, its JSON sidecar says "
+            f"{given}; "
+            "fetch the file again or correct the sidecar"
+        )
+    stored = read_arrays(path)
+    _need(stored, path)
+    x_train, x_test, view = _features(name, stored)
+    arrays = Arrays(
+        x_train=x_train,
+        y_train=stored["y_train"],
+        x_test=x_test,
+        y_test=stored["y_test"],
+        classes=_class_names(path, beside),
+        classes_from=str(path.with_suffix(".json")),
+        kind=_kind(path, stored, beside),
+        columns=_columns(path, stored, "_train"),
+        test_columns=_columns(path, stored, "_test"),
+        info={
+            **info,
+            **{
+                key: beside[key]
+                for key in ("source", "origin", "licence", "subset")
+                if key in beside
+            },
+        },
+    )
+    return assemble(name, arrays, view)
+
+
+def read_arrays(path: Path) -> dict[str, Array]:
+    """Every array of the file; packed images are decoded, Python objects are refused."""
+    stored = archive.arrays(path)
+    return {
+        key.removesuffix(MED): decode(f"{path}: {key}", values) if key.endswith(MED) else values
+        for key, values in stored.items()
+    }
+
+
+def peek(path: Path, name: str) -> Summary:
+    """What the headers of the arrays say; of the values only the labels are read."""
+    found = archive.headers(path)
+    _need({key.removesuffix(MED) for key in found}, path)
+    if "x_train" + MED in found:
+        planes, count, *sides = found["x_train" + MED].shape
+        shape: tuple[int, ...] = (planes, *sides)
+    else:
+        count, shape = found["x_train"].shape[0], sample_shape(name, found["x_train"].shape)
+    classes = len(_class_names(path, sidecar(path))) or len(
+        np.unique(archive.array(path, "y_train"))
+    )
+    return Summary(shape, classes, count, prod(found["y_test"].shape[:1]))
+
+
+def _need(keys: Collection[str], path: Path) -> None:
+    missing = [key for key in NEEDED if key not in keys]
+    if missing:
+        raise DataError(
+            f"{path} has no {', '.join(missing)} (it has: {', '.join(sorted(keys)) or 'nothing'}); "
+            f"store the arrays {', '.join(NEEDED)}"
+        )
+
+
+def _features(name: str, stored: Mapping[str, Array]) -> tuple[Array, Array, View | None]:
+    """(x_train, x_test, view): standardised features where the file says so, otherwise what is
+    stored."""
+    train, test = stored["x_train"], stored["x_test"]
+    if not _quantised(stored):
+        return train, test, None
+    if not (train.ndim == test.ndim == 3 and train.dtype == test.dtype == np.uint8) or not len(
+        train
+    ):
+        raise DataError(
+            f"{name}: features are {train.dtype} {list(train.shape)} in training and {test.dtype} "
+            f"{list(test.shape)} "
+            "in test; with feature_scale and feature_offset both must be uint8 [N, frames, "
+            "coefficients]"
+        )
+    scale, offset = (
+        _per_coefficient(name, key, stored, train.shape[-1])
+        for key in ("feature_scale", "feature_offset")
+    )
+    # Statistics from the counts of the 256 levels: exact, and without a second copy of the data.
+    levels = np.arange(256)
+    counts = np.stack(
+        [np.bincount(train[..., k].ravel(), minlength=256) for k in range(train.shape[-1])]
+    )
+    values = levels * scale[:, None] + offset[:, None]
+    share = counts / counts.sum(axis=1, keepdims=True)
+    mean = (share * values).sum(axis=1)
+    std = np.sqrt((share * (values - mean[:, None]) ** 2).sum(axis=1))
+    std[std == 0] = 1.0
+    gain, shift = (scale / std).astype(np.float32), ((offset - mean) / std).astype(np.float32)
+    return train * gain + shift, test * gain + shift, View()
+
+
+def _quantised(stored: Mapping[str, Array]) -> bool:
+    return "feature_scale" in stored or "feature_offset" in stored
+
+
+def _kind(path: Path, stored: Mapping[str, Array], beside: Mapping[str, Any]) -> Kind | None:
+    """The kind that the file or its sidecar tells; None: neither does."""
+    told = {str(found) for found in (stored.get("kind"), beside.get("kind")) if found is not None}
+    if not told:
+        return "sound" if _quantised(stored) else None
+    for kind in KINDS:
+        if told == {kind}:
+            return kind
+    raise DataError(
+        f"{path}: its kind is {' and '.join(sorted(told))}; the array kind or the entry of "
+        f"{path.with_suffix('.json').name} must be one of: {choices(KINDS)}"
+    )
+
+
+def _per_coefficient(name: str, key: str, stored: Mapping[str, Array], coefficients: int) -> Array:
+    values = stored.get(key, np.zeros(0))
+    if values.shape != (coefficients,) or values.dtype.kind != "f" or not np.isfinite(values).all():
+        got = f"is {values.dtype} {list(values.shape)}" if key in stored else "is missing"
+        raise DataError(
+            f"{name}: {key} {got}; give one finite float for each of the {coefficients} "
+            "coefficients"
+        )
+    return values.astype(np.float64)
+
+
+def _class_names(path: Path, beside: Mapping[str, Any]) -> tuple[str, ...]:
+    names, where = beside.get("class_names", []), path.with_suffix(".json")
+    if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+        raise DataError(
+            f"{where} gives class_names {str(names)[:80]}; it must be a list of names in label "
+            "order"
+        )
+    wrong = flaw(names, "class")
+    if wrong:
+        raise DataError(f"{where}: {wrong}; give every class a name of its own, on one line")
+    return tuple(names)
+
+
+def _columns(path: Path, stored: Mapping[str, Array], side: str) -> dict[str, Array]:
+    # idx_train only records where a subset's samples stood in the original set.
+    others = [key for key in stored if key.endswith(side) and key not in (*NEEDED, f"idx{side}")]
+    for key in others:
+        if stored[key].ndim == 2 and stored[key].shape[1] == 1:
+            raise DataError(
+                f"{path}: {key} has shape {list(stored[key].shape)}; store a column as [N]: "
+                "reshape(-1)"
+            )
+    return {key.removesuffix(side): stored[key] for key in others if stored[key].ndim == 1}
+
+
+def _find_plain(path: Path) -> list[str]:
+    plain = path.suffix == ".npz" and not path.name.endswith(PACKED) and path.is_file()
+    return [path.name.removesuffix(".npz")] if plain else []
+
+
+def _find_packed(path: Path) -> list[str]:
+    return [path.name.removesuffix(PACKED)] if path.name.endswith(PACKED) and path.is_file() else []
+
+
+def files(path: Path, name: str) -> list[Path]:
+    """The file and, if there is one, its sidecar."""
+    return [file for file in (path, path.with_suffix(".json")) if file.is_file()]
+
+
+SOURCES.add("npz")(
+    Source(
+        "npz",
+        "NAME.npz with x_train, y_train, x_test, y_test",
+        read,
+        _find_plain,
+        files=files,
+        peek=peek,
+    )
+)
+SOURCES.add("packed")(
+    Source(
+        "packed",
+        "NAME.packed.npz, images as prediction residuals",
+        read,
+        _find_packed,
+        files=files,
+        peek=peek,
+    )
+)

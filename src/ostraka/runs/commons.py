@@ -1,0 +1,66 @@
+"""What all sides of a run may see, and the samples that it is judged by."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ostraka.core.samples import Samples
+from ostraka.data.dataset import Dataset
+from ostraka.errors import DataError
+from ostraka.runs.config import Config
+from ostraka.runs.division import Division, Exam, load_for
+from ostraka.runs.start import HALF_TEST
+
+
+def public_and_test(config: Config, data: Dataset) -> tuple[Samples | None, Exam]:
+    """Public and test samples, which never overlap (FedOV's protocol: the first half of the test
+    set is public)."""
+    whole = Exam.of(data.test, data.test_domains)
+    if config.public is None:
+        return None, whole
+    if config.public != HALF_TEST:
+        return _from_elsewhere(config, data).unlabelled(), whole
+    # domains lie one after the other: half of each, or some would be all public and others not at
+    # all
+    parts = whole.domains or {"": torch.arange(len(data.test))}
+    first = torch.cat([index[: len(index) // 2] for index in parts.values()])
+    second = torch.cat([index[len(index) // 2 :] for index in parts.values()])
+    return data.test.take(first).unlabelled(), Exam.of(data.test.take(second), data.test_domains)
+
+
+def _from_elsewhere(config: Config, data: Dataset) -> Samples:
+    """The training samples of another data set, to be seen as those of this one are."""
+    assert config.public is not None
+    found = load_for(config, config.public)
+    other = found.train
+    if found.kind != data.kind:
+        raise DataError(
+            f"public samples {config.public!r} are of the kind {found.kind}, those of "
+            f"{config.data!r} of the kind {data.kind}; they must be the same"
+        )
+    if other.shape != data.train.shape:
+        raise DataError(
+            f"public samples {config.public!r} have shape {other.shape}, those of {config.data!r} "
+            f"{data.train.shape}; "
+            "they must be the same"
+        )
+    if other.x.dtype != data.train.x.dtype:
+        raise DataError(
+            f"public samples {config.public!r} are stored as {other.x.dtype}, those of "
+            f"{config.data!r} as "
+            f"{data.train.x.dtype}; whether they have the same range cannot be told: store both "
+            "alike"
+        )
+    # The task's networks see all samples in one way, by the mean and deviation of what they are
+    # trained on: so what is stored in other units (scikit-learn's 17 levels) is brought to theirs.
+    seen, own = data.train.view, other.view
+    if own.scale != seen.scale:
+        other = replace(other, x=(other.x.double() * (own.scale / seen.scale)).float())
+    return replace(other, view=replace(seen, augment=own.augment))
+
+
+def prior_of(division: Division) -> Tensor:
+    """Target label shares: in a simulation those of all parties' data together."""
+    counts = torch.as_tensor(division.counts.sum(axis=0), dtype=torch.float64)
+    return (counts / counts.sum()).float()

@@ -1,0 +1,190 @@
+"""The data of a run, and who holds which of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ostraka.core.samples import Samples
+from ostraka.core.seeds import numpy_rng
+from ostraka.data.dataset import DOMAIN, Array, Dataset, first_per_class, known_split
+from ostraka.data.domains import first_of_each, positions
+from ostraka.data.partitions.divide import Partition, partition
+from ostraka.data.partitions.spec import format_spec, parse
+from ostraka.data.sources import data_dirs, load
+from ostraka.data.standardise import standardise
+from ostraka.errors import ConfigError, DataError, PartitionError
+from ostraka.runs.config import Config
+from ostraka.runs.record import RunDir, own_division
+
+PARTIES = 10
+"""Parties where neither the user nor the data gives a number."""
+
+
+@dataclass(frozen=True)
+class Exam:
+    """Samples that a result is judged by, and where in them each domain lies."""
+
+    samples: Samples
+    domains: Mapping[str, Tensor] = field(default_factory=dict)
+    """By the domain's name; empty where the data has none."""
+
+    @classmethod
+    def of(cls, samples: Samples, column: Array | None) -> "Exam":
+        """With the domains that `column` has for every stored row."""
+        return cls(samples, positions(samples, column))
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def to(self, device: str) -> "Exam":
+        """The same exam on another device."""
+        return replace(self, samples=self.samples.to(device))
+
+
+@dataclass(frozen=True)
+class Division:
+    """Data and who holds which of it."""
+
+    data: Dataset
+    partition: Partition
+    counts: np.ndarray
+    """Samples of every party and class [parties, classes]."""
+    held: Exam | None
+    """The server's validation samples."""
+    shared: Samples | None
+    """Labelled samples that all parties may use."""
+    notes: tuple[str, ...] = ()
+    """What must be said beside this data."""
+    shown: tuple[str, ...] = ()
+    """What must be said of how networks see it."""
+
+
+def divide(config: Config, begun: RunDir | None = None) -> Division:
+    """Load the data of a configuration and divide it among the parties, or as the run in `begun`
+    has divided it."""
+    data = load_for(config, config.data)
+    data = (
+        known_split(data, _known(config, data))
+        if config.known is not None or config.known_classes
+        else data
+    )
+    everything, notes = _training_rows(config, data)
+    notes = [*data.info.get("notes", ()), *notes]
+    validation = _hold_back(everything, everything, config.validation, "validation", config.seed)
+    shared = _hold_back(
+        np.setdiff1d(everything, validation), everything, config.shared, "shared", config.seed
+    )
+    rows = np.setdiff1d(everything, np.concatenate([validation, shared]))
+    labels, classes = labels_of(data), len(data.classes)
+    parties = config.parties or (0 if parse(config.partition).counts_parties else PARTIES)
+    spec = config.partition if begun is None else own_division(begun, config)
+    try:
+        divided = partition(
+            spec, labels, parties, config.seed, rows=rows, columns=data.columns, classes=classes
+        )
+    except PartitionError as error:
+        raise PartitionError(
+            f"{error}{_held_back(config, len(everything), len(rows), parties)}"
+        ) from error
+    divided = replace(divided, spec=format_spec(parse(config.partition)))
+    used = np.sort(np.concatenate([*divided.parties, shared]))
+    data, shown = standardise(data, torch.as_tensor(used), config.standardise)
+    held = Samples(data.train.x, data.train.y, torch.as_tensor(validation), data.test.view)
+    common = Samples(data.train.x, data.train.y, torch.as_tensor(shared), data.train.view)
+    counts = divided.table(labels, classes)
+    notes += _untrained(data.classes, counts)
+    return Division(
+        data=data,
+        partition=divided,
+        counts=counts,
+        held=Exam.of(held, data.columns.get(DOMAIN)) if len(held) else None,
+        shared=common if len(common) else None,
+        notes=tuple(notes),
+        shown=tuple(shown),
+    )
+
+
+def load_for(config: Config, name: str) -> Dataset:
+    """The data set called `name`, from the folders of a configuration."""
+    return load_once(name, tuple(data_dirs(config.data_dir)), Path.cwd())
+
+
+@lru_cache(maxsize=2)
+def load_once(name: str, dirs: tuple[Path, ...], cwd: Path) -> Dataset:
+    """The cells of a grid read their data once; in another working folder relative names mean other
+    files."""
+    return load(name, dirs)
+
+
+def _known(config: Config, data: Dataset) -> list[int]:
+    if config.known_classes:
+        return list(config.known_classes)
+    assert config.known is not None
+    if not 1 <= config.known <= len(data.classes):
+        raise ConfigError(
+            f"known is {config.known}; {config.data} has {len(data.classes)} classes: give 1 to "
+            f"{len(data.classes)}"
+        )
+    return list(range(config.known))
+
+
+def labels_of(data: Dataset) -> np.ndarray:
+    """The labels of all stored training rows."""
+    assert data.train.y is not None
+    return data.train.y.numpy()
+
+
+def _training_rows(config: Config, data: Dataset) -> tuple[np.ndarray, list[str]]:
+    """Rows of the full training set that this run uses, and what is to be said of them."""
+    if config.train_per_class is not None:
+        if config.train_per_class < 1:
+            raise ConfigError(f"train_per_class is {config.train_per_class}; it must be at least 1")
+        if DOMAIN in data.columns:
+            rows, notes = first_of_each(data, config.train_per_class)
+            return rows.numpy(), notes
+        return first_per_class(data.train, config.train_per_class, len(data.classes)).numpy(), []
+    return data.train.row_numbers.numpy(), []
+
+
+def _hold_back(
+    rows: np.ndarray, everything: np.ndarray, share: float, name: str, seed: int
+) -> np.ndarray:
+    """Some of `rows` that no party gets: a share of everything, random, ascending."""
+    held = numpy_rng(seed, name).permutation(rows)[: round(len(everything) * share)]
+    if share and not len(held):
+        raise DataError(
+            f"a {name} share of {share} of {len(everything)} samples is empty; give a larger one"
+        )
+    return np.sort(held)
+
+
+def _held_back(config: Config, total: int, left: int, parties: int) -> str:
+    """What to add to a division that failed, where samples were held back before it."""
+    if total == left:
+        return ""
+    shares = [
+        f"{name} {getattr(config, name):g}"
+        for name in ("validation", "shared")
+        if getattr(config, name)
+    ]
+    return (
+        f". Held back ({', '.join(shares)}): {total - left} of {total} training samples; {left} "
+        "are left for "
+        f"{f'{parties} ' if parties else 'the '}parties: hold back less"
+    )
+
+
+def _untrained(classes: tuple[str, ...], counts: np.ndarray) -> list[str]:
+    """A note on classes that no party can learn, although they are in the test."""
+    missing = [classes[c] for c in np.flatnonzero(counts.sum(axis=0) == 0)]
+    if not missing:
+        return []
+    named = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+    return [
+        f"no party holds a training sample of {len(missing)} of {len(classes)} classes: {named}"
+    ]
