@@ -20,7 +20,7 @@ import torch
 
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build, load_predictor
-from ostraka.core.method import Card, Memory, Method, Report, Round
+from ostraka.core.method import Card, Iterative, Memory, Report, Round
 from ostraka.core.net import Params, params_of
 from ostraka.core.objective import Objective
 from ostraka.core.party import Party, PartyRef
@@ -32,7 +32,7 @@ from ostraka.registry import OBJECTIVES
 
 
 @dataclass(frozen=True)
-class FedMedian(Method[Params, Params, Params]):
+class FedMedian(Iterative[Params, Params, Params]):
     """Median of the parties' models, number by number."""
 
     objective: Objective = setting(CrossEntropy(), "what the parties minimise", registry=OBJECTIVES)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build, load_predictor
-from ostraka.core.method import Card, Memory, Method, Report, Round
+from ostraka.core.method import Card, Iterative, Memory, Report, Round
 from ostraka.core.net import Params, params_of
 from ostraka.core.objective import Objective
 from ostraka.core.params import average
@@ -28,7 +28,7 @@ from ostraka.registry import OBJECTIVES
 
 
 @dataclass(frozen=True)
-class Sound(Method[Params, Params, Params]):
+class Sound(Iterative[Params, Params, Params]):
     """Averages models and keeps a tensor in its memory; passes every check."""
 
     objective: Objective = setting(CrossEntropy(), "what the parties minimise", registry=OBJECTIVES)

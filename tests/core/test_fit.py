@@ -11,7 +11,7 @@ from torch import nn
 from toy_nets import Layered, Line, Noisy, Slope, Squares
 
 from ostraka.core import fit as fit_module
-from ostraka.core.fit import Budget, Diverged, Student, fit
+from ostraka.core.fit import Budget, Diverged, RoundBudget, Student, fit
 from ostraka.core.net import Net, Params, Recipe
 from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
@@ -87,7 +87,7 @@ def test_cosine_over_a_training(schedule: Any, way: float) -> None:
     [(1, [1.0]), (2, [1.0, 0.25]), (3, [1.0, 1.0, 0.25]), (4, [1.0, 1.0, 0.25, 0.25])],
 )
 def test_the_rate_of_the_second_half_of_all_rounds(rounds: int, rates: list[float]) -> None:
-    budget = Budget(epochs=3, lr=1.0, late_rate=0.25)
+    budget = RoundBudget(epochs=3, lr=1.0, late_rate=0.25)
     late = [budget.in_round(index, rounds) for index in range(1, rounds + 1)]
     assert [one.lr for one in late] == rates
     assert all(replace(one, lr=1.0, late_rate=0.25) == budget for one in late)
@@ -241,7 +241,7 @@ def test_no_samples_is_an_error() -> None:
 )
 def test_impossible_budgets(values: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        Budget(**values)
+        RoundBudget(**values)
 
 
 def test_a_student_may_be_left_out() -> None:

@@ -7,17 +7,19 @@ from typing import Any
 import pytest
 import torch
 
-from ostraka.core.method import Method, Needs
+from ostraka.core.method import Iterative, Needs
 from ostraka.core.net import Recipe
 from ostraka.core.party import PartyRef
 from ostraka.core.samples import Samples
+from ostraka.core.settings import walk
 from ostraka.core.task import Commons, Task
 from ostraka.core.wire import WIRE_TYPES, wire
 from ostraka.errors import ConfigError, NeedError
+from ostraka.registry import METHODS
 
 
 @dataclass(frozen=True)
-class Nothing(Method[Any, Any, Any]):
+class Nothing(Iterative[Any, Any, Any]):
     def init(self, task: Any, seed: int) -> Any: ...
     def message(self, state: Any, party: Any) -> Any: ...
     def local_update(self, rnd: Any, party: Any, memory: Any) -> Any: ...
@@ -70,6 +72,26 @@ def test_draw_is_uniform() -> None:
 def test_senseless_settings(values: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         Nothing(**values)
+
+
+def test_one_exchange_is_no_setting() -> None:
+    """Methods with rounds make as many; pooled training makes the passes of all rounds at once."""
+    several = [name for name in METHODS if issubclass(METHODS.get(name), Iterative)]
+    assert {"closed-voting", "fedkt", "fedov", "solo"} == set(METHODS) - set(several)
+    for name in METHODS:
+        method = METHODS.get(name)(**({"rounds": 3} if name in several else {}))
+        assert method.exchanges == (3 if name in several and name != "centralised" else 1)
+        assert hasattr(method, "rounds") == (name in several)
+        assert any(n.endswith("late_rate") for n, _, _ in walk(method)) == (name in several)
+
+
+def test_what_talks_and_what_is_pooled() -> None:
+    regimes = {name: METHODS.get(name).regime for name in METHODS}
+    others = {name: regime for name, regime in regimes.items() if regime != "federated"}
+    assert others == {"solo": "alone", "centralised": "pooled"}
+    for name in METHODS:
+        method = METHODS.get(name)()
+        assert (method.talks, method.pooled) == (name not in others, name == "centralised")
 
 
 TASK = Task(("a", "b"), (2,), Recipe("mlp"))

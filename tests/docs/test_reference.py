@@ -10,7 +10,7 @@ from pages import ROOT, tables
 import ostraka
 from ostraka import errors
 from ostraka.cli.main import EXIT_CODES, VERBS, parser
-from ostraka.core.fit import Budget
+from ostraka.core.fit import RoundBudget
 from ostraka.core.values import allowed
 from ostraka.data.sources import VARIABLE
 from ostraka.nets.native.library import SWITCH
@@ -50,9 +50,9 @@ def test_every_setting_is_documented_with_its_default_and_range() -> None:
                 exist[prefix + spec.name] = (
                     "none" if default is None else str(default).replace("()", "[]")
                 )
-    local = [f"local.{spec.name}" for spec in fields(Budget)]
+    local = [f"local.{spec.name}" for spec in fields(RoundBudget)]
     ranges = {row[0]: row[-2] for row in TABLES["setting"]}
-    for prefix, cls in (("", Config), ("net.", NetChoice), ("local.", Budget)):
+    for prefix, cls in (("", Config), ("net.", NetChoice), ("local.", RoundBudget)):
         hints = get_type_hints(cls)
         for spec in fields(cls):
             if spec.name != "net":

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ostraka.alignment.match import hidden_groups, move
-from ostraka.core.fit import Budget, fit
+from ostraka.core.fit import RoundBudget, fit
 from ostraka.core.learner import build
 from ostraka.core.method import Card, Memory, Report, Round
 from ostraka.core.net import Net, Params, Recipe, params_of
@@ -25,7 +25,7 @@ NETS = [
     Recipe("digits", {"width": 0.05}),
     Recipe("wideresnet", {"depth": 10}),
 ]
-NO_TRAINING = FedMA(local=Budget(steps=0))
+NO_TRAINING = FedMA(local=RoundBudget(steps=0))
 
 
 def task_of(recipe: Recipe) -> Task:
@@ -82,7 +82,7 @@ def test_parties_in_different_orders_average_to_what_they_are(recipe: Recipe) ->
 def test_matched_layers_are_frozen_with_their_batch_norm_and_the_others_train(
     recipe: Recipe,
 ) -> None:
-    task, method = task_of(recipe), FedMA(local=Budget(epochs=1, batch=8))
+    task, method = task_of(recipe), FedMA(local=RoundBudget(epochs=1, batch=8))
     start = method.init(task, 0)
     state = replace(start, done=2)
     layers = build(task, CrossEntropy()).anatomy()
@@ -176,7 +176,7 @@ def test_models_are_matched_to_the_mean_of_those_before_by_weight() -> None:
     "check", [contract.check_one_sample_batch, contract.check_resume, contract.check_dropped_party]
 )
 def test_the_contract_holds_with_batch_norm_and_skip_connections(check: Any) -> None:
-    check(FedMA(local=Budget(epochs=1, batch=8)), task_of(NETS[2]))
+    check(FedMA(local=RoundBudget(epochs=1, batch=8)), task_of(NETS[2]))
 
 
 def test_objectives_with_tensors_of_their_own_and_mute_nets_are_refused() -> None:

@@ -10,7 +10,7 @@ from toy_line import final_state, plan_of
 
 from ostraka.alignment.match import matched_average
 from ostraka.alignment.transport import Exact
-from ostraka.core.fit import Budget, fit
+from ostraka.core.fit import RoundBudget, fit
 from ostraka.core.learner import build
 from ostraka.core.method import Card, Report, Round
 from ostraka.core.net import Params, Recipe, params_of
@@ -29,7 +29,7 @@ from ostraka.store import codec
 from ostraka.testing import methods as contract
 
 TASK = Task(("ant", "bee", "cat"), (1, 8, 8), Recipe("digits", {"width": 0.05}))
-QUICK = Budget(epochs=1, batch=8, lr=0.05, weight_decay=5e-4)
+QUICK = RoundBudget(epochs=1, batch=8, lr=0.05, weight_decay=5e-4)
 
 
 def party_of(number: int, size: int = 24) -> Party:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ostraka.core import settings
-from ostraka.core.fit import Budget, fit
+from ostraka.core.fit import Budget, RoundBudget, fit
 from ostraka.core.learner import NetPredictor, build
 from ostraka.core.method import Round
 from ostraka.core.net import Recipe
@@ -53,7 +53,9 @@ def test_known_and_unknown_clothes_are_told_apart(name: str) -> None:
 
 def test_workers_train_helpers_as_one_process_does() -> None:
     shared = settings.build(OBJECTIVES.get("dias"), {"share": True})
-    methods.check_pool(FedAvg(rounds=2, objective=shared, local=Budget(epochs=1, batch=16)), None)
+    methods.check_pool(
+        FedAvg(rounds=2, objective=shared, local=RoundBudget(epochs=1, batch=16)), None
+    )
 
 
 @pytest.mark.parametrize(

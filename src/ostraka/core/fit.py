@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import cos, pi
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from ostraka.core.objective import Batch, Helper, Objective
 from ostraka.core.progress import NoProgress, Progress
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import seeded, torch_rng
-from ostraka.core.settings import Settings, setting
+from ostraka.core.settings import Former, Settings, setting
 from ostraka.core.update import Update
 from ostraka.errors import DataError, OstrakaError
 
@@ -24,6 +24,10 @@ from ostraka.errors import DataError, OstrakaError
 @dataclass(frozen=True)
 class Budget(Settings):
     """How long and how a party trains."""
+
+    FORMER: ClassVar[Mapping[str, Former]] = {
+        "late_rate": Former(1.0, "it changes the learning rate between rounds, and there are none")
+    }
 
     epochs: int = setting(10, "passes over the party's data", span="[1, inf)")
     steps: int | None = setting(
@@ -47,19 +51,10 @@ class Budget(Settings):
     momentum: float = setting(0.9, "momentum of sgd", span="[0, 1)")
     weight_decay: float = setting(1e-5, "L2 weight decay", span="[0, inf)")
     schedule: Literal["constant", "cosine"] = setting("constant", "learning rate over time")
-    late_rate: float = setting(
-        1.0,
-        "share of the learning rate that is left in the second half of all rounds",
-        span="(0, inf)",
-    )
 
     def in_round(self, index: int, rounds: int) -> "Budget":
-        """This training as it is in round `index` of so many; the middle one of an odd number is of the first half."""
-        return (
-            self
-            if index <= (rounds + 1) // 2
-            else replace(self, lr=self.lr * self.late_rate, late_rate=1.0)
-        )
+        """This training as it is in round `index` of so many: the same in all of them."""
+        return self
 
     def total(self, batches: int, classes: int) -> int:
         """Optimiser steps in all, where an epoch has so many batches and the samples are of so many classes."""
@@ -74,6 +69,23 @@ class Budget(Settings):
     def rate(self, done: float) -> float:
         """The learning rate when the share `done` of all steps is behind."""
         return self.lr if self.schedule == "constant" else self.lr * 0.5 * (1 + cos(pi * done))
+
+
+@dataclass(frozen=True)
+class RoundBudget(Budget):
+    """How long and how a party trains in each of several rounds."""
+
+    late_rate: float = setting(
+        1.0,
+        "share of the learning rate that is left in the second half of all rounds",
+        span="(0, inf)",
+    )
+
+    def in_round(self, index: int, rounds: int) -> "RoundBudget":
+        """This training in round `index` of so many; the middle one is of the first half."""
+        if index <= (rounds + 1) // 2:
+            return self
+        return replace(self, lr=self.lr * self.late_rate, late_rate=1.0)
 
 
 @dataclass(frozen=True)

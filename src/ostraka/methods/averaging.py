@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ostraka.core.arrival import check_answers
-from ostraka.core.fit import Budget, Fitted, fit
+from ostraka.core.fit import Budget, Fitted, RoundBudget, fit
 from ostraka.core.learner import build, load_predictor
-from ostraka.core.method import Card, Memory, Message, Method, Payload, Report, Round, State
+from ostraka.core.method import Card, Iterative, Memory, Message, Payload, Report, Round, State
 from ostraka.core.net import Params, params_of
 from ostraka.core.objective import Objective
 from ostraka.core.params import average
@@ -17,20 +17,18 @@ from ostraka.core.predictor import Predictor
 from ostraka.core.samples import Samples
 from ostraka.core.settings import setting
 from ostraka.core.task import Task
-from ostraka.objectives.cross_entropy import CrossEntropy
-from ostraka.registry import OBJECTIVES
+from ostraka.methods.training import Training
 
 Weights = Literal["size", "uniform"]
 
 
 @dataclass(frozen=True)
-class ModelMethod(Method[State, Message, Payload]):
+class ModelMethod(Training, Iterative[State, Message, Payload]):
     """The server keeps one model, whatever else its state holds."""
 
     takes_start: ClassVar[bool] = True
 
-    objective: Objective = setting(CrossEntropy(), "what the parties minimise", registry=OBJECTIVES)
-    local: Budget = setting(Budget(), "the parties' training")
+    local: RoundBudget = setting(RoundBudget(), "the parties' training")
 
     @abstractmethod
     def model(self, state: State) -> Params:

@@ -22,9 +22,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ostraka.core.fit import Budget, fit
+from ostraka.core.fit import RoundBudget, fit
 from ostraka.core.learner import load_predictor
-from ostraka.core.method import Card, Memory, Method, Report, Round
+from ostraka.core.method import Card, Iterative, Memory, Report, Round
 from ostraka.core.net import Net, Params, params_of
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.params import average
@@ -65,10 +65,10 @@ class Spread:
 @final
 @METHODS.add("fedaws")
 @dataclass(frozen=True)
-class FedAwS(Method[Spread, Positive, Positive]):
+class FedAwS(Iterative[Spread, Positive, Positive]):
     """For parties of one class each: they pull their class together, the server pushes the classes apart."""
 
-    local: Budget = setting(Budget(epochs=1, lr=1e-3), "the parties' training")
+    local: RoundBudget = setting(RoundBudget(epochs=1, lr=1e-3), "the parties' training")
     margin: float = setting(
         0.9, "cosine between a sample and its class from which on nothing is gained", span="(-1, 1]"
     )

@@ -26,7 +26,7 @@ from ostraka.alignment.masks import MaskRecord, record
 from ostraka.alignment.match import check_covered, matched_average
 from ostraka.alignment.parts import CLOSE, OPEN, Conquest, Remainder
 from ostraka.alignment.transport import Entropic, Exact, Transport
-from ostraka.core.fit import Budget, Fitted, fit
+from ostraka.core.fit import Budget, Fitted, RoundBudget, fit
 from ostraka.core.learner import build
 from ostraka.core.method import Memory, Report, Round
 from ostraka.core.net import Layer, Net, Params
@@ -81,8 +81,8 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
     objective: Objective = setting(
         Proser(), "what the parties minimise: proser", registry=OBJECTIVES
     )
-    local: Budget = setting(
-        Budget(epochs=1, batch=32, lr=1e-2, weight_decay=5e-4),
+    local: RoundBudget = setting(
+        RoundBudget(epochs=1, batch=32, lr=1e-2, weight_decay=5e-4),
         "the parties' training; its rate is the first stage's",
     )
     stages: Literal["two", "joint"] = setting(

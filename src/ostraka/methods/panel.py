@@ -9,7 +9,6 @@ from ostraka.core.fit import Budget, Student, fit
 from ostraka.core.learner import build, load_predictor
 from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
 from ostraka.core.net import Net, Params, params_of
-from ostraka.core.objective import Objective
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor
 from ostraka.core.samples import Samples
@@ -18,9 +17,10 @@ from ostraka.core.settings import setting
 from ostraka.core.task import Task
 from ostraka.core.told import check_told
 from ostraka.errors import ConfigError, OstrakaError
+from ostraka.methods.training import Training
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.distil import Distillation, numbered
-from ostraka.registry import BALLOTS, OBJECTIVES
+from ostraka.registry import BALLOTS
 from ostraka.voting.ballots import Ballot, Sum
 from ostraka.voting.calibration import measure, tell_of
 from ostraka.voting.ensemble import Ensemble, Member, Panel
@@ -52,7 +52,7 @@ STUDENT = Student(optimiser="adam", lr=1e-3, weight_decay=1e-5)
 
 
 @dataclass(frozen=True)
-class PanelMethod(Method[Panel, Params, Params]):
+class PanelMethod(Training, Method[Panel, Params, Params]):
     """One exchange: members up, nothing down but (if `start` is shared) the first weights."""
 
     RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -60,9 +60,6 @@ class PanelMethod(Method[Panel, Params, Params]):
         "paper": {"local": PAPER, "hold_out": 0.0},
     }
 
-    one_shot: ClassVar[bool] = True
-
-    objective: Objective = setting(CrossEntropy(), "what the members minimise", registry=OBJECTIVES)
     local: Budget = setting(FAST, "the members' training")
     tell: Literal["size", "counts", "statistics"] = setting(
         "counts",
@@ -77,13 +74,6 @@ class PanelMethod(Method[Panel, Params, Params]):
     start: Literal["own", "shared"] = setting(
         "own", "each member's first weights: its own, or the same for all"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rounds != 1:
-            raise ConfigError(
-                f"members are trained in one exchange; rounds is {self.rounds}. Leave it at 1, or use fedavg"
-            )
 
     def init(self, task: Task, seed: int) -> Panel:
         """No members yet; with a shared start, one that holds the first weights."""

@@ -198,6 +198,16 @@ def resolve(config: Config) -> Config:
     )
 
 
+def current(config: Config) -> Config:
+    """The same configuration without settings that its method had in older versions.
+
+    One whose method is not installed here stays as it is.
+    """
+    if canonical_method(config.method) not in method_names():
+        return config
+    return replace(config, set=settings.without_former(config.set, build_method(config)))
+
+
 def build_method(config: Config) -> Any:
     """The method with its settings, presets resolved."""
     name, table = config.method, dict(config.set)

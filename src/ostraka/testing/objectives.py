@@ -303,8 +303,12 @@ def check_learns(objective: Objective, bench: Bench) -> None:
 
 def check_in_methods(objective: Objective, bench: Bench) -> None:
     """It works under averaging and in a vote: storing, resuming, one class only, a last batch of one sample."""
-    for method in (FedAvg(rounds=2, objective=objective), ClosedVoting(objective=objective)):
-        own: AnyMethod = replace(method, local=replace(method.local, epochs=2, batch=16))
+    averaged, voting = FedAvg(rounds=2, objective=objective), ClosedVoting(objective=objective)
+    short: tuple[AnyMethod, ...] = (
+        replace(averaged, local=replace(averaged.local, epochs=2, batch=16)),
+        replace(voting, local=replace(voting.local, epochs=2, batch=16)),
+    )
+    for own in short:
         for check in IN_METHODS:
             try:
                 check(own, bench.task)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ostraka.core.fit import Budget
-from ostraka.core.method import Memory, Report, Round
+from ostraka.core.method import Iterative, Memory, Report, Round
 from ostraka.core.net import Recipe
 from ostraka.core.party import Parties, Party
 from ostraka.core.progress import Progress
@@ -25,7 +25,7 @@ from ostraka.core.task import Commons, Task
 from ostraka.data.partition import Partition
 from ostraka.engines.base import Outcome
 from ostraka.engines.threads import one_thread
-from ostraka.errors import Interrupted, OstrakaError, PartyFailed
+from ostraka.errors import Interrupted, PartyFailed
 from ostraka.runs.config import Config
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan
@@ -91,10 +91,7 @@ def _batch(value: Any) -> int | None:
 
 def few_rounds(method: AnyMethod) -> AnyMethod:
     """The method with two rounds, if it takes them: enough for a memory to matter."""
-    try:
-        return replace(method, rounds=2)
-    except OstrakaError:
-        return method
+    return replace(method, rounds=2) if isinstance(method, Iterative) else method
 
 
 @dataclass(frozen=True)
