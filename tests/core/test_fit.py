@@ -11,7 +11,7 @@ from torch import nn
 from toy_nets import Layered, Line, Noisy, Slope, Squares
 
 from ostraka.core import fit as fit_module
-from ostraka.core.fit import Budget, Diverged, RoundBudget, Student, fit
+from ostraka.core.fit import Budget, Diverged, Fitted, RoundBudget, Student, fit
 from ostraka.core.net import Net, Params, Recipe
 from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
@@ -387,6 +387,39 @@ def test_progress_is_told_after_every_epoch() -> None:
 
     fitted = fit(Line(), None, TWO, Squares(), PLAIN, seed=0, progress=Ear({}, 0))
     assert told == [(0.5, fitted.losses[0]), (1.0, fitted.losses[1])]
+
+
+def test_training_can_be_ended_after_an_epoch() -> None:
+    """Two steps of an epoch each: the third of five epochs is the last, and as it is without the two after it."""
+    seen: list[tuple[int, float]] = []
+    net, budget = Line(), replace(PLAIN, epochs=5)
+
+    def enough(epochs: int) -> bool:
+        seen.append((epochs, float(net.weight.detach())))
+        return epochs == 3
+
+    ended = fit(net, None, TWO, Squares(), budget, seed=0, after_epoch=enough)
+    shorter = fit(Line(), None, TWO, Squares(), replace(PLAIN, epochs=3), seed=0)
+    assert [epochs for epochs, _ in seen] == [1, 2, 3]
+    assert seen[-1][1] == float(ended.params["weight"]) == float(shorter.params["weight"])
+    assert (ended.steps, ended.losses) == (shorter.steps, shorter.losses)
+
+
+def test_training_that_was_ended_is_not_taken_up_again() -> None:
+    """Killed when its last state was saved: the next attempt finds that it was enough."""
+    kept: dict[str, bytes] = {}
+
+    def train(kill_at: int, asked: list[int]) -> Fitted:
+        return fit(
+            Line(), None, TWO, Squares(), replace(PLAIN, epochs=5), 0, Killer(kept, kill_at),
+            after_epoch=lambda epochs: asked.append(epochs) or epochs == 2,  # type: ignore[func-returns-value]
+        )  # fmt: skip
+
+    with pytest.raises(Killed):
+        train(2, [])
+    asked: list[int] = []
+    assert len(train(0, asked).losses) == 2
+    assert asked == []
 
 
 def test_batch_norm_with_one_sample_is_said_in_words() -> None:

@@ -22,6 +22,14 @@ class Commons:
     prior: Tensor | None = None
     """Target label shares [K]."""
 
+    def to(self, device: str) -> "Commons":
+        """The same commons, its samples on `device`: whatever learns from them follows them there."""
+        public, shared = (
+            samples if samples is None else samples.to(device)
+            for samples in (self.public, self.shared)
+        )
+        return replace(self, public=public, shared=shared)
+
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor that is delivered, by name; samples as the rows they hold."""
         named: dict[str, Tensor] = {}
@@ -56,6 +64,10 @@ class Task:
     def build(self, unknown: bool, seed: int = 0) -> Net:
         """A freshly initialised network for this task."""
         return self.net.build(self.shape, len(self.classes), unknown, seed)
+
+    def to(self, device: str) -> "Task":
+        """The same task with the samples of its commons on `device`."""
+        return replace(self, commons=self.commons.to(device))
 
     def without_commons(self) -> "Task":
         """The same task with nothing shared."""

@@ -38,4 +38,4 @@ class Distillation(Objective):
 def numbered(samples: Samples) -> Samples:
     """The samples with their own positions as labels, for `Distillation`."""
     x = samples.x if samples.rows is None else samples.x[samples.rows]
-    return Samples(x, torch.arange(len(x)), view=samples.view)
+    return Samples(x, torch.arange(len(x), device=x.device), view=samples.view)

@@ -84,6 +84,7 @@ class _Run:
         self.work = shared_work(plan) if shelf is not None else None
         self.shelf = shelf if self.work is not None else None
         self.device = pick_device(plan.config.device)
+        self.task = plan.task.to(self.device)  # the server's work, as the parties', is done there
         self.totals = Totals()
         self.round = 0
         self.roster = plan.parties.roster()  # of all parties: made once, not in every round
@@ -136,7 +137,7 @@ class _Run:
         arrived = StoredReports(tuple(job.report for job in jobs if job.party not in failed))
         if self.method.talks:
             self.totals.bytes_down += sum(message.stat().st_size for message in messages.values())
-        state = self.method.aggregate(self.plan.task, state, arrived)
+        state = self.method.aggregate(self.task, state, arrived)
         self.totals.dropped += [failure.party for failure in failures]
         self.round = index
         if index % self.plan.config.eval_every == 0 or index == self.method.exchanges:
