@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import torch
 
 from ostraka.core.fit import fit
-from ostraka.core.learner import build
+from ostraka.core.learner import build_net
 from ostraka.core.method import Card
 from ostraka.core.net import Net, Params, params_of
 from ostraka.core.objective import Batch, Objective
@@ -74,7 +74,10 @@ def members(plan: Plan, method: FedOV, config: Config, every: int) -> list[list[
         seed = party_seed(config, 1, party.id)
         train, kept = party.samples.split(0.1, seed)
         watch = Looks(
-            build(plan.task, method.objective, derive(seed, "init")), kept, method.objective, every
+            build_net(plan.task, method.objective, derive(seed, "init")),
+            kept,
+            method.objective,
+            every,
         )
         fit(watch.net, None, train, method.objective, method.local, seed, after_epoch=watch.after)
         found.append(watch.looks)

@@ -6,7 +6,7 @@ The names stay here when the modules behind them move. docs/adding-a-method.md g
 """
 
 from ostraka.core.fit import Budget, Fitted, RoundBudget, fit
-from ostraka.core.learner import build, load_predictor
+from ostraka.core.learner import build_net, load_predictor
 from ostraka.core.method import Card, Iterative, Memory, Method, Needs, Report, Round
 from ostraka.core.net import Net, Params, Recipe, params_of
 from ostraka.core.objective import Batch, Helper, Objective
@@ -53,7 +53,7 @@ __all__ = [
     "Samples",
     "Scores",
     "Task",
-    "build",
+    "build_net",
     "derive",
     "fit",
     "load_predictor",

@@ -95,7 +95,7 @@ BROKEN = {
     toys.NoProgressGiven(): (methods.check_interrupted_fit, "progress=party.progress"),
     toys.OwnLoop(): (methods.check_interrupted_fit, "progress=party.progress"),
     toys.TwoFitsOneName(): (methods.check_interrupted_fit, "its own name"),
-    toys.GlobalChance(): (methods.check_same_seed, "rnd.seed"),
+    toys.GlobalRandomness(): (methods.check_same_seed, "rnd.seed"),
     toys.CountsOnSelf(): (methods.check_resume, "nothing on self"),
     toys.KnowsItsProcess(): (methods.check_pool, "process"),
 }

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from toy_nets import Layered, Line, Noisy, Slope, Squares
+from toy_nets import Layered, Line, Noisy, Squares, UnitGradient
 
 from ostraka.core import fit as fit_module
 from ostraka.core.fit import Budget, Diverged, Fitted, RoundBudget, Student, fit
@@ -78,7 +78,9 @@ def test_cosine_rate() -> None:
 @pytest.mark.parametrize(("schedule", "way"), [("constant", 4.0), ("cosine", 2.5)])
 def test_cosine_over_a_training(schedule: Any, way: float) -> None:
     """Gradient 1 all along: w = -lr * sum of rates; cosine at 0, 1/4, 1/2, 3/4: 1 + 0.85355 + 0.5 + 0.14645 = 2.5."""
-    fitted = fit(Line(), None, TWO, Slope(), replace(PLAIN, epochs=4, schedule=schedule), seed=0)
+    fitted = fit(
+        Line(), None, TWO, UnitGradient(), replace(PLAIN, epochs=4, schedule=schedule), seed=0
+    )
     assert float(fitted.params["weight"]) == pytest.approx(-0.1 * way, abs=1e-6)
 
 
@@ -96,7 +98,7 @@ def test_the_rate_of_the_second_half_of_all_rounds(rounds: int, rates: list[floa
 
 def test_epochs_keep_the_last_smaller_batch() -> None:
     """10 samples in batches of 4: 4, 4, 2 in each epoch."""
-    objective = Slope()
+    objective = UnitGradient()
     fitted = fit(Line(), None, random_samples(10, 1), objective, replace(PLAIN, batch=4), seed=0)
     assert objective.sizes == [4, 4, 2, 4, 4, 2]
     assert fitted.steps == 6
@@ -145,7 +147,7 @@ def test_steps_replace_epochs() -> None:
     Epoch 1: losses 2, 1.9, 1.8 on 4, 4, 2 samples: mean (8 + 7.6 + 3.6) / 10 = 1.92.
     Epoch 2: 1.7, 1.6 on 4 and 4 samples: 1.65.
     """
-    objective = Slope()
+    objective = UnitGradient()
     fitted = fit(
         Line(), None, random_samples(10, 1), objective, replace(PLAIN, batch=4, steps=5), seed=0
     )
@@ -180,7 +182,7 @@ def test_bounds(count: int, batch: int, joins: bool, bounds: list[tuple[int, int
 
 def test_a_last_sample_joins_the_batch_before_it_with_batch_norm_only() -> None:
     for between, sizes in ((nn.BatchNorm1d(8), [4, 5]), (nn.LayerNorm(8), [4, 4, 1])):
-        objective = Slope()
+        objective = UnitGradient()
         fit(
             Layered(between),
             None,
@@ -196,7 +198,7 @@ def test_every_epoch_has_its_own_order_and_the_seed_decides_it() -> None:
     """Batches of one, labels 0 to 5: the order in which labels come is a permutation, new in each epoch."""
 
     @dataclass(frozen=True)
-    class Order(Slope):
+    class Order(UnitGradient):
         def loss(self, net: Net, batch: Any, rng: torch.Generator) -> torch.Tensor:
             self.sizes.append(int(batch.y))
             return next(net.parameters()).sum()
@@ -423,7 +425,7 @@ def test_training_that_was_ended_is_not_taken_up_again() -> None:
 
 
 def test_batch_norm_with_one_sample_is_said_in_words() -> None:
-    net = Recipe("lenet5", {"norm": "batch"}).build((1, 28, 28), 2, unknown=False, seed=0)
+    net = Recipe("lenet5", {"norm": "batch"}).build_net((1, 28, 28), 2, unknown=False, seed=0)
     one = Samples(torch.rand(1, 1, 28, 28), torch.tensor([1]))
     with pytest.raises(
         DataError,

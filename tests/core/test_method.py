@@ -140,18 +140,18 @@ def test_commons_name_every_tensor_once() -> None:
 
 
 def test_equal_seeds_build_equal_nets() -> None:
-    first, same, other = (TASK.build(unknown=True, seed=s).state_dict() for s in (1, 1, 2))
+    first, same, other = (TASK.build_net(unknown=True, seed=s).state_dict() for s in (1, 1, 2))
     assert all(torch.equal(first[k], same[k]) for k in first)
     assert not all(torch.equal(first[k], other[k]) for k in first)
-    assert TASK.build(unknown=True).outputs == 3
-    assert TASK.build(unknown=False)(torch.zeros(4, 2)).shape == (4, 2)
+    assert TASK.build_net(unknown=True).outputs == 3
+    assert TASK.build_net(unknown=False)(torch.zeros(4, 2)).shape == (4, 2)
 
 
 def test_wrong_net_options_are_the_users_error() -> None:
     with pytest.raises(
         ConfigError, match=r"unknown setting 'net.depth'. Settings of the net mlp: hidden"
     ):
-        Task(("a",), (2,), Recipe("mlp", {"depth": 3})).build(unknown=False)
+        Task(("a",), (2,), Recipe("mlp", {"depth": 3})).build_net(unknown=False)
 
 
 def test_only_frozen_dataclasses_travel_and_names_are_unique() -> None:

@@ -9,7 +9,7 @@ import torch
 from toy_line import Squares, final_state, update, weight
 
 from ostraka.core.fit import Budget, RoundBudget, fit
-from ostraka.core.learner import build
+from ostraka.core.learner import build_net
 from ostraka.core.method import Card, Report, Round
 from ostraka.core.net import Params, Recipe
 from ostraka.core.params import average
@@ -63,7 +63,7 @@ def test_one_round_is_the_mean_of_the_parties_own_trainings(tmp_path: Path) -> N
     start = method.init(plan.task, plan.config.seed)
     trained = []
     for party in plan.parties:
-        net, seed = build(plan.task, CrossEntropy()), party_seed(plan.config, 1, party.id)
+        net, seed = build_net(plan.task, CrossEntropy()), party_seed(plan.config, 1, party.id)
         fitted = fit(net, start, party.samples, CrossEntropy(), Budget(epochs=2, batch=16), seed)
         trained.append((fitted.params, float(len(party.samples))))
     assert codec.encode(final_state(plan, tmp_path / "run")) == codec.encode(average(trained))
@@ -79,7 +79,7 @@ def test_one_party_is_plain_training(rounds: int, tmp_path: Path) -> None:
     samples = plan.parties[0].samples
     for index in range(1, rounds + 1):
         seed = party_seed(plan.config, index, 0)
-        net = build(plan.task, CrossEntropy())
+        net = build_net(plan.task, CrossEntropy())
         params = fit(
             net, params, samples, CrossEntropy(), Budget(epochs=2, batch=16, lr=0.1), seed
         ).params
@@ -155,7 +155,7 @@ def test_centralised_trains_on_everything_in_one_go(tmp_path: Path) -> None:
     assert [len(p.samples) for p in plan.parties] == [120]
     start = FedAvg().init(plan.task, plan.config.seed)
     seed = party_seed(plan.config, 1, 0)
-    net = build(plan.task, CrossEntropy())
+    net = build_net(plan.task, CrossEntropy())
     expected = fit(
         net, start, plan.parties[0].samples, CrossEntropy(), Budget(epochs=6, batch=16), seed
     ).params

@@ -85,7 +85,7 @@ def test_an_outline_holds_no_memory_and_leaves_chance_alone() -> None:
     assert weights(net) == 32
     assert all(parameter.is_meta for parameter in net.parameters())
     assert torch.equal(torch.get_rng_state(), before)
-    assert not MLP.build(unknown=False).first.weight.is_meta  # type: ignore[union-attr]
+    assert not MLP.build_net(unknown=False).first.weight.is_meta  # type: ignore[union-attr]
 
 
 def test_a_net_that_needs_real_numbers_is_built_with_them() -> None:

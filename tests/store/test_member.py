@@ -19,7 +19,7 @@ TASK = Task(("cat", "dog"), (6,), Recipe("mlp", {"hidden": [5, 4]}))
 
 
 def test_a_member_answers_alike_after_the_trip(tmp_path: Path) -> None:
-    net = TASK.build(unknown=False, seed=4)
+    net = TASK.build_net(unknown=False, seed=4)
     card = Card(3, 20, (12, 8), {"loss": 0.5}, {"doubt": -1.5}, "north")
     view = View(scale=1 / 255, mean=(0.5,), std=(0.25,))
     path = tmp_path / "north.safetensors"

@@ -61,9 +61,9 @@ class Task:
         """What one sample is: image, table or sound."""
         return self.view.kind
 
-    def build(self, unknown: bool, seed: int = 0) -> Net:
+    def build_net(self, unknown: bool, seed: int = 0) -> Net:
         """A freshly initialised network for this task."""
-        return self.net.build(self.shape, len(self.classes), unknown, seed)
+        return self.net.build_net(self.shape, len(self.classes), unknown, seed)
 
     def to(self, device: str) -> "Task":
         """The same task with the samples of its commons on `device`."""

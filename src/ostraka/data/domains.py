@@ -176,7 +176,7 @@ def _check(name: str, parts: Sequence[Dataset]) -> None:
     for part in parts[1:]:
         if part.classes != first.classes:
             raise DataError(
-                f"{name}: domains need the same classes in the same order, but {_difference(first, part)}; mend the "
+                f"{name}: domains need the same classes in the same order, but {_difference(first, part)}; fix the "
                 "class_names of the JSON files beside them, or list other data sets"
             )
 

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ostraka.core.fit import Student, fit
-from ostraka.core.learner import CHUNK, build
+from ostraka.core.learner import CHUNK, build_net
 from ostraka.core.method import Needs, Report
 from ostraka.core.net import Net, Params, params_of
 from ostraka.core.objective import Objective
@@ -36,7 +36,7 @@ STUDENT = Student(epochs=100, optimiser="adam", lr=1e-3, weight_decay=0.0, sched
 @wire("feddf.fused/1", "Fused")
 @dataclass(frozen=True)
 class Fused:
-    """The server's model, and where its chance comes from."""
+    """The server's model, and the seed of what is random in it."""
 
     params: Params
     seed: int
@@ -77,7 +77,7 @@ class FedDF(AveragingMethod[Fused]):
         mean, index, public = self.mean(reports), state.round + 1, task.commons.public
         if not self.distil.wanted or public is None:
             return Fused(mean, state.seed, index)
-        net = build(task, self.objective)
+        net = build_net(task, self.objective)
         models = (r.payload for r in reports)
         targets = mean_logits(net, self.objective, models, len(reports), public).softmax(dim=1)
         return Fused(

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ostraka.core.arrival import check_answers
 from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import build, load_predictor
+from ostraka.core.learner import build_net, load_predictor
 from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
 from ostraka.core.net import Params
 from ostraka.core.objective import Objective
@@ -49,7 +49,7 @@ def _without_public(fields: Mapping[str, Any]) -> dict[str, Any]:
 @wire("fedkt.transfer/2", "fedkt.transfer/1", "Transfer", upgrade=_without_public)
 @dataclass(frozen=True)
 class Transfer:
-    """The final student (None before it is trained), and where its chance comes from."""
+    """The final student (None before it is trained), and the seed of what is random in it."""
 
     seed: int
     student: Params | None = None
@@ -110,7 +110,7 @@ class FedKT(Training, Method[Transfer, None, list[Params]]):
         answers = []
         for i, rows in enumerate(order.tensor_split(teacher_count(len(order), self.teachers))):
             net, own = (
-                build(task, self.objective, derive(seed, "init", i)),
+                build_net(task, self.objective, derive(seed, "init", i)),
                 derive(seed, "teacher", i),
             )
             name = f"teacher {number}.{i}"
@@ -136,7 +136,7 @@ class FedKT(Training, Method[Transfer, None, list[Params]]):
         """A student of these labels."""
         x = public.x if public.rows is None else public.x[public.rows]
         net, samples = (
-            task.build(unknown=False, seed=derive(seed, "init")),
+            task.build_net(unknown=False, seed=derive(seed, "init")),
             Samples(x, labels, view=public.view),
         )
         return fit(net, None, samples, CrossEntropy(), self.student, seed, progress, name).params

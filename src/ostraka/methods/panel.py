@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from ostraka.core.arrival import check_answers
 from ostraka.core.fit import Budget, Student, fit
-from ostraka.core.learner import build, load_predictor
+from ostraka.core.learner import build_net, load_predictor
 from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
 from ostraka.core.net import Net, Params, params_of
 from ostraka.core.party import Party, PartyRef
@@ -80,7 +80,7 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
         if self.start == "own":
             return Panel(seed=seed)
         return Panel(
-            (Member(Card(-1, 0), params_of(build(task, self.objective, seed))),), seed=seed
+            (Member(Card(-1, 0), params_of(build_net(task, self.objective, seed))),), seed=seed
         )
 
     def message(self, state: Panel, party: PartyRef) -> Params:
@@ -89,7 +89,7 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Train one member on the party's data."""
-        net = build(rnd.task, self.objective, derive(rnd.seed, "init"))
+        net = build_net(rnd.task, self.objective, derive(rnd.seed, "init"))
         start = rnd.message or None
         learnt, held = self._split(party.samples, rnd.seed)
         fitted = fit(net, start, learnt, self.objective, self.local, rnd.seed, party.progress)
@@ -179,7 +179,7 @@ class VotingMethod(PanelMethod):
         ensemble = Ensemble.of(task, self.objective, panel, self.ballot)
         x = public.inputs()
         targets = self.ballot.shares(ensemble.seeing(x[:SEEN]).scores(x))
-        net = task.build(unknown=False, seed=derive(panel.seed, "student"))
+        net = task.build_net(unknown=False, seed=derive(panel.seed, "student"))
         goal = Distillation(targets, self.kl)
         return fit(
             net, None, numbered(public), goal, self.distil, derive(panel.seed, "distil")

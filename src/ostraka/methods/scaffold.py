@@ -98,8 +98,8 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
         if not rates:
             return Report(Controlled(fitted.params), 1.0, card_of(party, fitted), memory)
         names = self.trained_names(rnd.task)
-        slope = {n: (start[n].double() - fitted.params[n].double()) / rates for n in names}
-        new = {n: t.to(start[n].dtype) for n, t in minus(slope, correction).items()}
+        gradient = {n: (start[n].double() - fitted.params[n].double()) / rates for n in names}
+        new = {n: t.to(start[n].dtype) for n, t in minus(gradient, correction).items()}
         return Report(
             Controlled(fitted.params, minus(new, old)),
             1.0,

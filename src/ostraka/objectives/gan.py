@@ -221,7 +221,7 @@ def sample_shape(net: Net) -> tuple[int, ...]:
     """The shape of one sample, which only a network built by a recipe knows."""
     if not net.shape:
         raise ConfigError(
-            f"{type(net).__name__} does not know the shape of its samples; build it with Recipe.build, or set net.shape"
+            f"{type(net).__name__} does not know the shape of its samples; build it with Recipe.build_net, or set net.shape"
         )
     return net.shape
 

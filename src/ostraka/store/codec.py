@@ -132,7 +132,7 @@ def load(path: Path, seal: Seal | None = None) -> Any:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace `path` by `data` in one step; a fault in between leaves the old file whole."""
+    """Replace `path` by `data` in one step; an error in between leaves the old file whole."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

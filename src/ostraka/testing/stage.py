@@ -108,7 +108,7 @@ class Turn:
 def turns_of(method: AnyMethod, stage: Stage) -> list[Turn]:
     """All exchanges of a short run, by hand: no file, no copy between server and party."""
     method = few_rounds(method)
-    with known_chance(0):
+    with known_randomness(0):
         state, memories, turns = method.init(stage.task, SEED), dict[int, Memory](), list[Turn]()
         for index in range(1, method.exchanges + 1):
             seen = []
@@ -186,10 +186,10 @@ def run_short(
     method: AnyMethod,
     stage: Stage,
     engine: str = "serial",
-    chance: int = 0,
+    randomness: int = 0,
     stop: Watch | None = None,
     what: str = "a short run succeeds",
-    advice: str = "mend the error above",
+    advice: str = "fix the error above",
 ) -> dict[str, Any]:
     """State and memories at the end of a run by the real loop; with `stop`, interrupted there and resumed."""
     # a disk that is slow to confirm would take most of the time, and these files need not outlast a power cut
@@ -197,9 +197,9 @@ def run_short(
         home = RunDir(Path(folder) / "run")
         try:
             if stop is not None:
-                with known_chance(chance), suppress(Interrupted):
+                with known_randomness(randomness), suppress(Interrupted):
                     execute(_plan(method, stage, engine), home, watch=stop)
-            with known_chance(chance):
+            with known_randomness(randomness):
                 execute(_plan(method, stage, engine), home, resume=stop is not None)
         except PartyFailed:
             raise RuntimeError(
@@ -231,7 +231,7 @@ def _plan(method: AnyMethod, stage: Stage, engine: str) -> Plan:
 
 
 @contextmanager
-def known_chance(seed: int) -> Iterator[None]:
+def known_randomness(seed: int) -> Iterator[None]:
     """Put the global generators at a known place, on one thread as engines do, and back afterwards."""
     python, array = random.getstate(), np.random.get_state()
     with one_thread(), torch.random.fork_rng(devices=[]):
