@@ -11,14 +11,14 @@ from ostraka.core import settings
 from ostraka.core.fit import RoundBudget, Student
 from ostraka.core.net import net_options
 from ostraka.errors import ConfigError
-from ostraka.registry import BALLOTS, METHODS, NETS, OBJECTIVES
+from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES
 from ostraka.runs.config import Config, NetChoice, build_method, make
 
 
 def owners() -> Iterator[tuple[str, type]]:
     for cls in (RoundBudget, Student, Config, NetChoice):
         yield cls.__name__, cls
-    for registry in (METHODS, OBJECTIVES, BALLOTS):
+    for registry in (METHODS, OBJECTIVES, BALLOTS, ENGINES):
         for name in registry:
             yield f"{registry.kind} {name}", registry.get(name)
     for name in NETS:

@@ -8,6 +8,8 @@ import pytest
 
 from ostraka.core import settings
 from ostraka.core.settings import values_of
+from ostraka.engines.pool import Pool
+from ostraka.engines.serial import Serial
 from ostraka.errors import ConfigError, DataError
 from ostraka.registry import METHODS, PRESETS, Preset
 from ostraka.runs import config
@@ -65,6 +67,7 @@ def test_a_configuration_survives_toml(tmp_path: Path) -> None:
             "net": {"name": "mlp", "options": {"hidden": [4, 2]}},
             "set": {"local": {"epochs": 2, "lr": 0.5}, "ballot": {"name": "sum"}},
             "workers": 3,
+            "engine": {"name": "pool", "options": {"timeout": 60.0}},
         }
     )
     for one in (Config(), full):
@@ -251,3 +254,12 @@ def test_a_run_of_one_exchange_with_rounds_among_its_settings_is_still_the_same_
     as_older(home, rounds=2)
     with pytest.raises(ConfigError, match="'rounds' is 2, but the method closed-voting has no"):
         home.stored_config()
+
+
+def test_an_engine_is_a_name_or_a_table() -> None:
+    assert make({"engine": "serial"}) == make({"engine": {"name": "serial"}})
+    assert make({}).engine == config.EngineChoice("pool", {})
+    pool = make({"workers": 3, "engine": {"options": {"timeout": 5}}})
+    assert config.build_engine(pool) == Pool(workers=3, timeout=5.0)
+    assert config.build_engine(make({"engine": "serial", "workers": 3})) == Serial()
+    assert identity(pool) == identity(make({"engine": "serial"}))

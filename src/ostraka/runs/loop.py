@@ -17,7 +17,7 @@ from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, OstrakaError, ReportRefused, StoreError
 from ostraka.evaluation.evaluate import evaluate, seen_by_parties
 from ostraka.evaluation.sight import after_looking
-from ostraka.registry import ENGINES
+from ostraka.runs.config import build_engine
 from ostraka.runs.failures import report_failures
 from ostraka.runs.plan import Plan, party_seed, pick_device
 from ostraka.runs.promise import place
@@ -93,7 +93,7 @@ class _Run:
     def all_rounds(self) -> dict[str, Any]:
         self.watch.run_begins(self.plan, self.home.root)
         state = self._restore()
-        engine: Engine = ENGINES.get(self.plan.config.engine)(workers=self.plan.config.workers)
+        engine: Engine = build_engine(self.plan.config)
         work = Work(self.method, self.plan.task, self.plan.parties, self.device, self.save_seconds)
         with engine.open(work) as crew:
             while self.round < self.method.exchanges:

@@ -119,7 +119,7 @@ def votes(method: AnyMethod) -> bool:
 
 def workers(config: Config, parties: int) -> int:
     """How many parties are at work at the same time."""
-    return min(config.workers or cores(), max(1, parties)) if config.engine == "pool" else 1
+    return min(config.workers or cores(), max(1, parties)) if config.engine.name == "pool" else 1
 
 
 def _need(

@@ -28,7 +28,7 @@ from ostraka.data.standardise import standardise, with_statistics_of
 from ostraka.engines.guard import leave_if_imported_by_a_worker
 from ostraka.errors import ConfigError, DataError, NeedError, PartitionError
 from ostraka.registry import NETS
-from ostraka.runs.config import Config, build_method, resolve
+from ostraka.runs.config import Config, build_engine, build_method, resolve
 from ostraka.runs.memory import check_network
 from ostraka.runs.record import RunDir, own_division
 from ostraka.runs.start import HALF_TEST, Start, check_start, find_start, pinned
@@ -151,6 +151,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     With `begun`, the folder of a run to go on with, its own record of who holds what is used.
     """
     leave_if_imported_by_a_worker()
+    build_engine(config)  # a wrong setting of it is said now
     start = find_start(config)
     method, config = build_method(config), pinned(resolve(config), start)
     division = divide(config, begun)

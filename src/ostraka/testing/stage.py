@@ -26,7 +26,7 @@ from ostraka.data.partition import Partition
 from ostraka.engines.base import Outcome
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, PartyFailed
-from ostraka.runs.config import Config
+from ostraka.runs.config import Config, EngineChoice
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan
 from ostraka.runs.record import RunDir
@@ -217,7 +217,9 @@ def _plan(method: AnyMethod, stage: Stage, engine: str) -> Plan:
     rows = tuple(stage.parties.rows[start:stop].numpy() for start, stop in spans)
     divided = Partition("check", rows, stage.parties.names, SEED)
     return Plan(
-        config=Config(method="check", engine=engine, workers=2, seed=SEED, device="cpu"),
+        config=Config(
+            method="check", engine=EngineChoice(engine), workers=2, seed=SEED, device="cpu"
+        ),
         name=type(method).__name__,
         method=deepcopy(method),
         task=stage.task,
