@@ -1,7 +1,7 @@
 """What all methods share: the draw of parties, needs, and settings that make no sense."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -99,30 +99,28 @@ SAMPLES = Samples(torch.zeros(1, 2), torch.zeros(1, dtype=torch.long))
 
 
 def test_needs_name_everything_that_is_missing() -> None:
-    every = Needs(public=True, shared=True, generator=True, prior=True, validation=True)
+    every = Needs(public=True, shared=True, prior=True)
     with pytest.raises(NeedError) as caught:
-        every.check("mine", TASK, has_validation=False)
+        every.check("mine", TASK)
     text = str(caught.value)
-    assert "the method 'mine' needs public, shared, generator, prior, validation" in text
+    assert "the method 'mine' needs public, shared, prior" in text
     for advice in (
         "unlabelled samples",
         "labelled samples",
-        "trained generator",
         "label shares",
-        "validation share",
     ):
         assert advice in text
 
 
 def test_needs_that_are_met() -> None:
-    commons = Commons(SAMPLES.unlabelled(), SAMPLES, {"generator": {}}, torch.ones(2))
+    commons = Commons(SAMPLES.unlabelled(), SAMPLES, {}, torch.ones(2))
     task = Task(("a", "b"), (2,), Recipe("mlp"), commons)
-    Needs(public=True, shared=True, generator=True, prior=True, validation=True).check(
-        "mine", task, True
-    )
-    Needs().check("mine", TASK, False)
-    with pytest.raises(NeedError, match="needs validation, which"):
-        Needs(public=True, validation=True).check("mine", task, False)
+    Needs(public=True, shared=True, prior=True).check("mine", task)
+    Needs().check("mine", TASK)
+    with pytest.raises(NeedError, match="needs prior, which"):
+        Needs(public=True, prior=True).check(
+            "mine", replace(task, commons=replace(commons, prior=None))
+        )
 
 
 def test_commons_name_every_tensor_once() -> None:

@@ -35,18 +35,14 @@ class Needs:
 
     public: bool = False
     shared: bool = False
-    generator: bool = False
     prior: bool = False
-    validation: bool = False
 
-    def check(self, name: str, task: Task, has_validation: bool) -> None:
+    def check(self, name: str, task: Task) -> None:
         """Raise a NeedError that names everything `task` lacks for the method `name`."""
         have = {
             "public": task.commons.public is not None,
             "shared": task.commons.shared is not None,
-            "generator": "generator" in task.commons.nets,
             "prior": task.commons.prior is not None,
-            "validation": has_validation,
         }
         missing = [f.name for f in fields(self) if getattr(self, f.name) and not have[f.name]]
         if missing:
@@ -59,9 +55,7 @@ class Needs:
 _ADVICE = {
     "public": "give unlabelled samples, for example --public half-test",
     "shared": "give labelled samples that all parties may use, for example --shared 0.05",
-    "generator": "give a trained generator among the commons' nets",
     "prior": "give the target label shares in the commons",
-    "validation": "set a validation share, for example --validation 0.1",
 }
 
 
@@ -88,7 +82,12 @@ class Round(Generic[Message]):
     seed: int
 
 
-@wire("report/1", "Report")
+def _without_round(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A report once named its round, which its place says anyway."""
+    return {name: value for name, value in fields.items() if name != "round"}
+
+
+@wire("report/2", "report/1", "Report", upgrade=_without_round)
 @dataclass(frozen=True)
 class Report(Generic[Payload]):
     """A party's answer. The engine keeps `memory` for that party and strips it: `aggregate` never sees it."""
@@ -97,7 +96,6 @@ class Report(Generic[Payload]):
     weight: float
     card: Card
     memory: Memory = field(default_factory=dict)
-    round: int = 1
 
 
 @dataclass(frozen=True)

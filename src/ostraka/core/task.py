@@ -18,7 +18,7 @@ class Commons:
     shared: Samples | None = None
     """Labelled samples that every party may train on (the data-sharing baseline)."""
     nets: Mapping[str, Params] = field(default_factory=dict)
-    """Ready networks: a generator, or "start" from another run."""
+    """Ready networks, such as "start" from another run."""
     prior: Tensor | None = None
     """Target label shares [K]."""
 

@@ -107,7 +107,7 @@ def do_job(work: Work, job: Job, tell: Tell) -> Outcome:
     report = work.method.local_update(Round(work.task, job.round, message, job.seed), party, memory)
     if report.memory or job.memory is not None:  # an emptied memory must replace the old one
         job.new_memory.save(report.memory)
-    report = replace(report, memory={}, round=job.round)
+    report = replace(report, memory={})
     size = len(codec.encode(report.payload)) + len(codec.encode(report.card))
     seconds = time.perf_counter() - began
     job.report.save(Envelope(report, seconds, progress.cpu_seconds(), size))

@@ -165,7 +165,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     recipe = _recipe(config, data)
     task = Task(data.classes, data.train.shape, recipe, commons, data.test.view)
     check_network(task, config, method, len(everyone))
-    method.needs.check(config.method, task, division.held is not None)
+    method.needs.check(config.method, task)
     _check_rate(config)
     if start:
         check_start(start, config, method, task)

@@ -64,7 +64,7 @@ def make_stage(
     parties = Parties.of(Samples(x, y), rows)
     test = Samples(x[-20:].clone(), y[-20:].clone())
     task = replace(task, commons=_commons(method, task, test))
-    method.needs.check(type(method).__name__, task, has_validation=True)
+    method.needs.check(type(method).__name__, task)
     return Stage(task, parties.pooled() if method.pooled else parties, test)
 
 
@@ -227,7 +227,7 @@ def _plan(method: AnyMethod, stage: Stage, engine: str) -> Plan:
         partition=divided,
         counts=divided.table(stage.parties.samples.labels.numpy(), len(stage.task.classes)),
         test=stage.test,
-        validation=stage.test if method.needs.validation else None,
+        validation=None,
         fingerprint="check",
     )
 
