@@ -79,7 +79,7 @@ def steps(shape: tuple[int, ...], batch: int, repeats: int) -> dict[str, float]:
 
 def ours(x: Tensor, y: Tensor, batch: int) -> Callable[[], object]:
     """One pass of `fit` over one chunk, with the paper's five adversarial steps."""
-    net = Recipe("simple-cnn").build(tuple(x.shape[1:]), CLASSES, unknown=True, seed=0)
+    net = Recipe("simple-cnn").build_net(tuple(x.shape[1:]), CLASSES, unknown=True, seed=0)
     budget = Budget(epochs=1, batch=batch, optimiser="adam", lr=1e-3, weight_decay=1e-5)
     samples = Samples(x, y)
     return lambda: fit(net, None, samples, OpenVoting(), budget, seed=0)

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 import torch
 
 from ostraka.core.fit import fit
-from ostraka.core.learner import build
+from ostraka.core.learner import build_net
 from ostraka.core.member import Member, Model
 from ostraka.core.method import Card
 from ostraka.core.net import Net, Params, params_of
 from ostraka.core.objective import Batch, Objective
-from ostraka.core.progress import NoProgress, Progress
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive, torch_rng
 from ostraka.evaluation.evaluate import evaluate
@@ -44,23 +43,19 @@ class Look:
 
 
 @dataclass
-class Watch(Progress):
+class Looks:
     """Looks at a network while it trains."""
 
     net: Net
     kept: Samples
     objective: Objective
     every: int
-    epoch: int = 0
     looks: list[Look] = field(default_factory=list)
 
-    load, save = NoProgress.load, NoProgress.save
-
-    def tell(self, done: float, loss: float | None) -> None:
-        """Called after every epoch."""
-        self.epoch += 1
-        if self.epoch % self.every:
-            return
+    def after(self, epoch: int) -> bool:
+        """Look, if it is time, and let the training go on."""
+        if epoch % self.every:
+            return False
         self.net.eval()
         rng, y = torch_rng(0, "validation"), self.kept.labels
         batch = self.objective.prepare(Batch(self.kept.inputs(), y), rng)
@@ -68,8 +63,9 @@ class Watch(Progress):
         with torch.no_grad():
             right = self.objective.scores(self.net, batch.x).known.argmax(dim=1) == y
         params = {name: tensor.clone() for name, tensor in params_of(self.net).items()}
-        self.looks.append(Look(self.epoch, params, value, 100 * float(right.double().mean())))
+        self.looks.append(Look(epoch, params, value, 100 * float(right.double().mean())))
         self.net.train()
+        return False
 
 
 def members(plan: Plan, method: FedOV, config: Config, every: int) -> list[list[Look]]:
@@ -78,10 +74,13 @@ def members(plan: Plan, method: FedOV, config: Config, every: int) -> list[list[
     for party in plan.parties:
         seed = party_seed(config, 1, party.id)
         train, kept = party.samples.split(0.1, seed)
-        watch = Watch(
-            build(plan.task, method.objective, derive(seed, "init")), kept, method.objective, every
+        watch = Looks(
+            build_net(plan.task, method.objective, derive(seed, "init")),
+            kept,
+            method.objective,
+            every,
         )
-        fit(watch.net, None, train, method.objective, method.local, seed, watch)
+        fit(watch.net, None, train, method.objective, method.local, seed, after_epoch=watch.after)
         found.append(watch.looks)
         best = min(watch.looks, key=lambda look: look.loss)
         print(f"party {party.id}: {len(train)} samples, best loss {best.loss:.3f} after {best.epoch} epochs, then "

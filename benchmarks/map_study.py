@@ -17,7 +17,7 @@ import torch
 
 from ostraka.alignment.match import match
 from ostraka.alignment.parts import CLOSE, OPEN, only
-from ostraka.core.learner import build
+from ostraka.core.learner import build_net
 from ostraka.core.method import Report, Round
 from ostraka.evaluation.evaluate import Evaluation, evaluate
 from ostraka.methods.fedpd import Conquered, Disentangled, FedPD
@@ -40,7 +40,7 @@ def moved_units(
     plan: Plan, method: FedPD, reports: list[Report[Disentangled]]
 ) -> dict[str, dict[str, float]]:
     """For each part, group of units to the share of them that is not mapped to itself."""
-    layers = build(plan.task, method.objective).anatomy()
+    layers = build_net(plan.task, method.objective).anatomy()
     target, *others = (report.payload for report in reports)
     shares: dict[str, dict[str, float]] = {"whole": {}, **{name: {} for name in PARTS}}
     for one in others:

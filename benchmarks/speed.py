@@ -111,7 +111,7 @@ def _step(net: nn.Module, optimiser: torch.optim.Optimizer, x: Tensor, y: Tensor
 
 
 def train_ours(samples: Samples) -> None:
-    net = Recipe("simple-cnn").build(samples.shape, CLASSES, unknown=False, seed=0)
+    net = Recipe("simple-cnn").build_net(samples.shape, CLASSES, unknown=False, seed=0)
     fit(net, None, samples, CrossEntropy(), ADAM, seed=0)
 
 
@@ -285,7 +285,8 @@ def bench_voting(members: int, count: int, rounds: int) -> dict[str, object]:
     """All members over the same images: a plain loop over eager modules, and our ensemble."""
     samples = images((3, 32, 32), count)
     nets = [
-        Recipe("simple-cnn").build(samples.shape, CLASSES, True, seed) for seed in range(members)
+        Recipe("simple-cnn").build_net(samples.shape, CLASSES, True, seed)
+        for seed in range(members)
     ]
     plain = [Plain(samples.shape, CLASSES + 1).eval() for _ in nets]
     for ours, theirs in zip(nets, plain, strict=True):

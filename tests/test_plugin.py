@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import torch
 
 from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import build, load_predictor
-from ostraka.core.method import Card, Memory, Method, Report, Round
+from ostraka.core.learner import build_net, load_predictor
+from ostraka.core.method import Card, Iterative, Memory, Report, Round
 from ostraka.core.net import Params, params_of
 from ostraka.core.objective import Objective
 from ostraka.core.party import Party, PartyRef
@@ -32,20 +32,20 @@ from ostraka.registry import OBJECTIVES
 
 
 @dataclass(frozen=True)
-class FedMedian(Method[Params, Params, Params]):
+class FedMedian(Iterative[Params, Params, Params]):
     """Median of the parties' models, number by number."""
 
     objective: Objective = setting(CrossEntropy(), "what the parties minimise", registry=OBJECTIVES)
     local: Budget = setting(Budget(epochs=2), "the parties' training")
 
     def init(self, task: Task, seed: int) -> Params:
-        return params_of(build(task, self.objective, seed))
+        return params_of(build_net(task, self.objective, seed))
 
     def message(self, state: Params, party: PartyRef) -> Params:
         return state
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
-        net = build(rnd.task, self.objective)
+        net = build_net(rnd.task, self.objective)
         fitted = fit(net, rnd.message, party.samples, self.objective, self.local, rnd.seed, progress=party.progress)
         return Report(fitted.params, 1.0, Card(party.id, len(party.samples)))
 

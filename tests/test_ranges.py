@@ -8,17 +8,17 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 
 from ostraka.core import settings
-from ostraka.core.fit import Budget, Student
+from ostraka.core.fit import RoundBudget, Student
 from ostraka.core.net import net_options
 from ostraka.errors import ConfigError
-from ostraka.registry import BALLOTS, METHODS, NETS, OBJECTIVES
+from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES
 from ostraka.runs.config import Config, NetChoice, build_method, make
 
 
 def owners() -> Iterator[tuple[str, type]]:
-    for cls in (Budget, Student, Config, NetChoice):
+    for cls in (RoundBudget, Student, Config, NetChoice):
         yield cls.__name__, cls
-    for registry in (METHODS, OBJECTIVES, BALLOTS):
+    for registry in (METHODS, OBJECTIVES, BALLOTS, ENGINES):
         for name in registry:
             yield f"{registry.kind} {name}", registry.get(name)
     for name in NETS:
@@ -48,7 +48,7 @@ def test_numeric_settings_declare_their_range(name: str, cls: type) -> None:
 
 def test_the_walk_sees_what_it_should() -> None:
     """Numbers, numbers or none, and lists of numbers are numeric; words, switches and groups are not."""
-    assert [spec.name for spec in numeric(Budget)] == [
+    assert [spec.name for spec in numeric(RoundBudget)] == [
         "epochs", "steps", "most_steps", "class_steps", "batch", "lr", "momentum", "weight_decay", "late_rate",
     ]  # fmt: skip
     assert [spec.name for spec in numeric(net_options("mlp"))] == ["hidden"]

@@ -108,7 +108,7 @@ def test_a_broken_plug_in_is_named_and_harms_nobody_else(monkeypatch: pytest.Mon
     assert "aaa" in made.names()
     with pytest.raises(
         ConfigError,
-        match=r"plug-in thing 'aaa' \(no_such_module_at_all:X\) cannot be loaded.*mend or",
+        match=r"plug-in thing 'aaa' \(no_such_module_at_all:X\) cannot be loaded.*fix or",
     ):
         made.get("aaa")
     with pytest.warns(

@@ -5,9 +5,9 @@
 The names stay here when the modules behind them move. docs/adding-a-method.md goes through them.
 """
 
-from ostraka.core.fit import Budget, Fitted, fit
-from ostraka.core.learner import build, load_predictor
-from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
+from ostraka.core.fit import Budget, Fitted, RoundBudget, fit
+from ostraka.core.learner import build_net, load_predictor
+from ostraka.core.method import Card, Iterative, Memory, Method, Needs, Report, Round
 from ostraka.core.net import Net, Params, Recipe, params_of
 from ostraka.core.objective import Batch, Helper, Objective
 from ostraka.core.party import Party, PartyRef
@@ -34,6 +34,7 @@ __all__ = [
     "DataError",
     "Fitted",
     "Helper",
+    "Iterative",
     "Memory",
     "Method",
     "Needs",
@@ -48,10 +49,11 @@ __all__ = [
     "Recipe",
     "Report",
     "Round",
+    "RoundBudget",
     "Samples",
     "Scores",
     "Task",
-    "build",
+    "build_net",
     "derive",
     "fit",
     "load_predictor",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class OstrakaError(Exception):
-    """Root of every error that is the user's to mend: shown as one message, never as a traceback."""
+    """Root of every error that is the user's to fix: shown as one message, never as a traceback."""
 
     exit_code = 2
 

@@ -103,7 +103,7 @@ class Registry(Generic[T]):
                 self._check_kind(item)
             except Exception as error:
                 raise ConfigError(
-                    f"the plug-in {self.kind} {name!r} ({_origin(plugin)}) cannot be loaded: {error!r}; mend or remove "
+                    f"the plug-in {self.kind} {name!r} ({_origin(plugin)}) cannot be loaded: {error!r}; fix or remove "
                     "it"
                 ) from error
             self._items[name] = item

@@ -31,7 +31,7 @@ def recipes(draw: st.DrawFn) -> Recipe:
 
 def random_net(recipe: Recipe, seed: int) -> Net:
     """A network whose batch norms have random weights and statistics too."""
-    net = recipe.build(SHAPES.get(recipe.name, (3, 8, 8)), 3, True, seed)
+    net = recipe.build_net(SHAPES.get(recipe.name, (3, 8, 8)), 3, True, seed)
     rng = torch.Generator().manual_seed(seed)
     for module in net.modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):

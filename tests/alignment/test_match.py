@@ -135,7 +135,7 @@ def test_sinkhorn_moves_a_copy_back_nearly() -> None:
 
 @pytest.mark.parametrize("name", NETS.names())
 def test_every_nets_anatomy_covers_its_tensors_and_joins_up(name: str) -> None:
-    net = Recipe(name).build((3, 32, 32), 3, True, 0)
+    net = Recipe(name).build_net((3, 32, 32), 3, True, 0)
     layers, params = net.anatomy(), params_of(net)
     check_covered(layers, params)
     assert layers[0].inputs == INPUT
@@ -160,7 +160,7 @@ def test_nets_that_cannot_be_matched_say_so() -> None:
     with pytest.raises(ConfigError, match=r"Mute does not describe its layers \(Net.anatomy\)"):
         Mute(2, False).anatomy()
     with pytest.raises(ConfigError, match="norm=group"):
-        Recipe("lenet5", {"norm": "group"}).build((1, 28, 28), 2, False, 0).anatomy()
+        Recipe("lenet5", {"norm": "group"}).build_net((1, 28, 28), 2, False, 0).anatomy()
     net = random_net(Recipe("mlp", {"hidden": [4]}), 0)
     with pytest.raises(ConfigError, match=r"objective\.points"):
         check_covered(net.anatomy(), {**params_of(net), "objective.points": torch.zeros(3, 4)})

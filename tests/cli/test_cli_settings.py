@@ -40,6 +40,11 @@ QUICK = (*TINY, "--epochs", "1")
         ),
         ("--net digits --set net.width=-1", "'net.width' is -1.0; it must be above 0"),
         ("--set net=mlp", "the net is chosen with --net mlp"),
+        ("--set engine=serial", "the engine is chosen with --engine serial"),
+        ("--set engine.timeout=0", "'engine.timeout' is 0.0; it must be above 0"),
+        ("--set engine.timeot=9", "unknown setting 'engine.timeot'. Did you mean 'timeout'?"),
+        ("--engine serial --set engine.timeout=9", "Settings of the engine serial: (none)"),
+        ("--set engine.workers=2", "give it as a setting of the run: --workers"),
         (
             "--set epochs=5",
             "unknown setting 'epochs'. Did you mean 'local.epochs'? Settings of the method fedavg:",

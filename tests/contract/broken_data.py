@@ -152,7 +152,7 @@ class OneName(Deal):
 
 
 @dataclass(frozen=True)
-class GlobalChance(Deal):
+class GlobalRandomness(Deal):
     """Shuffles by numpy's global generator."""
 
     def divide(self, pool: Pool) -> Shares:

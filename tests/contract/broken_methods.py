@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import build, load_predictor
-from ostraka.core.method import Card, Memory, Method, Report, Round
+from ostraka.core.learner import build_net, load_predictor
+from ostraka.core.method import Card, Iterative, Memory, Report, Round
 from ostraka.core.net import Params, params_of
 from ostraka.core.objective import Objective
 from ostraka.core.params import average
@@ -28,20 +28,20 @@ from ostraka.registry import OBJECTIVES
 
 
 @dataclass(frozen=True)
-class Sound(Method[Params, Params, Params]):
+class Sound(Iterative[Params, Params, Params]):
     """Averages models and keeps a tensor in its memory; passes every check."""
 
     objective: Objective = setting(CrossEntropy(), "what the parties minimise", registry=OBJECTIVES)
     local: Budget = setting(Budget(epochs=2, batch=16), "the parties' training")
 
     def init(self, task: Task, seed: int) -> Params:
-        return params_of(build(task, self.objective, seed))
+        return params_of(build_net(task, self.objective, seed))
 
     def message(self, state: Params, party: PartyRef) -> Params:
         return state
 
     def train(self, rnd: Round[Params], party: Party) -> Params:
-        net = build(rnd.task, self.objective)
+        net = build_net(rnd.task, self.objective)
         return fit(
             net, rnd.message, party.samples, self.objective, self.local, rnd.seed, party.progress
         ).params
@@ -171,7 +171,7 @@ class ChangesData(OneRound):
 
 
 @dataclass(frozen=True)
-class GlobalChance(Sound):
+class GlobalRandomness(Sound):
     """Starts from torch's global generator instead of the seed."""
 
     def init(self, task: Task, seed: int) -> Params:
@@ -207,7 +207,7 @@ class NoProgressGiven(Sound):
     """Trains without saving."""
 
     def train(self, rnd: Round[Params], party: Party) -> Params:
-        net = build(rnd.task, self.objective)
+        net = build_net(rnd.task, self.objective)
         return fit(net, rnd.message, party.samples, self.objective, self.local, rnd.seed).params
 
 
@@ -216,7 +216,7 @@ class TwoFitsOneName(Sound):
     """Its second training would take the first one's result for its own."""
 
     def train(self, rnd: Round[Params], party: Party) -> Params:
-        net, seed = build(rnd.task, self.objective), derive(rnd.seed, "second")
+        net, seed = build_net(rnd.task, self.objective), derive(rnd.seed, "second")
         first = fit(
             net, rnd.message, party.samples, self.objective, self.local, rnd.seed, party.progress
         )
@@ -230,7 +230,7 @@ class TwoFitsTwoNames(Sound):
     """The same, done right."""
 
     def train(self, rnd: Round[Params], party: Party) -> Params:
-        net, seed = build(rnd.task, self.objective), derive(rnd.seed, "second")
+        net, seed = build_net(rnd.task, self.objective), derive(rnd.seed, "second")
         first = fit(
             net,
             rnd.message,
@@ -337,7 +337,7 @@ class OwnLoop(Sound):
     """Trains in a loop of its own and saves nothing."""
 
     def train(self, rnd: Round[Params], party: Party) -> Params:
-        net = build(rnd.task, self.objective)
+        net = build_net(rnd.task, self.objective)
         net.load_state_dict(rnd.message)
         optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
         for _ in range(2):

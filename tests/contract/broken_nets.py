@@ -86,8 +86,8 @@ class UnusedLayer(Sound):
         self.spare = nn.Linear(8, 8)
 
 
-class WrongSlope(Sound):
-    def slope(self, x: Tensor, error: Callable[[Tensor], Tensor]) -> Tensor:
+class WrongInputGradient(Sound):
+    def input_gradient(self, x: Tensor, error: Callable[[Tensor], Tensor]) -> Tensor:
         return torch.ones_like(x)
 
 

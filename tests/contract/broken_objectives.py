@@ -46,7 +46,7 @@ class AttachesElsewhere(Sound):
 
 
 @dataclass(frozen=True)
-class AttachesByNumpysChance(Sound):
+class AttachesByNumpysRandomness(Sound):
     def attach(self, net: Net) -> None:
         net.objective = nn.ParameterDict(
             {"scale": nn.Parameter(torch.tensor(1 + 0.1 * np.random.rand()))}
@@ -87,7 +87,7 @@ class LossOfEverySample(Sound):
 
 
 @dataclass(frozen=True)
-class NumpysChance(Sound):
+class NumpysRandomness(Sound):
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         return super().loss(net, batch, rng) * (1 + np.random.rand())
 

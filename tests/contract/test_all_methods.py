@@ -11,8 +11,7 @@ from ostraka.core import settings
 from ostraka.core.fit import Budget
 from ostraka.core.method import Method, Needs
 from ostraka.core.net import Recipe
-from ostraka.core.task import Commons, Task
-from ostraka.errors import NeedError
+from ostraka.core.task import Task
 from ostraka.registry import METHODS, PRESETS
 from ostraka.testing import ContractBroken, methods
 
@@ -95,7 +94,7 @@ BROKEN = {
     toys.NoProgressGiven(): (methods.check_interrupted_fit, "progress=party.progress"),
     toys.OwnLoop(): (methods.check_interrupted_fit, "progress=party.progress"),
     toys.TwoFitsOneName(): (methods.check_interrupted_fit, "its own name"),
-    toys.GlobalChance(): (methods.check_same_seed, "rnd.seed"),
+    toys.GlobalRandomness(): (methods.check_same_seed, "rnd.seed"),
     toys.CountsOnSelf(): (methods.check_resume, "nothing on self"),
     toys.KnowsItsProcess(): (methods.check_pool, "process"),
 }
@@ -150,25 +149,15 @@ def test_another_task_can_be_given() -> None:
         check(method, task)
 
 
-def test_needs_are_met_or_named() -> None:
-    """Public and shared samples and a prior are made up; a generator must be given."""
+def test_needs_are_met() -> None:
+    """Public and shared samples and a prior are made up."""
     task = methods.make_stage(_Needy(), None).task
     assert task.commons.public is not None
     assert task.commons.public.y is None
     assert task.commons.shared is not None
     assert task.commons.prior is not None
     assert float(task.commons.prior.sum()) == pytest.approx(1.0)
-    with pytest.raises(NeedError, match="generator"):
-        methods.check_codec(_NeedsGenerator(), None)
-    given = replace(
-        methods.make_stage(toys.Sound(), None).task, commons=Commons(nets={"generator": {}})
-    )
-    methods.check_codec(_NeedsGenerator(), given)
 
 
 class _Needy(toys.Sound):
-    needs = Needs(public=True, shared=True, prior=True, validation=True)
-
-
-class _NeedsGenerator(toys.Sound):
-    needs = Needs(generator=True)
+    needs = Needs(public=True, shared=True, prior=True)

@@ -41,7 +41,10 @@ def expect_first(checks: Sequence[Check], check: Check, words: str, *given: Any)
 OBJECTIVES: dict[Any, tuple[Check, str]] = {
     losses.CannotBeWritten(): (objectives.check_settings, "registry"),
     losses.AttachesElsewhere(): (objectives.check_attached, "points"),
-    losses.AttachesByNumpysChance(): (objectives.check_attached, "the same seed attaches the same"),
+    losses.AttachesByNumpysRandomness(): (
+        objectives.check_attached,
+        "the same seed attaches the same",
+    ),
     losses.RefusesInSilence(): (
         objectives.check_scores,
         "it says True, and the threshold of its answers is inf",
@@ -49,7 +52,7 @@ OBJECTIVES: dict[Any, tuple[Check, str]] = {
     losses.AddsRows(): (objectives.check_prepare, "keeps 12 rows"),
     losses.NeedsTwoSamples(): (objectives.check_loss, "loss of a single sample"),
     losses.LossOfEverySample(): (objectives.check_loss, r"it has the shape \[12\]"),
-    losses.NumpysChance(): (objectives.check_chance, "draw from the rng"),
+    losses.NumpysRandomness(): (objectives.check_randomness, "draw from the rng"),
     losses.ChangesBatch(): (objectives.check_unchanged, "batch and weights unchanged"),
     losses.LeavesGradients(): (objectives.check_unchanged, "no gradient behind"),
     losses.ScoresByBatch(): (objectives.check_scores, "without the second half"),
@@ -77,7 +80,7 @@ NETS: dict[type[layers.Sound], tuple[Check, str]] = {
     layers.OneSeedForAll: (nets.check_seeds, "another seed gives other weights"),
     layers.HidesAScale: (nets.check_tensors, "answers the same"),
     layers.UnusedLayer: (nets.check_gradients, r"spare\.weight has none"),
-    layers.WrongSlope: (nets.check_slope, "leave slope to Net"),
+    layers.WrongInputGradient: (nets.check_input_gradient, "leave input_gradient to Net"),
     layers.ForgetsItsBias: (nets.check_anatomy, r"no layer claims the tensor first\.bias"),
     layers.UnitsWithAnOrder: (nets.check_anatomy, "in another order give the same"),
     layers.TakesAnyShape: (nets.check_shapes, r"shape \(1,\) are taken, or refused"),
@@ -141,7 +144,7 @@ RULES: dict[type[Rule], tuple[Check, str]] = {
     data.LosesARow: (partitions.check_complete, "belong to no party"),
     data.TakesAllRows: (partitions.check_complete, "a part of the rows among all parties; row"),
     data.OneName: (partitions.check_complete, "name of its own"),
-    data.GlobalChance: (partitions.check_same_seed, r"pool\.rng"),
+    data.GlobalRandomness: (partitions.check_same_seed, r"pool\.rng"),
     data.ShufflesInPlace: (partitions.check_unchanged, "work on a copy"),
     data.NeedsEveryClass: (partitions.check_refusals, "one class only for 1 parties"),
 }

@@ -16,7 +16,7 @@ from ostraka.methods.fedpd import Disentangled, FedPD
 from ostraka.registry import METHODS
 
 TASK = Task(("ant", "bee"), (4,), Recipe("mlp", {"hidden": [5]}))
-PARAMS = params_of(TASK.build(unknown=False))
+PARAMS = params_of(TASK.build_net(unknown=False))
 GOOD = Report(PARAMS, 9.0, Card(0, 9, (4, 5), {"loss": 0.5}, {"doubt": -1.0}))
 
 
@@ -87,7 +87,7 @@ def test_what_cannot_be_used_is_refused(case: str, method: Any) -> None:
 
 
 def test_models_inside_other_payloads_are_looked_at() -> None:
-    params = params_of(TASK.build(unknown=True))
+    params = params_of(TASK.build_net(unknown=True))
     FedPD().inspect(TASK, replace(GOOD, payload=Disentangled(params)))
     with pytest.raises(ReportRefused, match="answers with NaN"):
         FedPD().inspect(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from toy_nets import Layered, Line, Noisy, Slope, Squares
+from toy_nets import Layered, Line, Noisy, Squares, UnitGradient
 
 from ostraka.core import fit as fit_module
-from ostraka.core.fit import Budget, Diverged, Student, fit
+from ostraka.core.fit import Budget, Diverged, Fitted, RoundBudget, Student, fit
 from ostraka.core.net import Net, Params, Recipe
 from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
@@ -78,7 +78,9 @@ def test_cosine_rate() -> None:
 @pytest.mark.parametrize(("schedule", "way"), [("constant", 4.0), ("cosine", 2.5)])
 def test_cosine_over_a_training(schedule: Any, way: float) -> None:
     """Gradient 1 all along: w = -lr * sum of rates; cosine at 0, 1/4, 1/2, 3/4: 1 + 0.85355 + 0.5 + 0.14645 = 2.5."""
-    fitted = fit(Line(), None, TWO, Slope(), replace(PLAIN, epochs=4, schedule=schedule), seed=0)
+    fitted = fit(
+        Line(), None, TWO, UnitGradient(), replace(PLAIN, epochs=4, schedule=schedule), seed=0
+    )
     assert float(fitted.params["weight"]) == pytest.approx(-0.1 * way, abs=1e-6)
 
 
@@ -87,7 +89,7 @@ def test_cosine_over_a_training(schedule: Any, way: float) -> None:
     [(1, [1.0]), (2, [1.0, 0.25]), (3, [1.0, 1.0, 0.25]), (4, [1.0, 1.0, 0.25, 0.25])],
 )
 def test_the_rate_of_the_second_half_of_all_rounds(rounds: int, rates: list[float]) -> None:
-    budget = Budget(epochs=3, lr=1.0, late_rate=0.25)
+    budget = RoundBudget(epochs=3, lr=1.0, late_rate=0.25)
     late = [budget.in_round(index, rounds) for index in range(1, rounds + 1)]
     assert [one.lr for one in late] == rates
     assert all(replace(one, lr=1.0, late_rate=0.25) == budget for one in late)
@@ -96,7 +98,7 @@ def test_the_rate_of_the_second_half_of_all_rounds(rounds: int, rates: list[floa
 
 def test_epochs_keep_the_last_smaller_batch() -> None:
     """10 samples in batches of 4: 4, 4, 2 in each epoch."""
-    objective = Slope()
+    objective = UnitGradient()
     fitted = fit(Line(), None, random_samples(10, 1), objective, replace(PLAIN, batch=4), seed=0)
     assert objective.sizes == [4, 4, 2, 4, 4, 2]
     assert fitted.steps == 6
@@ -145,7 +147,7 @@ def test_steps_replace_epochs() -> None:
     Epoch 1: losses 2, 1.9, 1.8 on 4, 4, 2 samples: mean (8 + 7.6 + 3.6) / 10 = 1.92.
     Epoch 2: 1.7, 1.6 on 4 and 4 samples: 1.65.
     """
-    objective = Slope()
+    objective = UnitGradient()
     fitted = fit(
         Line(), None, random_samples(10, 1), objective, replace(PLAIN, batch=4, steps=5), seed=0
     )
@@ -180,7 +182,7 @@ def test_bounds(count: int, batch: int, joins: bool, bounds: list[tuple[int, int
 
 def test_a_last_sample_joins_the_batch_before_it_with_batch_norm_only() -> None:
     for between, sizes in ((nn.BatchNorm1d(8), [4, 5]), (nn.LayerNorm(8), [4, 4, 1])):
-        objective = Slope()
+        objective = UnitGradient()
         fit(
             Layered(between),
             None,
@@ -196,7 +198,7 @@ def test_every_epoch_has_its_own_order_and_the_seed_decides_it() -> None:
     """Batches of one, labels 0 to 5: the order in which labels come is a permutation, new in each epoch."""
 
     @dataclass(frozen=True)
-    class Order(Slope):
+    class Order(UnitGradient):
         def loss(self, net: Net, batch: Any, rng: torch.Generator) -> torch.Tensor:
             self.sizes.append(int(batch.y))
             return next(net.parameters()).sum()
@@ -241,7 +243,7 @@ def test_no_samples_is_an_error() -> None:
 )
 def test_impossible_budgets(values: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        Budget(**values)
+        RoundBudget(**values)
 
 
 def test_a_student_may_be_left_out() -> None:
@@ -389,8 +391,41 @@ def test_progress_is_told_after_every_epoch() -> None:
     assert told == [(0.5, fitted.losses[0]), (1.0, fitted.losses[1])]
 
 
+def test_training_can_be_ended_after_an_epoch() -> None:
+    """Two steps of an epoch each: the third of five epochs is the last, and as it is without the two after it."""
+    seen: list[tuple[int, float]] = []
+    net, budget = Line(), replace(PLAIN, epochs=5)
+
+    def enough(epochs: int) -> bool:
+        seen.append((epochs, float(net.weight.detach())))
+        return epochs == 3
+
+    ended = fit(net, None, TWO, Squares(), budget, seed=0, after_epoch=enough)
+    shorter = fit(Line(), None, TWO, Squares(), replace(PLAIN, epochs=3), seed=0)
+    assert [epochs for epochs, _ in seen] == [1, 2, 3]
+    assert seen[-1][1] == float(ended.params["weight"]) == float(shorter.params["weight"])
+    assert (ended.steps, ended.losses) == (shorter.steps, shorter.losses)
+
+
+def test_training_that_was_ended_is_not_taken_up_again() -> None:
+    """Killed when its last state was saved: the next attempt finds that it was enough."""
+    kept: dict[str, bytes] = {}
+
+    def train(kill_at: int, asked: list[int]) -> Fitted:
+        return fit(
+            Line(), None, TWO, Squares(), replace(PLAIN, epochs=5), 0, Killer(kept, kill_at),
+            after_epoch=lambda epochs: asked.append(epochs) or epochs == 2,  # type: ignore[func-returns-value]
+        )  # fmt: skip
+
+    with pytest.raises(Killed):
+        train(2, [])
+    asked: list[int] = []
+    assert len(train(0, asked).losses) == 2
+    assert asked == []
+
+
 def test_batch_norm_with_one_sample_is_said_in_words() -> None:
-    net = Recipe("lenet5", {"norm": "batch"}).build((1, 28, 28), 2, unknown=False, seed=0)
+    net = Recipe("lenet5", {"norm": "batch"}).build_net((1, 28, 28), 2, unknown=False, seed=0)
     one = Samples(torch.rand(1, 1, 28, 28), torch.tensor([1]))
     with pytest.raises(
         DataError,

@@ -1,23 +1,25 @@
 """What all methods share: the draw of parties, needs, and settings that make no sense."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 import torch
 
-from ostraka.core.method import Method, Needs
+from ostraka.core.method import Iterative, Needs
 from ostraka.core.net import Recipe
 from ostraka.core.party import PartyRef
 from ostraka.core.samples import Samples
+from ostraka.core.settings import walk
 from ostraka.core.task import Commons, Task
 from ostraka.core.wire import WIRE_TYPES, wire
 from ostraka.errors import ConfigError, NeedError
+from ostraka.registry import METHODS
 
 
 @dataclass(frozen=True)
-class Nothing(Method[Any, Any, Any]):
+class Nothing(Iterative[Any, Any, Any]):
     def init(self, task: Any, seed: int) -> Any: ...
     def message(self, state: Any, party: Any) -> Any: ...
     def local_update(self, rnd: Any, party: Any, memory: Any) -> Any: ...
@@ -72,35 +74,53 @@ def test_senseless_settings(values: dict[str, Any], words: str) -> None:
         Nothing(**values)
 
 
+def test_one_exchange_is_no_setting() -> None:
+    """Methods with rounds make as many; pooled training makes the passes of all rounds at once."""
+    several = [name for name in METHODS if issubclass(METHODS.get(name), Iterative)]
+    assert {"closed-voting", "fedkt", "fedov", "solo"} == set(METHODS) - set(several)
+    for name in METHODS:
+        method = METHODS.get(name)(**({"rounds": 3} if name in several else {}))
+        assert method.exchanges == (3 if name in several and name != "centralised" else 1)
+        assert hasattr(method, "rounds") == (name in several)
+        assert any(n.endswith("late_rate") for n, _, _ in walk(method)) == (name in several)
+
+
+def test_what_talks_and_what_is_pooled() -> None:
+    regimes = {name: METHODS.get(name).regime for name in METHODS}
+    others = {name: regime for name, regime in regimes.items() if regime != "federated"}
+    assert others == {"solo": "alone", "centralised": "pooled"}
+    for name in METHODS:
+        method = METHODS.get(name)()
+        assert (method.talks, method.pooled) == (name not in others, name == "centralised")
+
+
 TASK = Task(("a", "b"), (2,), Recipe("mlp"))
 SAMPLES = Samples(torch.zeros(1, 2), torch.zeros(1, dtype=torch.long))
 
 
 def test_needs_name_everything_that_is_missing() -> None:
-    every = Needs(public=True, shared=True, generator=True, prior=True, validation=True)
+    every = Needs(public=True, shared=True, prior=True)
     with pytest.raises(NeedError) as caught:
-        every.check("mine", TASK, has_validation=False)
+        every.check("mine", TASK)
     text = str(caught.value)
-    assert "the method 'mine' needs public, shared, generator, prior, validation" in text
+    assert "the method 'mine' needs public, shared, prior" in text
     for advice in (
         "unlabelled samples",
         "labelled samples",
-        "trained generator",
         "label shares",
-        "validation share",
     ):
         assert advice in text
 
 
 def test_needs_that_are_met() -> None:
-    commons = Commons(SAMPLES.unlabelled(), SAMPLES, {"generator": {}}, torch.ones(2))
+    commons = Commons(SAMPLES.unlabelled(), SAMPLES, {}, torch.ones(2))
     task = Task(("a", "b"), (2,), Recipe("mlp"), commons)
-    Needs(public=True, shared=True, generator=True, prior=True, validation=True).check(
-        "mine", task, True
-    )
-    Needs().check("mine", TASK, False)
-    with pytest.raises(NeedError, match="needs validation, which"):
-        Needs(public=True, validation=True).check("mine", task, False)
+    Needs(public=True, shared=True, prior=True).check("mine", task)
+    Needs().check("mine", TASK)
+    with pytest.raises(NeedError, match="needs prior, which"):
+        Needs(public=True, prior=True).check(
+            "mine", replace(task, commons=replace(commons, prior=None))
+        )
 
 
 def test_commons_name_every_tensor_once() -> None:
@@ -118,18 +138,18 @@ def test_commons_name_every_tensor_once() -> None:
 
 
 def test_equal_seeds_build_equal_nets() -> None:
-    first, same, other = (TASK.build(unknown=True, seed=s).state_dict() for s in (1, 1, 2))
+    first, same, other = (TASK.build_net(unknown=True, seed=s).state_dict() for s in (1, 1, 2))
     assert all(torch.equal(first[k], same[k]) for k in first)
     assert not all(torch.equal(first[k], other[k]) for k in first)
-    assert TASK.build(unknown=True).outputs == 3
-    assert TASK.build(unknown=False)(torch.zeros(4, 2)).shape == (4, 2)
+    assert TASK.build_net(unknown=True).outputs == 3
+    assert TASK.build_net(unknown=False)(torch.zeros(4, 2)).shape == (4, 2)
 
 
 def test_wrong_net_options_are_the_users_error() -> None:
     with pytest.raises(
         ConfigError, match=r"unknown setting 'net.depth'. Settings of the net mlp: hidden"
     ):
-        Task(("a",), (2,), Recipe("mlp", {"depth": 3})).build(unknown=False)
+        Task(("a",), (2,), Recipe("mlp", {"depth": 3})).build_net(unknown=False)
 
 
 def test_only_frozen_dataclasses_travel_and_names_are_unique() -> None:

@@ -53,7 +53,7 @@ class Squares(Objective):
 
 
 @dataclass(frozen=True)
-class Slope(Objective):
+class UnitGradient(Objective):
     """The first weight itself, plus 2: its gradient is always 1. Notes the size of every batch."""
 
     sizes: list[int] = field(default_factory=list)

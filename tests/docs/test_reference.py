@@ -10,12 +10,12 @@ from pages import ROOT, tables
 import ostraka
 from ostraka import errors
 from ostraka.cli.main import EXIT_CODES, VERBS, parser
-from ostraka.core.fit import Budget
+from ostraka.core.fit import RoundBudget
 from ostraka.core.values import allowed
 from ostraka.data.sources.advice import VARIABLE
 from ostraka.nets.native.library import SWITCH
 from ostraka.registry import PARTITIONS
-from ostraka.runs.config import Config, NetChoice
+from ostraka.runs.config import Config, EngineChoice, NetChoice
 from ostraka.runs.summary import JSON_KEYS
 
 COMMANDS = ROOT / "docs" / "commands.md"
@@ -43,19 +43,24 @@ def test_every_option_is_documented_with_its_verbs() -> None:
 
 def test_every_setting_is_documented_with_its_default_and_range() -> None:
     exist = {}
-    for prefix, cls in (("", Config), ("net.", NetChoice)):
+    for prefix, cls in (("", Config), ("net.", NetChoice), ("engine.", EngineChoice)):
         for spec in fields(cls):
             default = spec.default if spec.default is not MISSING else {}
-            if spec.name != "net":
+            if spec.name not in ("net", "engine"):
                 exist[prefix + spec.name] = (
                     "none" if default is None else str(default).replace("()", "[]")
                 )
-    local = [f"local.{spec.name}" for spec in fields(Budget)]
+    local = [f"local.{spec.name}" for spec in fields(RoundBudget)]
     ranges = {row[0]: row[-2] for row in TABLES["setting"]}
-    for prefix, cls in (("", Config), ("net.", NetChoice), ("local.", Budget)):
+    for prefix, cls in (
+        ("", Config),
+        ("net.", NetChoice),
+        ("engine.", EngineChoice),
+        ("local.", RoundBudget),
+    ):
         hints = get_type_hints(cls)
         for spec in fields(cls):
-            if spec.name != "net":
+            if spec.name not in ("net", "engine"):
                 told = allowed(hints[spec.name], spec.metadata.get("span"))
                 assert ranges[prefix + spec.name] == (told or "table"), f"{prefix}{spec.name}"
     documented = {row[0]: row[1] for row in TABLES["setting"]}

@@ -274,7 +274,7 @@ def test_a_script_without_the_guard_is_told_so(tmp_path: Path) -> None:
 
 
 def test_workers_must_be_positive_and_engines_are_listed() -> None:
-    with pytest.raises(ConfigError, match="workers is 0"):
+    with pytest.raises(ConfigError, match="'workers' is 0; it must be at least 1"):
         Pool(workers=0)
     assert {"pool", "serial"} <= set(ENGINES.names())
     with pytest.raises(ConfigError, match="Did you mean 'serial'"):

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import build
+from ostraka.core.learner import build_net
 from ostraka.core.method import Card, Memory, Method, Report, Round
 from ostraka.core.net import Params, Recipe, params_of
 from ostraka.core.party import Parties, Party, PartyRef
@@ -38,7 +38,7 @@ class Odd(Method[Any, Any, Any]):
     keeps: bool = False
 
     def init(self, task: Task, seed: int) -> Params:
-        return params_of(build(task, CrossEntropy(), seed))
+        return params_of(build_net(task, CrossEntropy(), seed))
 
     def message(self, state: Params, party: PartyRef) -> Params:
         return state
@@ -46,7 +46,7 @@ class Odd(Method[Any, Any, Any]):
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         if party.id == self.bad:
             self._misbehave(party)
-        net = build(rnd.task, CrossEntropy())
+        net = build_net(rnd.task, CrossEntropy())
         budget = Budget(epochs=3, batch=4)
         params = fit(
             net, rnd.message, party.samples, CrossEntropy(), budget, rnd.seed, party.progress

@@ -8,8 +8,8 @@ import pytest
 import torch
 from toy_line import Squares, final_state, update, weight
 
-from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import build
+from ostraka.core.fit import Budget, RoundBudget, fit
+from ostraka.core.learner import build_net
 from ostraka.core.method import Card, Report, Round
 from ostraka.core.net import Params, Recipe
 from ostraka.core.params import average
@@ -63,7 +63,7 @@ def test_one_round_is_the_mean_of_the_parties_own_trainings(tmp_path: Path) -> N
     start = method.init(plan.task, plan.config.seed)
     trained = []
     for party in plan.parties:
-        net, seed = build(plan.task, CrossEntropy()), party_seed(plan.config, 1, party.id)
+        net, seed = build_net(plan.task, CrossEntropy()), party_seed(plan.config, 1, party.id)
         fitted = fit(net, start, party.samples, CrossEntropy(), Budget(epochs=2, batch=16), seed)
         trained.append((fitted.params, float(len(party.samples))))
     assert codec.encode(final_state(plan, tmp_path / "run")) == codec.encode(average(trained))
@@ -79,7 +79,7 @@ def test_one_party_is_plain_training(rounds: int, tmp_path: Path) -> None:
     samples = plan.parties[0].samples
     for index in range(1, rounds + 1):
         seed = party_seed(plan.config, index, 0)
-        net = build(plan.task, CrossEntropy())
+        net = build_net(plan.task, CrossEntropy())
         params = fit(
             net, params, samples, CrossEntropy(), Budget(epochs=2, batch=16, lr=0.1), seed
         ).params
@@ -91,7 +91,7 @@ def test_a_rate_that_is_lower_in_the_second_half_of_all_rounds() -> None:
     method = FedAvg(
         rounds=2,
         objective=Squares(),
-        local=Budget(epochs=1, lr=0.5, weight_decay=0.0, late_rate=0.25),
+        local=RoundBudget(epochs=1, lr=0.5, weight_decay=0.0, late_rate=0.25),
     )
     steps = [
         update(method, 1, weight(0.0), index=index).payload["weight"].item() for index in (1, 2)
@@ -131,22 +131,22 @@ def test_centralised_makes_the_passes_of_the_federation(
     rounds: int, fraction: float, epochs: int, passes: int
 ) -> None:
     """rounds * fraction * epochs: 4 * 0.5 * 3 = 6; 0.1 of a pass becomes one; 1.5 rounds to 2."""
-    method = Centralised(rounds=rounds, fraction=fraction, local=Budget(epochs=epochs))
+    method = Centralised(rounds=rounds, fraction=fraction, local=RoundBudget(epochs=epochs))
     assert method.budget().epochs == passes
     assert method.exchanges == 1
 
 
 def test_centralised_steps() -> None:
     """5 steps in each of 4 rounds by half of the parties: 10."""
-    assert Centralised(rounds=4, fraction=0.5, local=Budget(steps=5)).budget().steps == 10
+    assert Centralised(rounds=4, fraction=0.5, local=RoundBudget(steps=5)).budget().steps == 10
 
 
 def test_a_small_share_of_a_limit_is_still_a_limit() -> None:
     """A tenth of 3 steps rounds to 0, which would mean no limit."""
-    assert Centralised(fraction=0.1, local=Budget(most_steps=3)).budget().most_steps == 1
-    assert Centralised(fraction=0.1, local=Budget(most_steps=0)).budget().most_steps == 0
-    assert Centralised(rounds=4, local=Budget(class_steps=5)).budget().class_steps == 20
-    assert Centralised(fraction=0.1, local=Budget(steps=3)).budget().steps == 1
+    assert Centralised(fraction=0.1, local=RoundBudget(most_steps=3)).budget().most_steps == 1
+    assert Centralised(fraction=0.1, local=RoundBudget(most_steps=0)).budget().most_steps == 0
+    assert Centralised(rounds=4, local=RoundBudget(class_steps=5)).budget().class_steps == 20
+    assert Centralised(fraction=0.1, local=RoundBudget(steps=3)).budget().steps == 1
 
 
 def test_centralised_trains_on_everything_in_one_go(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_centralised_trains_on_everything_in_one_go(tmp_path: Path) -> None:
     assert [len(p.samples) for p in plan.parties] == [120]
     start = FedAvg().init(plan.task, plan.config.seed)
     seed = party_seed(plan.config, 1, 0)
-    net = build(plan.task, CrossEntropy())
+    net = build_net(plan.task, CrossEntropy())
     expected = fit(
         net, start, plan.parties[0].samples, CrossEntropy(), Budget(epochs=6, batch=16), seed
     ).params

@@ -42,7 +42,7 @@ def test_the_partys_loss_is_the_squared_hinge_of_the_cosine() -> None:
     """Embeddings at cosines 0.6, 1 and 0 from the class vector (1, 0), margin 0.9: (0.3^2 + 0 + 0.9^2) / 3 = 0.3. The
     lengths of embeddings and of the vector do not matter."""
     task = Task(("a", "b"), (2,), Recipe("mlp", {"hidden": [2]}))
-    net = task.build(unknown=False)
+    net = task.build_net(unknown=False)
     rows = last_layer(task, net)[0]
     identity = {
         "first.weight": torch.eye(2),
@@ -171,7 +171,7 @@ def test_mixed_parties_are_refused(tmp_path: Path) -> None:
 )
 def test_the_last_layer_is_found(net: str, shape: tuple[int, ...]) -> None:
     task = Task(("a", "b", "c"), shape, Recipe(net))
-    model = task.build(unknown=False)
+    model = task.build_net(unknown=False)
     names = last_layer(task, model)
     assert [tuple(model.get_parameter(n).shape) for n in names] == [
         (3, model.get_parameter(names[0]).shape[1]),

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from toy_line import TASK, final_state, plan_of, report, weight
 
 from ostraka.core.fit import Student
-from ostraka.core.learner import build
+from ostraka.core.learner import build_net
 from ostraka.core.method import Round
 from ostraka.core.samples import Samples
 from ostraka.errors import ConfigError, NeedError
@@ -26,7 +26,7 @@ def test_mean_logits_by_hand() -> None:
     """Weights 1 and 5 on x = 2: logits 2 and 10, mean 6."""
     samples = Samples(torch.tensor([[2.0]]))
     mean = mean_logits(
-        TASK.build(unknown=False), CrossEntropy(), [weight(1.0), weight(5.0)], 2, samples
+        TASK.build_net(unknown=False), CrossEntropy(), [weight(1.0), weight(5.0)], 2, samples
     )
     assert mean.tolist() == [[6.0]]
 
@@ -52,7 +52,7 @@ def test_the_student_answers_more_like_the_parties_together_than_the_mean_does(
     state = method.init(plan.task, 0)
     message = method.message(state, plan.parties[0].ref)
     reports = [method.local_update(Round(plan.task, 1, message, p.id), p, {}) for p in plan.parties]
-    net = build(plan.task, method.objective)
+    net = build_net(plan.task, method.objective)
     together = mean_logits(
         net, method.objective, [r.payload for r in reports], len(reports), public
     ).softmax(dim=1)

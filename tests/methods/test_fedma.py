@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from ostraka.alignment.match import hidden_groups, move
-from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import build
+from ostraka.core.fit import RoundBudget, fit
+from ostraka.core.learner import build_net
 from ostraka.core.method import Card, Memory, Report, Round
 from ostraka.core.net import Net, Params, Recipe, params_of
 from ostraka.core.party import Party, PartyRef
@@ -25,7 +25,7 @@ NETS = [
     Recipe("digits", {"width": 0.05}),
     Recipe("wideresnet", {"depth": 10}),
 ]
-NO_TRAINING = FedMA(local=Budget(steps=0))
+NO_TRAINING = FedMA(local=RoundBudget(steps=0))
 
 
 def task_of(recipe: Recipe) -> Task:
@@ -52,7 +52,7 @@ def test_parties_in_different_orders_average_to_what_they_are(recipe: Recipe) ->
     """A whole cycle without training from two copies in other orders than the first party's: every round takes one
     layer, a party's own later layers follow its map, and the model is right after every round."""
     task = task_of(recipe)
-    net = build(task, CrossEntropy(), 3)
+    net = build_net(task, CrossEntropy(), 3)
     expected, layers = params_of(net), net.anatomy()
     own: dict[int, Params] = {0: expected, 1: shuffled(net, 1), 2: shuffled(net, 2)}
     state = Matched(expected)
@@ -82,10 +82,10 @@ def test_parties_in_different_orders_average_to_what_they_are(recipe: Recipe) ->
 def test_matched_layers_are_frozen_with_their_batch_norm_and_the_others_train(
     recipe: Recipe,
 ) -> None:
-    task, method = task_of(recipe), FedMA(local=Budget(epochs=1, batch=8))
+    task, method = task_of(recipe), FedMA(local=RoundBudget(epochs=1, batch=8))
     start = method.init(task, 0)
     state = replace(start, done=2)
-    layers = build(task, CrossEntropy()).anatomy()
+    layers = build_net(task, CrossEntropy()).anatomy()
     sent = method.local_update(
         Round(task, 3, method.message(state, PartyRef(0, 24)), 0), party_of(0), {}
     ).payload
@@ -93,7 +93,7 @@ def test_matched_layers_are_frozen_with_their_batch_norm_and_the_others_train(
     assert set(sent) == set(start.params) - frozen
     moved = [n for n in sent if not torch.equal(sent[n], start.params[n])]
     assert {layer.weight for layer in layers[2:]} <= set(moved)
-    by_hand = build(task, CrossEntropy())
+    by_hand = build_net(task, CrossEntropy())
     for name in frozen & {name for name, _ in by_hand.named_parameters()}:
         by_hand.get_parameter(name).requires_grad_(False)
     fitted = fit(by_hand, start.params, party_of(0).samples, CrossEntropy(), method.local, 0)
@@ -104,13 +104,13 @@ def test_matched_layers_are_frozen_with_their_batch_norm_and_the_others_train(
 
 def test_a_party_without_a_memory_starts_from_the_servers_model() -> None:
     task = task_of(NETS[0])
-    net = build(task, CrossEntropy(), 0)
+    net = build_net(task, CrossEntropy(), 0)
     state = Matched(params_of(net), 1, {"0": {"first": torch.randperm(7, generator=torch_rng(1))}})
     report = NO_TRAINING.local_update(
         Round(task, 2, NO_TRAINING.message(state, PartyRef(0, 24)), 0), party_of(0), {}
     )
     assert all(torch.equal(tensor, state.params[name]) for name, tensor in report.payload.items())
-    stale = {"params": params_of(build(task, CrossEntropy(), 9)), "round": 0}
+    stale = {"params": params_of(build_net(task, CrossEntropy(), 9)), "round": 0}
     again = NO_TRAINING.local_update(
         Round(task, 2, NO_TRAINING.message(state, PartyRef(0, 24)), 0), party_of(0), stale
     )
@@ -129,7 +129,7 @@ def test_the_last_layer_is_averaged_class_by_class() -> None:
 
     Ant: (3 x 0 + 1 x 8) / 4. Bee: party 0's. Cat and unknown by size: (4 x 0 + 1 x 8) / 5.
     """
-    last = build(
+    last = build_net(
         Task(("ant", "bee", "cat"), (2,), Recipe("mlp", {"hidden": [2]})), CrossEntropy()
     ).anatomy()[-1]
     models = [
@@ -150,7 +150,7 @@ def test_models_are_matched_to_the_mean_of_those_before_by_weight() -> None:
     and the third is crossed (-0.01).
     """
     task = Task(("ant",), (2,), Recipe("mlp", {"hidden": [2]}))
-    layers = build(task, CrossEntropy()).anatomy()
+    layers = build_net(task, CrossEntropy()).anatomy()
 
     def model(*rows: tuple[float, float]) -> Params:
         first = {"first.weight": torch.tensor(rows), "first.bias": torch.zeros(2)}
@@ -176,7 +176,7 @@ def test_models_are_matched_to_the_mean_of_those_before_by_weight() -> None:
     "check", [contract.check_one_sample_batch, contract.check_resume, contract.check_dropped_party]
 )
 def test_the_contract_holds_with_batch_norm_and_skip_connections(check: Any) -> None:
-    check(FedMA(local=Budget(epochs=1, batch=8)), task_of(NETS[2]))
+    check(FedMA(local=RoundBudget(epochs=1, batch=8)), task_of(NETS[2]))
 
 
 def test_objectives_with_tensors_of_their_own_and_mute_nets_are_refused() -> None:

@@ -6,13 +6,13 @@ import pytest
 import torch
 from toy_line import TASK, final_state, plan_of, report, weight
 
-from ostraka.core.fit import Budget
+from ostraka.core.fit import RoundBudget
 from ostraka.core.net import Recipe
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError, OstrakaError
 from ostraka.methods.fednova import FedNova, Stepped, effective_steps
 
-HALF = Budget(momentum=0.5)
+HALF = RoundBudget(momentum=0.5)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_running_means_are_averaged() -> None:
 @pytest.mark.parametrize("budget", [{"optimiser": "adam"}, {"schedule": "cosine"}])
 def test_what_the_formula_does_not_hold_for_is_refused(budget: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="local"):
-        FedNova(local=Budget(**budget))  # type: ignore[arg-type]
+        FedNova(local=RoundBudget(**budget))  # type: ignore[arg-type]
 
 
 def test_no_report_is_an_error() -> None:

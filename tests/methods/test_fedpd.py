@@ -10,8 +10,8 @@ from toy_line import final_state, plan_of
 
 from ostraka.alignment.match import matched_average
 from ostraka.alignment.transport import Exact
-from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import build
+from ostraka.core.fit import RoundBudget, fit
+from ostraka.core.learner import build_net
 from ostraka.core.method import Card, Report, Round
 from ostraka.core.net import Params, Recipe, params_of
 from ostraka.core.party import Party, PartyRef
@@ -29,7 +29,7 @@ from ostraka.store import codec
 from ostraka.testing import methods as contract
 
 TASK = Task(("ant", "bee", "cat"), (1, 8, 8), Recipe("digits", {"width": 0.05}))
-QUICK = Budget(epochs=1, batch=8, lr=0.05, weight_decay=5e-4)
+QUICK = RoundBudget(epochs=1, batch=8, lr=0.05, weight_decay=5e-4)
 
 
 def party_of(number: int, size: int = 24) -> Party:
@@ -51,11 +51,11 @@ def full_masks(params: Params, code: int = 3) -> Params:
 
 
 def layers() -> Any:
-    return build(TASK, Proser()).anatomy()
+    return build_net(TASK, Proser()).anatomy()
 
 
 def strangers(count: int) -> list[Params]:
-    return [params_of(build(TASK, Proser(), seed)) for seed in range(count)]
+    return [params_of(build_net(TASK, Proser(), seed)) for seed in range(count)]
 
 
 def reports_of(
@@ -132,7 +132,7 @@ def test_a_round_in_which_both_stages_meet_trains_both() -> None:
     method = FedPD(local=replace(QUICK, epochs=2), open_lr=0.02, merge="average")
     state, samples = method.init(TASK, 0), party_of(1).samples
     got = report_of(method, 1, state).payload.params
-    net = build(TASK, Proser())
+    net = build_net(TASK, Proser())
     first = fit(net, state.params, samples, Proser(0.0, 0.0), QUICK, 1).params
     second = fit(net, first, samples, Proser(), replace(QUICK, lr=0.02), derive(1, "open")).params
     assert all(torch.equal(got[name], tensor) for name, tensor in second.items())

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from toy_line import Squares, final_state, plan_of, update, weight
 
-from ostraka.core.fit import Budget
+from ostraka.core.fit import RoundBudget
 from ostraka.errors import ConfigError
 from ostraka.methods.fedavg import FedAvg
 from ostraka.methods.fedprox import FedProx
 from ostraka.store import codec
 
-TWO_STEPS = Budget(epochs=2, lr=0.5, momentum=0.0, weight_decay=0.0)
+TWO_STEPS = RoundBudget(epochs=2, lr=0.5, momentum=0.0, weight_decay=0.0)
 
 
 def test_two_steps_by_hand() -> None:
@@ -31,7 +31,7 @@ def test_mu_0_is_fedavg_to_the_bit(tmp_path: Path) -> None:
 
 def test_a_strong_pull_keeps_the_model_in_place() -> None:
     """With mu = 1 and lr = 1/2 the limit is (0 + 1) / 2; with mu = 9 and lr = 1/10 it is 9/10."""
-    budget = Budget(epochs=50, lr=0.1, momentum=0.0, weight_decay=0.0)
+    budget = RoundBudget(epochs=50, lr=0.1, momentum=0.0, weight_decay=0.0)
     moved = (
         update(FedProx(objective=Squares(), local=budget, mu=9.0), 0, weight(1.0))
         .payload["weight"]

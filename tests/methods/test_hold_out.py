@@ -40,7 +40,7 @@ def update(method: panel.PanelMethod) -> Report[Params]:
 
 def split(seed: int) -> tuple[Samples, Samples]:
     model = Model.of(TASK, OPEN.objective)
-    return training._split(model, training.Training(OPEN.local), SAMPLES, seed)
+    return training._split(model, training.Terms(OPEN.local), SAMPLES, seed)
 
 
 def seen_in_training(method: panel.PanelMethod, monkeypatch: pytest.MonkeyPatch) -> Samples:

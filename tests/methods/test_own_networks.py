@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import NetPredictor, build, load_predictor
+from ostraka.core.learner import NetPredictor, build_net, load_predictor
 from ostraka.core.method import Card, Memory, Method, Report, Round
 from ostraka.core.net import Params, Recipe
 from ostraka.core.party import Party, PartyRef
@@ -64,7 +64,7 @@ class OneVsRest(Method[dict[str, Params], dict[str, Params], dict[str, Params]])
 
     def init(self, task: Task, seed: int) -> dict[str, Params]:
         return {
-            name: build(_binary(task, name), CrossEntropy(), seed).state_dict()
+            name: build_net(_binary(task, name), CrossEntropy(), seed).state_dict()
             for name in task.classes
         }
 
@@ -78,7 +78,7 @@ class OneVsRest(Method[dict[str, Params], dict[str, Params], dict[str, Params]])
         for number, name in enumerate(rnd.task.classes):
             if (labels == number).any():
                 own = replace(party.samples, y=(party.samples.y != number).long())
-                net = build(_binary(rnd.task, name), CrossEntropy())
+                net = build_net(_binary(rnd.task, name), CrossEntropy())
                 fitted = fit(
                     net,
                     rnd.message[name],

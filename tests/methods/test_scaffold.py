@@ -7,14 +7,14 @@ import pytest
 import torch
 from toy_line import TASK, Squares, final_state, plan_of, update
 
-from ostraka.core.fit import Budget
+from ostraka.core.fit import RoundBudget
 from ostraka.core.method import Report
 from ostraka.errors import ConfigError
 from ostraka.methods.scaffold import Controlled, Controls, Scaffold
 from ostraka.store import codec
 
 METHOD = Scaffold(
-    objective=Squares(), local=Budget(epochs=2, lr=0.5, momentum=0.0, weight_decay=0.0)
+    objective=Squares(), local=RoundBudget(epochs=2, lr=0.5, momentum=0.0, weight_decay=0.0)
 )
 
 
@@ -63,14 +63,14 @@ def test_absent_parties_count_among_all() -> None:
 
 def test_a_changing_rate_counts_as_the_sum_of_the_rates() -> None:
     """Cosine over two steps: rates 1/2 and 1/4. From 1 towards 0: 1/2, 3/8. c_0 = (1 - 3/8) / (3/4) = 5/6."""
-    budget = Budget(epochs=2, lr=0.5, momentum=0.0, weight_decay=0.0, schedule="cosine")
+    budget = RoundBudget(epochs=2, lr=0.5, momentum=0.0, weight_decay=0.0, schedule="cosine")
     report = update(Scaffold(objective=Squares(), local=budget), 0, begin(1.0).sent)
     assert report.memory["control"]["weight"].item() == pytest.approx(5 / 6)
 
 
 def test_controls_know_the_lower_rate_of_late_rounds() -> None:
     """Second of two rounds, one step of 1/4 of the rate 1/2 from 1 towards 0: 7/8, so c_0 = (1/8) / (1/8)."""
-    budget = Budget(epochs=1, lr=0.5, momentum=0.0, weight_decay=0.0, late_rate=0.25)
+    budget = RoundBudget(epochs=1, lr=0.5, momentum=0.0, weight_decay=0.0, late_rate=0.25)
     report = update(
         Scaffold(rounds=2, objective=Squares(), local=budget), 0, begin(1.0).sent, index=2
     )
@@ -96,13 +96,13 @@ def test_controls_cancel_the_drift_of_unequal_parties() -> None:
 
 def test_no_step_leaves_the_controls_in_place() -> None:
     memory = {"control": {"weight": torch.tensor([0.5])}}
-    idle = Scaffold(objective=Squares(), local=Budget(steps=0, momentum=0.0))
+    idle = Scaffold(objective=Squares(), local=RoundBudget(steps=0, momentum=0.0))
     report = update(idle, 0, begin(1.0).sent, memory)
     assert report.memory == memory
     assert report.payload.control == {}
 
 
-@pytest.mark.parametrize("budget", [Budget(), Budget(optimiser="adam", momentum=0.0)])
-def test_momentum_and_adam_are_refused(budget: Budget) -> None:
+@pytest.mark.parametrize("budget", [RoundBudget(), RoundBudget(optimiser="adam", momentum=0.0)])
+def test_momentum_and_adam_are_refused(budget: RoundBudget) -> None:
     with pytest.raises(ConfigError, match="plain sgd"):
         Scaffold(local=budget)

@@ -12,10 +12,9 @@ from ostraka.core.learner import NetPredictor, load_predictor
 from ostraka.core.method import Card
 from ostraka.core.net import Net
 from ostraka.core.predictor import UNKNOWN, closed_scores
-from ostraka.errors import ConfigError, OstrakaError
+from ostraka.errors import OstrakaError
 from ostraka.evaluation.evaluate import evaluate
 from ostraka.methods.closed_voting import ClosedVoting
-from ostraka.methods.solo import Solo
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.runs import config
 from ostraka.runs.loop import execute
@@ -159,9 +158,7 @@ def test_cards_tell_size_and_counts(tmp_path: Path) -> None:
         assert member.card.size == sum(member.card.counts)
 
 
-def test_a_vote_needs_members_and_takes_one_round() -> None:
+def test_a_vote_needs_members() -> None:
     task = plan_of("solo", 1, partition="iid").task
     with pytest.raises(OstrakaError, match="no member arrived"):
         ClosedVoting().aggregate(task, Panel(), [])
-    with pytest.raises(ConfigError, match="in one exchange; rounds is 2"):
-        Solo(rounds=2)

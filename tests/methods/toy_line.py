@@ -50,7 +50,7 @@ class LineRecipe(Recipe):
 
     name: str = "line"
 
-    def build(self, shape: tuple[int, ...], classes: int, unknown: bool, seed: int) -> Net:
+    def build_net(self, shape: tuple[int, ...], classes: int, unknown: bool, seed: int) -> Net:
         return Line(shape, classes, unknown)
 
 

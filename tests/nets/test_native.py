@@ -309,7 +309,7 @@ def test_several_blocks_in_one_go(level: str, asked: str) -> None:
 
 
 @needs_native
-def test_the_slope_without_autograd_is_the_same_and_asks_for_x_alone(
+def test_the_input_gradient_without_autograd_is_the_same_and_asks_for_x_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = [
@@ -325,12 +325,12 @@ def test_the_slope_without_autograd_is_the_same_and_asks_for_x_alone(
     x = whole(17, 2, 16, 16, seed=9, span=1)
     expected = native.conv_blocks(x.requires_grad_(), blocks)
     grad = whole(*expected.shape, seed=7, span=1)
-    (slope,) = torch.autograd.grad(expected, x, grad)
+    (gradient,) = torch.autograd.grad(expected, x, grad)
     spy = Spy(library.current())
     monkeypatch.setattr("ostraka.nets.native.op.current", lambda: spy)
-    y, back = native.conv_slope(x, blocks)
+    y, back = native.conv_input_gradient(x, blocks)
     assert torch.equal(y.permute(3, 0, 1, 2), expected)
-    assert torch.equal(back(grad.permute(1, 2, 3, 0)), slope)
+    assert torch.equal(back(grad.permute(1, 2, 3, 0)), gradient)
     assert not y.requires_grad
     assert spy.asked == ["x", "x"]
 

@@ -34,7 +34,7 @@ CASES = [
 def build(
     name: str, options: dict[str, object], shape: tuple[int, ...], unknown: bool, seed: int = 0
 ) -> Net:
-    return Recipe(name, options).build(shape, 4, unknown, seed).eval()
+    return Recipe(name, options).build_net(shape, 4, unknown, seed).eval()
 
 
 @pytest.mark.parametrize(("name", "options", "shape"), CASES)
@@ -68,7 +68,7 @@ def test_digits_has_the_papers_widths() -> None:
     """Convolutions 64, 64, 128; 128 channels of 7x7 are 6272 values; linear 2048, 512; six classes and unknown."""
     shapes = {
         k: tuple(v.shape)
-        for k, v in Recipe("digits").build((3, 28, 28), 6, True, 0).state_dict().items()
+        for k, v in Recipe("digits").build_net((3, 28, 28), 6, True, 0).state_dict().items()
     }
     assert [shapes[f"conv{i}.weight"] for i in (1, 2, 3)] == [
         (64, 3, 5, 5),
@@ -84,7 +84,7 @@ def test_conv4_has_the_stated_layers() -> None:
     """Channels 16, 32, 64, 64; 32x32 pixels halved four times are 2x2: 64 * 4 = 256 values."""
     shapes = {
         k: tuple(v.shape)
-        for k, v in Recipe("conv4").build((3, 32, 32), 6, True, 0).state_dict().items()
+        for k, v in Recipe("conv4").build_net((3, 32, 32), 6, True, 0).state_dict().items()
     }
     convolutions = [(16, 3, 3, 3), (32, 16, 3, 3), (64, 32, 3, 3), (64, 64, 3, 3)]
     assert [shapes[f"convs.{i}.weight"] for i in range(4)] == convolutions
@@ -120,11 +120,11 @@ def test_native_and_torch_paths_agree(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "options", "shape"), CASES)
 @pytest.mark.parametrize("inner", [False, True])
-def test_the_slope_is_autograds(
+def test_the_input_gradient_is_autograds(
     name: str, options: dict[str, object], shape: tuple[int, ...], inner: bool
 ) -> None:
     """Of the sum of (logits^2 / 2): its gradient in the logits is the logits. In both memory orders of images."""
-    net = Recipe(name, options).build(shape, 5, unknown=True, seed=3).double().eval()
+    net = Recipe(name, options).build_net(shape, 5, unknown=True, seed=3).double().eval()
     x = torch.randn(
         7, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64
     ).requires_grad_()
@@ -133,7 +133,7 @@ def test_the_slope_is_autograds(
     images = x.detach().float()
     if inner:
         images = images.movedim(0, -1).contiguous().movedim(-1, 0)
-    found = net.slope(images, lambda logits: logits.clone())
+    found = net.input_gradient(images, lambda logits: logits.clone())
     torch.testing.assert_close(
         found.double(), expected, rtol=1e-3, atol=1e-5 * float(expected.abs().max())
     )

@@ -29,7 +29,7 @@ class Nothing(Objective):
 
 
 def small_net() -> Net:
-    return Recipe("mlp", {"hidden": [2]}).build((2,), 2, False, seed=1)
+    return Recipe("mlp", {"hidden": [2]}).build_net((2,), 2, False, seed=1)
 
 
 def gradients(net: Net, objective: Objective) -> tuple[float, dict[str, Tensor]]:
@@ -44,22 +44,22 @@ def test_the_anchor_pulls_back() -> None:
     net = small_net()
     anchor = {name: p.detach() - 2 for name, p in net.named_parameters()}
     count = sum(p.numel() for p in net.parameters())
-    loss, slopes = gradients(net, Anchored(Nothing(), anchor, mu=0.5))
+    loss, found = gradients(net, Anchored(Nothing(), anchor, mu=0.5))
     assert loss == pytest.approx(3 + 0.25 * 4 * count)
-    assert len(slopes) == len(anchor)
-    assert all(torch.allclose(slope, torch.ones_like(slope)) for slope in slopes.values())
+    assert len(found) == len(anchor)
+    assert all(torch.allclose(gradient, torch.ones_like(gradient)) for gradient in found.values())
 
 
 def test_the_correction_is_added_to_the_gradient() -> None:
     """<c, w> has the gradient c, to the bit; a tensor without a correction gets none."""
     net = small_net()
     correction = {"last.bias": torch.tensor([0.25, -3.0])}
-    loss, slopes = gradients(net, Corrected(Nothing(), correction))
+    loss, found = gradients(net, Corrected(Nothing(), correction))
     assert loss == pytest.approx(
         3 + float((net.get_parameter("last.bias").detach() * correction["last.bias"]).sum())
     )
-    assert slopes.keys() == {"last.bias"}
-    assert torch.equal(slopes["last.bias"], correction["last.bias"])
+    assert found.keys() == {"last.bias"}
+    assert torch.equal(found["last.bias"], correction["last.bias"])
 
 
 @pytest.mark.parametrize("wrap", [lambda o: Anchored(o, {}, 0.1), lambda o: Corrected(o, {})])
@@ -68,7 +68,7 @@ def test_all_else_is_the_inner_objectives(wrap: type) -> None:
     outer = wrap(inner)
     assert (outer.unknown, outer.chunk) == (inner.unknown, inner.chunk) == (True, 1024)
     assert wrap(Nothing()).chunk == 7
-    net = Recipe("mlp", {"hidden": [2]}).build((2,), 2, True, seed=1)
+    net = Recipe("mlp", {"hidden": [2]}).build_net((2,), 2, True, seed=1)
     x = torch.randn(3, 2)
     assert torch.equal(outer.scores(net, x).unknown, inner.scores(net, x).unknown)
 

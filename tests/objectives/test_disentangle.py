@@ -53,7 +53,7 @@ def test_importance_by_hand() -> None:
 
 def test_importance_is_the_change_of_the_loss_when_a_small_weight_is_removed() -> None:
     """Equation 2, which equation 3 approximates: the losses written out here, a weight set to 0."""
-    net = Recipe("mlp", {"hidden": [6]}).build((4,), 3, True, 0)
+    net = Recipe("mlp", {"hidden": [6]}).build_net((4,), 3, True, 0)
     samples = Samples(torch.randn(20, 4, generator=torch_rng(1)), torch.arange(20) % 3)
     net.first.weight.data[2, 1] = 1e-3
 
@@ -111,7 +111,7 @@ def test_the_last_batch_alone() -> None:
 
 
 def test_mixing_counts_in_the_open_part_only_and_the_network_is_left_as_it_was() -> None:
-    net = Recipe("digits", {"width": 0.05}).build((1, 8, 8), 3, True, 0)
+    net = Recipe("digits", {"width": 0.05}).build_net((1, 8, 8), 3, True, 0)
     before = params_of(net)
     samples = Samples(torch.randn(12, 1, 8, 8, generator=torch_rng(1)), torch.arange(12) % 3)
     names = [layer.weight for layer in net.anatomy()]

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import build
+from ostraka.core.learner import build_net
 from ostraka.core.net import Net, Recipe
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.progress import Progress
@@ -49,7 +49,7 @@ def tensors(net: nn.Module) -> dict[str, torch.Tensor]:
     "shape", [(5,), (1, 28, 28), (3, 32, 32), (2, 9, 7), (1, 3, 3), (1, 4, 5)], ids=str
 )
 def test_any_shape_is_generated_and_judged(shape: tuple[int, ...]) -> None:
-    net = Recipe("mlp").build(shape, 3, unknown=False, seed=0)
+    net = Recipe("mlp").build_net(shape, 3, unknown=False, seed=0)
     parts = gan_parts(net, 4)
     helper = Gan(parts, 1e-3, lambda net, fakes: fakes.mean() * 0)
     x = 3 + torch.rand(2, *shape)
@@ -73,7 +73,7 @@ def test_the_gans_step_by_hand() -> None:
 
     Those gradients are of -log D(x) - log(1 - D(G(z))), then, with the new D, of -log D(G(z)) + the wish.
     """
-    net, batch = build(IMAGES, DIAS(), 0), batch_for(IMAGES)
+    net, batch = build_net(IMAGES, DIAS(), 0), batch_for(IMAGES)
     parts = gan_parts(net, 4)
     maker, judge = parts["generator"], parts["discriminator"]
     before = tensors(parts)
@@ -117,7 +117,7 @@ def _signs(loss: torch.Tensor, module: nn.Module) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("objective", GENERATED.values(), ids=GENERATED)
 @pytest.mark.parametrize("task", [ROWS, IMAGES, NORMED], ids=["rows", "images", "batch norm"])
 def test_a_step_leaves_no_trace_on_the_network(objective: Objective, task: Task) -> None:
-    net = build(task, objective, 0).train()
+    net = build_net(task, objective, 0).train()
     before, helper = tensors(net), objective.helper(net)
     assert helper is not None
     batch = batch_for(task)
@@ -132,7 +132,7 @@ def test_a_step_leaves_no_trace_on_the_network(objective: Objective, task: Task)
 @pytest.mark.parametrize("name", GENERATED)
 def test_what_travels_is_trained_by_its_own_optimiser_only(name: str) -> None:
     """The main optimiser's weight decay would shrink what it owns; a learning rate of 0 does not exist, so tiny."""
-    net = build(IMAGES, SHARED[name], 0)
+    net = build_net(IMAGES, SHARED[name], 0)
     helpers = [n for n, p in net.named_parameters() if not p.requires_grad]
     assert any("generator" in n for n in helpers)
     assert len(helpers) < len(list(net.parameters()))
@@ -160,12 +160,12 @@ def test_what_travels_is_trained_by_its_own_optimiser_only(name: str) -> None:
         for n in helpers
         if n.endswith("weight") and "norm" not in n
     )
-    private = build(IMAGES, GENERATED[name], 0).state_dict()
+    private = build_net(IMAGES, GENERATED[name], 0).state_dict()
     assert not any("generator" in n or "copycat" in n for n in private)
 
 
 def test_arpl_with_confusing_samples_by_hand() -> None:
-    objective, net = ConfusingARPL(beta=0.3), build(ROWS, ConfusingARPL(), 0)
+    objective, net = ConfusingARPL(beta=0.3), build_net(ROWS, ConfusingARPL(), 0)
     batch = batch_for(ROWS)
     plain = ARPL().loss(net, batch, rng())
     assert torch.equal(objective.loss(net, batch, rng()), plain)  # no helper has seen this batch
@@ -179,7 +179,7 @@ def test_arpl_with_confusing_samples_by_hand() -> None:
 def test_dias_by_hand() -> None:
     """CE + beta CE_1(fakes) + w/2 (CE_1(head(easy)) + CE_s(late(hard), y)), each written out."""
     objective = DIAS(beta=0.3, w_copycat=0.8, smoothing=0.25)
-    net, batch = build(ROWS, objective, 0), batch_for(ROWS)
+    net, batch = build_net(ROWS, objective, 0), batch_for(ROWS)
     fakes, hard, easy = torch.rand(6, 5), torch.rand(6, 8), torch.rand(6, 6)
     target = 0.75 * F.one_hot(batch.y, 3) + 0.25 / 3
     expected = F.cross_entropy(net(batch.x), batch.y)
@@ -197,10 +197,10 @@ def test_generators_want_opposite_things() -> None:
     """ARPL's generator is rewarded for confusing samples, DIAS's for samples that the classifier takes for known."""
     sure, unsure = torch.tensor([[9.0, 0, 0]]), torch.zeros(1, 3)
     assert decided(unsure) < decided(sure)
-    helper = DIAS().helper(build(ROWS, DIAS(), 0))
+    helper = DIAS().helper(build_net(ROWS, DIAS(), 0))
     assert isinstance(helper, Simulator)
     wish = helper.gan.wish
-    net = build(ROWS, DIAS(), 0)
+    net = build_net(ROWS, DIAS(), 0)
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.zero_()
@@ -211,7 +211,7 @@ def test_generators_want_opposite_things() -> None:
 
 def test_the_copycat_starts_elsewhere_and_comes_nearer() -> None:
     objective = DIAS(copycat_lr=0.01)
-    net, batch = build(ROWS, objective, 0), batch_for(ROWS, 30)
+    net, batch = build_net(ROWS, objective, 0), batch_for(ROWS, 30)
     torch.manual_seed(
         0
     )  # `fit` seeds torch's own generator, from which helpers take their first weights
@@ -233,7 +233,7 @@ def test_the_copycat_starts_elsewhere_and_comes_nearer() -> None:
 
 
 def test_fakes_have_batch_norm_statistics_of_their_own() -> None:
-    net = build(NORMED, DIAS(), 0).train()
+    net = build_net(NORMED, DIAS(), 0).train()
     x = torch.rand(5, 1, 28, 28)
     net(x)
     before = tensors(net)
@@ -298,7 +298,7 @@ def test_interrupted_training_goes_on_to_the_same_bits(name: str, shared: bool) 
     budget = Budget(epochs=3, batch=4, optimiser="adam")
 
     def train(progress: Progress | None) -> bytes:
-        net: Net = build(IMAGES, objective, 0)
+        net: Net = build_net(IMAGES, objective, 0)
         fitted = fit(
             net, None, Samples(batch.x, batch.y), objective, budget, seed=3, progress=progress
         )
@@ -326,14 +326,14 @@ def _blank(state: Any) -> Any:
 @pytest.mark.parametrize("name", GENERATED)
 @pytest.mark.parametrize("labels", [[2], [1, 1, 1]], ids=["one sample", "one class"])
 def test_parties_of_one_sample_or_one_class_train(name: str, labels: list[int]) -> None:
-    net = build(IMAGES, GENERATED[name], 0)
+    net = build_net(IMAGES, GENERATED[name], 0)
     samples = Samples(torch.rand(len(labels), *IMAGES.shape), torch.tensor(labels))
     fitted = fit(net, None, samples, GENERATED[name], Budget(epochs=2), seed=0)
     assert all(tensor.isfinite().all() for tensor in fitted.params.values())
 
 
 def test_a_wrapped_objective_keeps_its_helper() -> None:
-    net = build(ROWS, DIAS(), 0)
+    net = build_net(ROWS, DIAS(), 0)
     assert isinstance(Anchored(DIAS(), net.state_dict(), 0.1).helper(net), Simulator)
 
 

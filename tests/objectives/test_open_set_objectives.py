@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from ostraka.core import settings
-from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import NetPredictor, build
+from ostraka.core.fit import Budget, RoundBudget, fit
+from ostraka.core.learner import NetPredictor, build_net
 from ostraka.core.method import Round
 from ostraka.core.net import Recipe
 from ostraka.core.objective import Objective
@@ -40,7 +40,7 @@ def test_known_and_unknown_clothes_are_told_apart(name: str) -> None:
     """Every third training image, eight epochs. Chance is 25 % of the classes right and an AUROC of 50 %."""
     data = known_split(load("fashion-4k"), KNOWN)
     objective, task = make(name), Task(data.classes, data.train.shape, Recipe("simple-cnn"))
-    net = build(task, objective, seed=0)
+    net = build_net(task, objective, seed=0)
     some = data.train.take(torch.arange(0, len(data.train), 3))
     fit(net, None, some, objective, Budget(epochs=8, batch=32, optimiser="adam", lr=2e-3), seed=0)
     figures = evaluate(NetPredictor(net, objective), data.test, data.classes)
@@ -53,7 +53,9 @@ def test_known_and_unknown_clothes_are_told_apart(name: str) -> None:
 
 def test_workers_train_helpers_as_one_process_does() -> None:
     shared = settings.build(OBJECTIVES.get("dias"), {"share": True})
-    methods.check_pool(FedAvg(rounds=2, objective=shared, local=Budget(epochs=1, batch=16)), None)
+    methods.check_pool(
+        FedAvg(rounds=2, objective=shared, local=RoundBudget(epochs=1, batch=16)), None
+    )
 
 
 @pytest.mark.parametrize(

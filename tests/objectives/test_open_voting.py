@@ -92,8 +92,8 @@ def plain_enhance(net, destroyed, objective):
     for _ in range(objective.steps):
         x.requires_grad_()
         unknown = torch.full((len(x),), CLASSES)
-        (slope,) = torch.autograd.grad(F.cross_entropy(net(x), unknown), x)
-        x = (x + objective.size * slope.sign()).detach()
+        (gradient,) = torch.autograd.grad(F.cross_entropy(net(x), unknown), x)
+        x = (x + objective.size * gradient.sign()).detach()
         if objective.clamp:
             x = x.clamp(*objective.clamp)
     return x
@@ -143,7 +143,7 @@ def test_loss_and_gradients_equal_the_formula(settings, labels):
 def test_the_simple_cnn_agrees_with_the_formula_in_float32(shape):
     """One step: after it a sign may flip where a gradient is 0 up to rounding, and float32 cannot be compared."""
     objective = OpenVoting(steps=1, size=0.01)
-    net = Recipe("simple-cnn").build(shape, CLASSES, unknown=True, seed=0)
+    net = Recipe("simple-cnn").build_net(shape, CLASSES, unknown=True, seed=0)
     x = torch.rand(32, *shape, generator=rng())
     batch = objective.prepare(Batch(x, torch.arange(32) % CLASSES), rng(2))
     expected = plain_loss(net, batch, objective, rng(3))
@@ -261,7 +261,7 @@ def test_the_same_batch_and_seed_give_the_same_numbers(native, monkeypatch):
     objective = OpenVoting()
     x, y = torch.rand(70, 1, 28, 28, generator=rng()), torch.arange(70) % CLASSES
     nets = [
-        Recipe("simple-cnn").build((1, 28, 28), CLASSES, unknown=True, seed=0) for _ in range(2)
+        Recipe("simple-cnn").build_net((1, 28, 28), CLASSES, unknown=True, seed=0) for _ in range(2)
     ]
     fitted = [fit(net, None, Samples(x, y), objective, Budget(epochs=2), seed=5) for net in nets]
     assert fitted[0].losses == fitted[1].losses
@@ -358,7 +358,7 @@ def test_training_makes_a_far_away_input_more_unknown_than_a_training_sample():
         bars[label, 0, 2 + 3 * label : 5 + 3 * label, 2:14] = 1
     y = torch.arange(256) % CLASSES
     x = bars[y] + 0.1 * torch.randn(256, 1, 16, 16, generator=rng())
-    net = Recipe("simple-cnn").build((1, 16, 16), CLASSES, unknown=True, seed=0)
+    net = Recipe("simple-cnn").build_net((1, 16, 16), CLASSES, unknown=True, seed=0)
     budget = Budget(epochs=60, optimiser="adam", lr=2e-3)
     fit(net, None, Samples(x, y), OpenVoting(), budget, seed=0)
     with torch.no_grad():

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ostraka.core.learner import build
+from ostraka.core.learner import build_net
 from ostraka.core.net import Net, Recipe
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.predictor import closed_scores
@@ -82,7 +82,7 @@ def test_arpl_only_bounds_the_distance_from_above() -> None:
 def test_rpl_equals_the_formula_written_out(points: int) -> None:
     task = Task(("a", "b", "c"), (5,), Recipe("mlp", {"hidden": [7, 6]}))
     objective = RPL(points=points, temperature=0.5)
-    net = build(task, objective, seed=1)
+    net = build_net(task, objective, seed=1)
     batch = Batch(torch.randn(8, 5), torch.arange(8) % 3)
     own, f = points_of(net), net.embed(batch.x)
     distance = torch.stack([(f - p).square().mean(dim=1) for p in own.points.flatten(0, 1)], dim=1)
@@ -121,7 +121,7 @@ def test_near_the_reciprocal_points_is_unknown(objective: Objective) -> None:
 
 def test_points_depend_on_the_seed_and_leave_the_network_as_it_was() -> None:
     task = Task(("a", "b"), (1, 28, 28), Recipe("lenet5", {"norm": "batch"}))
-    nets = [build(task, ARPL(), seed) for seed in (1, 1, 2)]
+    nets = [build_net(task, ARPL(), seed) for seed in (1, 1, 2)]
     points = [points_of(net).points for net in nets]
     assert torch.equal(points[0], points[1])
     assert not torch.equal(points[0], points[2])

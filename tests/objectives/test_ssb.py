@@ -68,7 +68,7 @@ def test_one_sample_and_one_class_train_the_same_way_twice(labels: list[int]) ->
     samples = Samples(torch.rand(len(labels), 1, 16, 16, generator=rng()), torch.tensor(labels))
     runs = []
     for _ in range(2):
-        net = Recipe("mlp").build((1, 16, 16), 3, unknown=False, seed=0)
+        net = Recipe("mlp").build_net((1, 16, 16), 3, unknown=False, seed=0)
         runs.append(fit(net, None, samples, MaxLogit(), Budget(epochs=3, batch=2), seed=1).params)
     assert all(
         torch.equal(runs[0][name], runs[1][name]) and runs[0][name].isfinite().all()

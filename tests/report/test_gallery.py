@@ -36,7 +36,7 @@ def test_every_operation_has_a_column(tmp_path: Path, shape: tuple[int, ...]) ->
 
 
 def test_a_member_adds_its_enhanced_outliers(tmp_path: Path) -> None:
-    net = Recipe("simple-cnn").build((1, 16, 16), 3, unknown=True, seed=0)
+    net = Recipe("simple-cnn").build_net((1, 16, 16), 3, unknown=True, seed=0)
     path = tmp_path / "outliers.svg"
     draw_gallery(samples((1, 16, 16)), path, net=net, count=1)
     assert titles(path) == [*PLAIN, "enhanced", "change x25"]

@@ -85,7 +85,7 @@ def test_an_outline_holds_no_memory_and_leaves_chance_alone() -> None:
     assert weights(net) == 32
     assert all(parameter.is_meta for parameter in net.parameters())
     assert torch.equal(torch.get_rng_state(), before)
-    assert not MLP.build(unknown=False).first.weight.is_meta  # type: ignore[union-attr]
+    assert not MLP.build_net(unknown=False).first.weight.is_meta  # type: ignore[union-attr]
 
 
 def test_a_net_that_needs_real_numbers_is_built_with_them() -> None:
@@ -105,7 +105,7 @@ def test_a_net_that_needs_real_numbers_is_built_with_them() -> None:
 def test_training_needs_weights_gradients_optimiser_and_report_of_every_worker(
     monkeypatch: pytest.MonkeyPatch, optimiser: str, workers: int, need: int
 ) -> None:
-    config = Config(engine="pool", workers=workers)
+    config = Config(workers=workers)
     method = make_plan(
         make({"data": "digits", "set": {"local": {"optimiser": optimiser}}, "partition": "iid"})
     ).method
@@ -117,7 +117,7 @@ def test_training_needs_weights_gradients_optimiser_and_report_of_every_worker(
 
 
 def test_fewer_workers_are_advised_only_where_they_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    config, method = Config(engine="pool", workers=3), FedAvg()
+    config, method = Config(workers=3), FedAvg()
     monkeypatch.setattr(memory, "available", lambda: 4 * 128)
     with pytest.raises(ConfigError, match=r"in 3 workers .*or use fewer workers"):
         check_network(MLP, config, method, parties=10)
@@ -129,7 +129,7 @@ def test_fewer_workers_are_advised_only_where_they_help(monkeypatch: pytest.Monk
 
 def test_all_members_of_a_vote_are_in_memory_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each as it was stored and as a network: 1000 * 2 * 128 bytes."""
-    config = Config(engine="serial")
+    config = make({"engine": "serial"})
     monkeypatch.setattr(memory, "available", lambda: 256_000)
     check_network(MLP, config, ClosedVoting(), parties=1000)
     monkeypatch.setattr(memory, "available", lambda: 255_999)

@@ -190,7 +190,7 @@ def test_a_failed_party_stops_the_run_and_keeps_the_others(unlucky: str, tmp_pat
     plan = plan_of(unlucky)
     execute(
         replace(plan, method=Unlucky(bad=(), local=plan.method.local)), home, counter, resume=True
-    )  # mended
+    )  # fixed
     assert counter.ready == [3]
     assert counter.trained == [2]
 

@@ -22,7 +22,7 @@ CARD = Card(3, 20, (12, 8), {"loss": 0.5}, {"doubt": -1.5, "places": torch.ones(
 
 
 def made(model: Model = MODEL, card: Card = CARD) -> Member:
-    return Member(card, model, params_of(model.task.build(model.objective.unknown, seed=4)))
+    return Member(card, model, params_of(model.task.build_net(model.objective.unknown, seed=4)))
 
 
 def test_a_member_answers_alike_after_the_trip(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_member_answers_alike_after_the_trip(tmp_path: Path) -> None:
     assert (again.card.counts, again.card.name) == ((12, 8), "north")
     assert torch.equal(again.card.calibration["places"], torch.ones(2))
     x = torch.randint(0, 256, (7, 6), generator=torch.Generator().manual_seed(1)).byte()
-    net = MODEL.task.build(unknown=False, seed=4).eval()
+    net = MODEL.task.build_net(unknown=False, seed=4).eval()
     with torch.no_grad():
         expected = net((x.float() / 255 - 0.5) / 0.25)
     torch.testing.assert_close(again.predictor().scores(x).known, expected)

@@ -49,6 +49,12 @@ def test_every_type_of_an_older_file_is_read() -> None:
         assert {key: getattr(value, key) for key in expected} == expected
 
 
+def test_a_report_that_names_its_round_is_read() -> None:
+    found = codec.load(OLDER / "every-type.safetensors")["Report"]
+    assert not hasattr(found, "round")
+    assert (found.payload, found.weight) == ("the payload", "the weight")
+
+
 def test_a_state_of_fedkt_that_names_its_public_samples_is_read() -> None:
     """They are named in the key of its parties' work instead."""
     found = codec.load(OLDER / "every-type.safetensors")["Transfer"]
@@ -81,7 +87,7 @@ def test_the_names_that_are_written_never_change() -> None:
         "assessment/1", "card/1", "envelope/1", "fedaws.positive/1", "fedaws.spread/1", "feddf.fused/1",
         "fedkt.transfer/2",
         "fedma.matched/1", "fedma.order/1", "fednova.stepped/1", "fedpd.conquered/1", "fedpd.disentangled/1",
-        "mask-record/1", "member-file/1", "member/1", "panel/1", "report/1", "scaffold.controlled/1",
+        "mask-record/1", "member-file/1", "member/1", "panel/1", "report/2", "scaffold.controlled/1",
         "scaffold.controls/1",
     }  # fmt: skip
 

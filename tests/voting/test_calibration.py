@@ -10,7 +10,7 @@ from ostraka.voting.calibration import _places, log_odds, measure, typicality
 
 def test_doubt_is_the_mean_log_odds_of_own_samples() -> None:
     torch.manual_seed(0)
-    net = Recipe("mlp", {"hidden": [8, 4]}).build((6,), 3, True, seed=1)
+    net = Recipe("mlp", {"hidden": [8, 4]}).build_net((6,), 3, True, seed=1)
     samples = Samples(torch.randn(20, 6), torch.arange(20) % 2)
     numbers = measure(net, OpenVoting(outliers="none"), samples, typicality=False)
     with torch.no_grad():

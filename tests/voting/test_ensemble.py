@@ -25,7 +25,7 @@ TASK = Task(("ant", "bee"), (4,), Recipe("mlp", {"hidden": [5]}))
 
 def member(number: int, scale: float = 1.0) -> Member:
     """A random network, told with the statistics of random samples of its own."""
-    net = TASK.build(unknown=True, seed=number)
+    net = TASK.build_net(unknown=True, seed=number)
     rng = torch.Generator().manual_seed(number)
     samples = Samples(3.0 * number + torch.randn(40, 4, generator=rng), torch.arange(40) % 2)
     card = Card(

@@ -30,7 +30,7 @@ TASK = Task(("ant", "bee"), (4,), Recipe("mlp", {"hidden": [5]}))
 def member(number: int) -> Member:
     card = Card(number, 40, (20, 20), calibration={"doubt": -2.0}, name=f"p{number}")
     model = Model.of(TASK, OpenVoting(outliers="none"))
-    return Member(card, model, params_of(TASK.build(unknown=True, seed=number)))
+    return Member(card, model, params_of(TASK.build_net(unknown=True, seed=number)))
 
 
 AGREEMENT = torch.tensor([[0.9, 0.1], [0.8, 0.0], [0.1, 0.05], [0.7, 0.0]])

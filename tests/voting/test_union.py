@@ -133,10 +133,10 @@ def test_counts_that_were_not_told_stay_untold() -> None:
 
 
 def member(number: int, model: Model) -> Member:
-    from ostraka.core.learner import build
+    from ostraka.core.learner import build_net
 
     counts = tuple(range(10, 10 + len(model.classes)))
-    params = params_of(build(model.task, model.objective, seed=number))
+    params = params_of(build_net(model.task, model.objective, seed=number))
     return Member(Card(number, sum(counts), counts, name=f"p{number}"), model, params)
 
 

@@ -111,7 +111,7 @@ def moved(tensor: Tensor, way: Map, dim: int) -> Tensor:
     units, length = len(way), tensor.shape[dim]
     if length % units:
         raise ConfigError(
-            f"{length} values do not fall into equal runs for {units} units; mend the net's anatomy"
+            f"{length} values do not fall into equal runs for {units} units; fix the net's anatomy"
         )
     runs = tensor.unflatten(dim, (units, length // units))
     if way.dim() == 1:

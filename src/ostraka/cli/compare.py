@@ -190,7 +190,7 @@ def with_rounds(
 ) -> dict[str, Any]:
     """The settings of single methods, with `rounds` for all that can have several and have no number of their own."""
     names = dict.fromkeys(canonical_method(read_variant(word)[0]) for word in methods)
-    several = [name for name in names if not build_method(make({"method": name})).one_shot]
+    several = [name for name in names if _iterative(build_method(make({"method": name})))]
     if not several and rounds != 1:
         raise ConfigError(
             f"rounds is {rounds}, but {', '.join(names)} have one exchange each; leave --rounds out"
@@ -205,11 +205,18 @@ def with_rounds(
 def exchanges(cells: Sequence[Config], labels: Sequence[str]) -> list[str]:
     """What to say where some methods of a grid have several rounds and others cannot."""
     built = {label: build_method(cell) for label, cell in zip(labels, cells, strict=True)}
-    several = [f"{name} {method.rounds}" for name, method in built.items() if not method.one_shot]
-    single = [name for name, method in built.items() if method.one_shot]
-    if not single or all(method.rounds == 1 for method in built.values()):
+    rounds = {name: method.rounds for name, method in built.items() if _iterative(method)}
+    several = [f"{name} {count}" for name, count in rounds.items()]
+    single = [name for name in built if name not in rounds]
+    if not single or all(count == 1 for count in rounds.values()):
         return []
     return [f"rounds: {', '.join(several)}; one exchange and no more: {', '.join(single)}"]
+
+
+def _iterative(method: Any) -> bool:
+    from ostraka.core.method import Iterative  # with torch, which a method has loaded already
+
+    return isinstance(method, Iterative)
 
 
 def public_samples(cells: Sequence[Config]) -> list[str]:

@@ -9,7 +9,7 @@ from ostraka.core import settings
 from ostraka.core.net import net_options
 from ostraka.core.values import allowed
 from ostraka.errors import ConfigError, did_you_mean
-from ostraka.registry import BALLOTS, METHODS, NETS, OBJECTIVES, PRESETS, Registry
+from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PRESETS, Registry
 from ostraka.report.tables import Table
 from ostraka.runs.config import Config, build_method
 
@@ -21,7 +21,7 @@ COLUMNS = ("setting", "value", "allowed", "meaning")
 
 @dataclass(frozen=True)
 class Owner:
-    """What has settings: a method, a preset, an objective, a ballot, a net, or a run."""
+    """What has settings: a method, a preset, an objective, a ballot, a net, an engine, or a run."""
 
     kind: str
     name: str
@@ -74,7 +74,9 @@ class Owner:
 def find_settings(name: str) -> list[Owner]:
     """Everything called `name` that has settings; a preset's are those that it gives to its method."""
     found = [
-        owner for kind in (_method, _objective, _ballot, _net) if (owner := kind(name)) is not None
+        owner
+        for kind in (_method, _objective, _ballot, _net, _engine)
+        if (owner := kind(name)) is not None
     ]
     if name == RUN:
         found.append(
@@ -88,12 +90,12 @@ def find_settings(name: str) -> list[Owner]:
     if not found:
         known = [
             n
-            for registry in (METHODS, PRESETS, OBJECTIVES, BALLOTS, NETS)
+            for registry in (METHODS, PRESETS, OBJECTIVES, BALLOTS, NETS, ENGINES)
             for n in (*registry, *registry.aliases())
         ]
         raise ConfigError(
             f"nothing with settings is called {name!r}.{did_you_mean(name, [*known, RUN])} Give a method, preset, "
-            f"objective, ballot or net (ostraka list methods, ...), or {RUN} for the settings of a run"
+            f"objective, ballot, net or engine (ostraka list methods, ...), or {RUN} for the settings of a run"
         )
     return found
 
@@ -134,6 +136,17 @@ def _net(name: str) -> Owner | None:
     first = next((spec.name for spec in fields(options)), "NAME")
     usage = f"chosen with --net {own}, set with --set net.{first}=VALUE, or in a file under [net.options]"
     return Owner("net", own, options(), usage)
+
+
+def _engine(name: str) -> Owner | None:
+    if not _has(ENGINES, name):
+        return None
+    own = ENGINES.canonical(name)
+    usage = (
+        f"chosen with --engine {own}, set with --set engine.NAME=VALUE (workers: --workers), or in a file under "
+        "[engine.options]"
+    )
+    return Owner("engine", own, ENGINES.get(own)(), usage)
 
 
 def _plain(value: Any) -> Any:

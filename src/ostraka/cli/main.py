@@ -17,7 +17,7 @@ EXIT_CODES = """\
 exit codes:
   0    done
   1    an error inside ostraka, with a traceback: please report it
-  2    something in the command, a setting or the data must be mended
+  2    something in the command, a setting or the data must be fixed
   3    a party or a grid cell failed; the others' work is kept
   130  interrupted; the run can be resumed
 """

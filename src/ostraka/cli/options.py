@@ -23,7 +23,6 @@ RUN_OPTIONS = (
     "unknown_rate",
     "rate_from",
     "threshold",
-    "engine",
     "workers",
     "device",
     "data_dir",
@@ -185,8 +184,9 @@ def values_from(options: argparse.Namespace, names: Sequence[str] = ()) -> dict[
             values[name] = given
     if options.known_classes is not None:
         values["known_classes"] = options.known_classes
-    if options.net is not None:
-        values = settings.merge(values, {"net": {"name": options.net}})
+    for key in ("net", "engine"):
+        if getattr(options, key) is not None:
+            values = settings.merge(values, {key: {"name": getattr(options, key)}})
     return _with_settings(values, options)
 
 

@@ -2,11 +2,11 @@
 
 import gc
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import cos, pi
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,8 @@ from ostraka.core.net import Net, Params, params_of
 from ostraka.core.objective import Batch, Helper, Objective
 from ostraka.core.progress import NoProgress, Progress
 from ostraka.core.samples import Samples
-from ostraka.core.seeds import seeded, torch_rng
-from ostraka.core.settings import Settings, setting
+from ostraka.core.seeds import random_states, seeded, set_random_states, torch_rng
+from ostraka.core.settings import Former, Settings, setting
 from ostraka.core.update import Update
 from ostraka.errors import DataError, OstrakaError
 
@@ -24,6 +24,10 @@ from ostraka.errors import DataError, OstrakaError
 @dataclass(frozen=True)
 class Budget(Settings):
     """How long and how a party trains."""
+
+    FORMER: ClassVar[Mapping[str, Former]] = {
+        "late_rate": Former(1.0, "it changes the learning rate between rounds, and there are none")
+    }
 
     epochs: int = setting(10, "passes over the party's data", span="[1, inf)")
     steps: int | None = setting(
@@ -47,19 +51,10 @@ class Budget(Settings):
     momentum: float = setting(0.9, "momentum of sgd", span="[0, 1)")
     weight_decay: float = setting(1e-5, "L2 weight decay", span="[0, inf)")
     schedule: Literal["constant", "cosine"] = setting("constant", "learning rate over time")
-    late_rate: float = setting(
-        1.0,
-        "share of the learning rate that is left in the second half of all rounds",
-        span="(0, inf)",
-    )
 
     def in_round(self, index: int, rounds: int) -> "Budget":
-        """This training as it is in round `index` of so many; the middle one of an odd number is of the first half."""
-        return (
-            self
-            if index <= (rounds + 1) // 2
-            else replace(self, lr=self.lr * self.late_rate, late_rate=1.0)
-        )
+        """This training as it is in round `index` of so many: the same in all of them."""
+        return self
 
     def total(self, batches: int, classes: int) -> int:
         """Optimiser steps in all, where an epoch has so many batches and the samples are of so many classes."""
@@ -74,6 +69,23 @@ class Budget(Settings):
     def rate(self, done: float) -> float:
         """The learning rate when the share `done` of all steps is behind."""
         return self.lr if self.schedule == "constant" else self.lr * 0.5 * (1 + cos(pi * done))
+
+
+@dataclass(frozen=True)
+class RoundBudget(Budget):
+    """How long and how a party trains in each of several rounds."""
+
+    late_rate: float = setting(
+        1.0,
+        "share of the learning rate that is left in the second half of all rounds",
+        span="(0, inf)",
+    )
+
+    def in_round(self, index: int, rounds: int) -> "RoundBudget":
+        """This training in round `index` of so many; the middle one is of the first half."""
+        if index <= (rounds + 1) // 2:
+            return self
+        return replace(self, lr=self.lr * self.late_rate, late_rate=1.0)
 
 
 @dataclass(frozen=True)
@@ -107,6 +119,10 @@ class Fitted:
         return {"loss": self.losses[-1]} if self.losses else {}
 
 
+AfterEpoch = Callable[[int], bool]
+"""Called with the number of epochs behind; true: they are enough."""
+
+
 def fit(
     net: Net,
     start: Params | None,
@@ -116,20 +132,24 @@ def fit(
     seed: int,
     progress: Progress | None = None,
     name: str = "fit",
+    after_epoch: AfterEpoch | None = None,
 ) -> Fitted:
     """Train `net` from `start` (None: as it is) on `samples`.
 
     With a `progress`, half-finished training is saved about once a minute under `name` and taken up again, and the
-    result is the same to the last bit as if it had never been interrupted.
+    result is the same to the last bit as if it had never been interrupted. `after_epoch` may look at `net` after every
+    epoch, and end the training there; what it keeps of the epochs before an interruption is for itself to save.
     """
     if len(samples) == 0:
         raise DataError("a party with no samples cannot train; divide the data among fewer parties")
     if start is not None:
         net.load_state_dict(start)
     net.to(samples.x.device)
-    training = _Training(net, samples, objective, budget, seed, progress or NoProgress(), name)
+    training = _Training(
+        net, samples, objective, budget, seed, progress or NoProgress(), name, after_epoch
+    )
     with (
-        seeded(seed, "fit", "global"),
+        seeded(seed, "fit", "global", device=samples.x.device),
         _rare_garbage_collection(),
         _no_denormals(),
         _lonely(len(samples)),
@@ -190,9 +210,11 @@ class _Training:
         seed: int,
         progress: Progress,
         name: str,
+        after_epoch: AfterEpoch | None,
     ) -> None:
         self.net, self.samples, self.objective, self.budget = net, samples, objective, budget
-        self.progress, self.name = progress, name
+        self.progress, self.name, self.after_epoch = progress, name, after_epoch
+        self.enough = False
         self.bounds = _bounds(len(samples), budget.batch, joins=_has_batch_norm(net))
         self.total = budget.total(len(self.bounds), len(samples.labels.unique()))
         self.trained = _joined([p for p in net.parameters() if p.requires_grad])
@@ -211,7 +233,7 @@ class _Training:
         self.helper = self.objective.helper(self.net)
         self._restore()
         self.net.train()
-        while self.steps < self.total:
+        while self.steps < self.total and not self.enough:
             self._epoch()
         if time.monotonic() - self.started > self.progress.every_seconds / 6:
             self._save(
@@ -233,6 +255,8 @@ class _Training:
         self.losses.append(self.epoch_loss / seen)
         self.epoch_loss = 0.0
         self.progress.tell(self.steps / self.total, self.losses[-1])
+        if self.after_epoch is not None:
+            self.enough = self.after_epoch(len(self.losses))
         if time.monotonic() - self.saved_at > self.progress.every_seconds:
             self._save(self.order_rng.get_state())
 
@@ -275,8 +299,9 @@ class _Training:
                 "optimiser": self.update.state(),
                 "order_rng": order_state.clone(),
                 "draw_rng": self.draw_rng.get_state(),
-                "global_rng": torch.get_rng_state(),
+                "generators": random_states(self.device),
                 "steps": self.steps,
+                "enough": self.enough,
                 "losses": list(self.losses),
                 "epoch_loss": self.epoch_loss,
                 "helper": {} if self.helper is None else self.helper.state(),
@@ -292,7 +317,10 @@ class _Training:
         self.update.load(saved["optimiser"])
         self.order_rng.set_state(saved["order_rng"])
         self.draw_rng.set_state(saved["draw_rng"])
-        torch.set_rng_state(saved["global_rng"])
+        # older versions saved the CPU's generator alone, and knew no early end
+        generators = saved["generators"] if "generators" in saved else {"cpu": saved["global_rng"]}
+        set_random_states(generators, self.device)
+        self.enough = saved.get("enough", False)
         self.steps, self.losses = saved["steps"], list(saved["losses"])
         self.epoch_loss = saved["epoch_loss"]
         if self.helper is not None:

@@ -20,9 +20,9 @@ from ostraka.errors import DataError
 CHUNK = 1000
 
 
-def build(task: Task, objective: Objective, seed: int = 0) -> Net:
+def build_net(task: Task, objective: Objective, seed: int = 0) -> Net:
     """A fresh network for `task` with the outputs and tensors that `objective` needs."""
-    net = task.build(objective.unknown, seed)
+    net = task.build_net(objective.unknown, seed)
     with seeded(seed, "objective"):
         objective.attach(net)
     return net
@@ -77,6 +77,6 @@ def load_predictor(
     task: Task, objective: Objective, params: Params, told: Mapping[str, Any] | None = None
 ) -> NetPredictor:
     """The predictor of trained tensors, with what its party tells of held-out samples."""
-    net = build(task, objective)
+    net = build_net(task, objective)
     net.load_state_dict(params)
     return NetPredictor(net, objective, told or {}, task.view)

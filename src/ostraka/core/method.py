@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import torch
 
@@ -15,7 +15,7 @@ from ostraka.core.net import Params
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor
 from ostraka.core.seeds import torch_rng
-from ostraka.core.settings import Settings, setting, values_of
+from ostraka.core.settings import Former, Settings, setting, values_of
 from ostraka.core.task import Task
 from ostraka.core.wire import wire
 from ostraka.errors import NeedError, ReportRefused
@@ -23,6 +23,9 @@ from ostraka.errors import NeedError, ReportRefused
 State = TypeVar("State")
 Message = TypeVar("Message")
 Payload = TypeVar("Payload")
+
+Regime = Literal["federated", "alone", "pooled"]
+"""Whether server and parties talk, each party is alone, or one party is handed all data."""
 
 Memory = Mapping[str, Any]
 """What a party keeps between rounds: tensors and plain values. Empty before its first round."""
@@ -34,18 +37,14 @@ class Needs:
 
     public: bool = False
     shared: bool = False
-    generator: bool = False
     prior: bool = False
-    validation: bool = False
 
-    def check(self, name: str, task: Task, has_validation: bool) -> None:
+    def check(self, name: str, task: Task) -> None:
         """Raise a NeedError that names everything `task` lacks for the method `name`."""
         have = {
             "public": task.commons.public is not None,
             "shared": task.commons.shared is not None,
-            "generator": "generator" in task.commons.nets,
             "prior": task.commons.prior is not None,
-            "validation": has_validation,
         }
         missing = [f.name for f in fields(self) if getattr(self, f.name) and not have[f.name]]
         if missing:
@@ -58,9 +57,7 @@ class Needs:
 _ADVICE = {
     "public": "give unlabelled samples, for example --public half-test",
     "shared": "give labelled samples that all parties may use, for example --shared 0.05",
-    "generator": "give a trained generator among the commons' nets",
     "prior": "give the target label shares in the commons",
-    "validation": "set a validation share, for example --validation 0.1",
 }
 
 
@@ -74,7 +71,12 @@ class Round(Generic[Message]):
     seed: int
 
 
-@wire("report/1", "Report")
+def _without_round(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A report once named its round, which its place says anyway."""
+    return {name: value for name, value in fields.items() if name != "round"}
+
+
+@wire("report/2", "report/1", "Report", upgrade=_without_round)
 @dataclass(frozen=True)
 class Report(Generic[Payload]):
     """A party's answer. The engine keeps `memory` for that party and strips it: `aggregate` never sees it."""
@@ -83,27 +85,33 @@ class Report(Generic[Payload]):
     weight: float
     card: Card
     memory: Memory = field(default_factory=dict)
-    round: int = 1
 
 
 @dataclass(frozen=True)
 class Method(Settings, ABC, Generic[State, Message, Payload]):
     """A federated algorithm: hyper-parameters only; what changes is `State`, a value passed in and returned."""
 
-    rounds: int = setting(1, "exchanges between server and parties", span="[1, inf)")
+    FORMER: ClassVar[Mapping[str, Former]] = {
+        "rounds": Former(1, "there is one exchange and never more")
+    }
+
     fraction: float = setting(1.0, "share of the parties that takes part in a round", span="(0, 1]")
 
-    pooled: ClassVar[bool] = False
-    """Whether the run hands all data to one party (the reference that a federation cannot have)."""
-
-    talks: ClassVar[bool] = True
-    """Whether anything is exchanged; otherwise no bytes are counted."""
-
-    one_shot: ClassVar[bool] = False
-    """Whether there is one exchange and never more."""
+    regime: ClassVar[Regime] = "federated"
+    """Parties that are alone, and pooled data, are references to compare a federation with."""
 
     takes_start: ClassVar[bool] = False
     """Whether the first model is the commons' "start" where there is one."""
+
+    @property
+    def talks(self) -> bool:
+        """Whether anything is exchanged; otherwise no bytes are counted."""
+        return self.regime == "federated"
+
+    @property
+    def pooled(self) -> bool:
+        """Whether the run hands all data to one party."""
+        return self.regime == "pooled"
 
     @property
     def needs(self) -> Needs:
@@ -112,8 +120,8 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
 
     @property
     def exchanges(self) -> int:
-        """How many rounds the run makes."""
-        return self.rounds
+        """How many rounds the run makes: one, if the method is not `Iterative`."""
+        return 1
 
     @abstractmethod
     def init(self, task: Task, seed: int) -> State:
@@ -172,3 +180,15 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
     def single_model(self, state: State) -> Params | None:
         """The result as the tensors of one network of the task, from which another run may start; None: it is not."""
         return None
+
+
+@dataclass(frozen=True)
+class Iterative(Method[State, Message, Payload]):
+    """A method of several rounds: what the server made of one goes out again in the next."""
+
+    rounds: int = setting(1, "exchanges between server and parties", span="[1, inf)")
+
+    @property
+    def exchanges(self) -> int:
+        """As many as its setting says."""
+        return self.rounds

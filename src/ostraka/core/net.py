@@ -106,13 +106,13 @@ class Net(nn.Module, ABC):
         """Inputs to logits."""
         return self.late(self.early(x))
 
-    def slope(self, x: Tensor, error: Callable[[Tensor], Tensor]) -> Tensor:
+    def input_gradient(self, x: Tensor, error: Callable[[Tensor], Tensor]) -> Tensor:
         """The gradient in `x` of a loss whose gradient in the logits is `error(logits)`; parameters get none."""
         x = x.detach().requires_grad_()
         with torch.enable_grad():
             logits = self(x)
-        (slope,) = torch.autograd.grad(logits, x, error(logits.detach()))
-        return slope
+        (gradient,) = torch.autograd.grad(logits, x, error(logits.detach()))
+        return gradient
 
     def anatomy(self) -> tuple[Layer, ...]:
         """The weight layers from input to output, for methods that match hidden units; not every net tells them."""
@@ -122,7 +122,7 @@ class Net(nn.Module, ABC):
         )
 
     def mixes_batch(self) -> bool:
-        """Whether the answer for one sample depends on the others of its batch, or on chance, while training."""
+        """Whether the answer for one sample depends on the others of its batch, or on a random draw, while training."""
         layers = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd)
         return any(isinstance(module, layers) for module in self.modules())
 
@@ -134,7 +134,7 @@ class Recipe:
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def build(self, shape: tuple[int, ...], classes: int, unknown: bool, seed: int) -> Net:
+    def build_net(self, shape: tuple[int, ...], classes: int, unknown: bool, seed: int) -> Net:
         """A freshly initialised network; equal seeds give equal weights."""
         make = NETS.get(self.name)
         checked: Any = settings.build(

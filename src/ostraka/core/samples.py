@@ -157,11 +157,23 @@ class Samples:
             held[mine[: round(len(mine) * share)]] = True
         return self.take((~held).nonzero().squeeze(1)), self.take(held.nonzero().squeeze(1))
 
-    def to(self, device: str | torch.device) -> "Samples":
-        """The same samples on another device; whatever trains or predicts follows them there."""
-        if self.x.device == torch.device(device):
+    def compact(self) -> "Samples":
+        """The same samples in storage that holds these rows and no others."""
+        if self.rows is None:
             return self
-        return replace(self, x=self.x.to(device), y=None if self.y is None else self.y.to(device))
+        rows = self.rows.to(self.x.device)
+        return replace(self, x=self.x[rows], y=None if self.y is None else self.y[rows], rows=None)
+
+    def to(self, device: str | torch.device) -> "Samples":
+        """The same samples on another device; whatever trains or predicts follows them there.
+
+        Only these rows are moved, not the storage that they may share with a thousand parties.
+        """
+        there, here = torch.device(device), self.x.device
+        if there.type == here.type and there.index in (None, here.index):
+            return self
+        own = self.compact()
+        return replace(own, x=own.x.to(there), y=None if own.y is None else own.y.to(there))
 
     def share_memory(self) -> "Samples":
         """The same samples in memory that worker processes can map instead of copying."""

@@ -4,12 +4,16 @@ Every random draw comes from a seed derived by name, such as `derive(run_seed, "
 are the same whatever the engine, the number of workers or the order in which parties finish.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+
+CPU = torch.device("cpu")
 
 
 def derive(seed: int, *path: str | int) -> int:
@@ -29,8 +33,34 @@ def numpy_rng(seed: int, *path: str | int) -> np.random.Generator:
 
 
 @contextmanager
-def seeded(seed: int, *path: str | int) -> Iterator[None]:
-    """Run torch's global generator from `path` (initialisation, dropout), then put it back as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive(seed, *path))
+def seeded(seed: int, *path: str | int, device: torch.device = CPU) -> Iterator[None]:
+    """Run torch's global generators from `path` (initialisation, dropout), then put them back.
+
+    These are the CPU's and, where the work is done on another `device`, that one's.
+    """
+    before = random_states(device)
+    torch.manual_seed(derive(seed, *path))  # of every device
+    try:
         yield
+    finally:
+        set_random_states(before, device)
+
+
+def random_states(device: torch.device) -> dict[str, Tensor]:
+    """Where the global generators stand that work on `device` draws from."""
+    own = device_module(device)
+    states = {"cpu": torch.get_rng_state()}
+    return states if own is None else {**states, device.type: own.get_rng_state()}
+
+
+def set_random_states(states: Mapping[str, Tensor], device: torch.device) -> None:
+    """Put the global generators where `random_states` found them; another device's are left out."""
+    torch.set_rng_state(states["cpu"])
+    own = device_module(device)
+    if own is not None and device.type in states:
+        own.set_rng_state(states[device.type])
+
+
+def device_module(device: torch.device) -> Any:
+    """What holds a device's own generator (torch.cuda, torch.mps); None: there is only the CPU's."""
+    return None if device.type in ("cpu", "meta") else torch.get_device_module(device)

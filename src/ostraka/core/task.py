@@ -20,9 +20,17 @@ class Commons:
     shared: Samples | None = None
     """Labelled samples that every party may train on (the data-sharing baseline)."""
     nets: Mapping[str, Params] = field(default_factory=dict)
-    """Ready networks: a generator, or "start" from another run."""
+    """Ready networks, such as "start" from another run."""
     prior: Tensor | None = None
     """Target label shares [K]."""
+
+    def to(self, device: str) -> "Commons":
+        """The same commons, its samples on `device`: whatever learns from them follows them there."""
+        public, shared = (
+            samples if samples is None else samples.to(device)
+            for samples in (self.public, self.shared)
+        )
+        return replace(self, public=public, shared=shared)
 
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor that is delivered, by name; samples as the rows they hold."""
@@ -58,9 +66,13 @@ class Task:
         """What one sample is: image, table or sound."""
         return self.view.kind
 
-    def build(self, unknown: bool, seed: int = 0) -> Net:
+    def build_net(self, unknown: bool, seed: int = 0) -> Net:
         """A freshly initialised network for this task."""
-        return self.net.build(self.shape, len(self.classes), unknown, seed)
+        return self.net.build_net(self.shape, len(self.classes), unknown, seed)
+
+    def to(self, device: str) -> "Task":
+        """The same task with the samples of its commons on `device`."""
+        return replace(self, commons=self.commons.to(device))
 
     def for_party(self, party: PartyRef) -> "Task":
         """The task as one party has it: with its own network, where it has one."""

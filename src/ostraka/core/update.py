@@ -88,5 +88,8 @@ class Update:
         return {str(i): dict(buffers) for i, buffers in enumerate(self.buffers)}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        self.buffers = [dict(state[str(i)]) for i in range(len(self.parameters))]
+        """Go on from a saved state, on the parameters' device."""
+        self.buffers = [
+            {name: tensor.to(parameter.device) for name, tensor in state[str(i)].items()}
+            for i, parameter in enumerate(self.parameters)
+        ]

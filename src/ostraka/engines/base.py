@@ -162,7 +162,7 @@ def carry_out(work: Work, order: Order, progress: Progress) -> tuple[Answer, flo
     kept = None
     if report.memory or order.memory is not None:  # an emptied memory must replace the old one
         kept = codec.encode(report.memory, _seal("memory", order))
-    report = replace(report, memory={}, round=order.round)
+    report = replace(report, memory={})
     size = len(codec.encode(report.payload)) + len(codec.encode(report.card))
     seconds, spent = time.perf_counter() - began, time.process_time() - cpu
     envelope = Envelope(report, seconds, progress.spent_before + spent, size)

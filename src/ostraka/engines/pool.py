@@ -17,6 +17,7 @@ import torch
 import torch.multiprocessing  # registers how tensors in shared memory travel to a worker
 
 from ostraka.core.party import PartyRef
+from ostraka.core.settings import Settings, setting
 from ostraka.engines.base import (
     Crew,
     Engine,
@@ -42,16 +43,11 @@ TELL_SECONDS = 0.2
 @final
 @ENGINES.add("pool")
 @dataclass(frozen=True)
-class Pool(Engine):
+class Pool(Settings, Engine):
     """One single-threaded process per core (the default); data lies in shared memory."""
 
-    workers: int | None = None
-    timeout: float = 86400.0
-    """Seconds after which a party is given up."""
-
-    def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise ConfigError(f"workers is {self.workers}; it must be at least 1")
+    workers: int | None = setting(None, "processes; none: one per core", span="[1, inf)")
+    timeout: float = setting(86400.0, "seconds after which a party is given up", span="(0, inf)")
 
     @contextmanager
     def open(self, work: Work) -> Iterator[Crew]:

@@ -46,8 +46,6 @@ class _OneByOne(Crew):
 class Serial(Engine):
     """One party after the other, in this process."""
 
-    workers: int | None = None
-
     @contextmanager
     def open(self, work: Work) -> Iterator[Crew]:
         """Use this process, on one thread as every engine does, so that the numbers are the same."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ostraka.core.arrival import check_answers
-from ostraka.core.fit import Budget, Fitted, fit
-from ostraka.core.learner import build, load_predictor
-from ostraka.core.method import Card, Memory, Message, Method, Payload, Report, Round, State
+from ostraka.core.fit import Budget, Fitted, RoundBudget, fit
+from ostraka.core.learner import build_net, load_predictor
+from ostraka.core.method import Card, Iterative, Memory, Message, Payload, Report, Round, State
 from ostraka.core.net import Params, params_of
 from ostraka.core.objective import Objective
 from ostraka.core.params import average
@@ -17,20 +17,18 @@ from ostraka.core.predictor import Predictor
 from ostraka.core.samples import Samples
 from ostraka.core.settings import setting
 from ostraka.core.task import Task
-from ostraka.objectives.cross_entropy import CrossEntropy
-from ostraka.registry import OBJECTIVES
+from ostraka.methods.training import Training
 
 Weights = Literal["size", "uniform"]
 
 
 @dataclass(frozen=True)
-class ModelMethod(Method[State, Message, Payload]):
+class ModelMethod(Training, Iterative[State, Message, Payload]):
     """The server keeps one model, whatever else its state holds."""
 
     takes_start: ClassVar[bool] = True
 
-    objective: Objective = setting(CrossEntropy(), "what the parties minimise", registry=OBJECTIVES)
-    local: Budget = setting(Budget(), "the parties' training")
+    local: RoundBudget = setting(RoundBudget(), "the parties' training")
 
     @abstractmethod
     def model(self, state: State) -> Params:
@@ -50,12 +48,12 @@ class ModelMethod(Method[State, Message, Payload]):
     def first_model(self, task: Task, seed: int) -> Params:
         """A random model, or the commons' "start"."""
         start = task.commons.nets.get("start")
-        return start if start is not None else params_of(build(task, self.objective, seed))
+        return start if start is not None else params_of(build_net(task, self.objective, seed))
 
     def trained_names(self, task: Task) -> tuple[str, ...]:
         """The model's tensors that gradients move; the others are counters and running means."""
         return tuple(
-            n for n, p in build(task, self.objective).named_parameters() if p.requires_grad
+            n for n, p in build_net(task, self.objective).named_parameters() if p.requires_grad
         )
 
     def local_in(self, rnd: Round[Any]) -> Budget:
@@ -71,7 +69,7 @@ class ModelMethod(Method[State, Message, Payload]):
         samples: Samples | None = None,
     ) -> Fitted:
         """The party's training from `start`; other than its own objective or samples where given."""
-        net = build(rnd.task, self.objective)
+        net = build_net(rnd.task, self.objective)
         samples = party.samples if samples is None else samples
         local = self.local_in(rnd)
         return fit(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
-from ostraka.core.fit import Budget
-from ostraka.core.method import Memory, Report, Round
+from ostraka.core.fit import RoundBudget
+from ostraka.core.method import Memory, Regime, Report, Round
 from ostraka.core.net import Params
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.task import Task
@@ -22,15 +22,14 @@ from ostraka.registry import METHODS
 class Centralised(ModelMethod[Params, Params, Params]):
     """All data pooled: the same passes over it as the federation, any objective."""
 
-    pooled: ClassVar[bool] = True
-    talks: ClassVar[bool] = False
+    regime: ClassVar[Regime] = "pooled"
 
     @property
     def exchanges(self) -> int:
         """One: the passes of all rounds are made in one go."""
         return 1
 
-    def budget(self) -> Budget:
+    def budget(self) -> RoundBudget:
         """The passes of all the federation's rounds."""
         passes = self.rounds * self.fraction
         most, each = (

@@ -22,9 +22,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ostraka.core.fit import Budget, fit
+from ostraka.core.fit import RoundBudget, fit
 from ostraka.core.learner import load_predictor
-from ostraka.core.method import Card, Memory, Method, Report, Round
+from ostraka.core.method import Card, Iterative, Memory, Report, Round
 from ostraka.core.net import Net, Params, params_of
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.params import average
@@ -65,10 +65,10 @@ class Spread:
 @final
 @METHODS.add("fedaws")
 @dataclass(frozen=True)
-class FedAwS(Method[Spread, Positive, Positive]):
+class FedAwS(Iterative[Spread, Positive, Positive]):
     """For parties of one class each: they pull their class together, the server pushes the classes apart."""
 
-    local: Budget = setting(Budget(epochs=1, lr=1e-3), "the parties' training")
+    local: RoundBudget = setting(RoundBudget(epochs=1, lr=1e-3), "the parties' training")
     margin: float = setting(
         0.9, "cosine between a sample and its class from which on nothing is gained", span="(-1, 1]"
     )
@@ -87,7 +87,7 @@ class FedAwS(Method[Spread, Positive, Positive]):
 
     def init(self, task: Task, seed: int) -> Spread:
         """A random network and random class vectors."""
-        net = task.build(unknown=False, seed=seed)
+        net = task.build_net(unknown=False, seed=seed)
         head = last_layer(task, net)
         body = {name: tensor for name, tensor in params_of(net).items() if name not in head}
         return Spread(body, first_rows(task, seed), seed)
@@ -109,7 +109,7 @@ class FedAwS(Method[Spread, Positive, Positive]):
             )
         label, given = int(held[0]), rnd.message
         row = first_rows(rnd.task, given.seed)[label] if given.row is None else given.row
-        net = rnd.task.build(unknown=False)
+        net = rnd.task.build_net(unknown=False)
         head = last_layer(rnd.task, net)
         start = params_of(net) | given.body
         start |= {name: torch.zeros_like(start[name]) for name in head}
@@ -140,7 +140,7 @@ class FedAwS(Method[Spread, Positive, Positive]):
 
     def predictor(self, task: Task, state: Spread) -> Predictor:
         """The network and all class vectors."""
-        net = task.build(unknown=False)
+        net = task.build_net(unknown=False)
         head = last_layer(task, net)
         params = {
             name: torch.zeros_like(tensor)
@@ -195,7 +195,7 @@ def spread_out(rows: Tensor, nearest: int, step: float) -> Tensor:
 
 def first_rows(task: Task, seed: int) -> Tensor:
     """The class vectors before round 1: the directions of a fresh network's last layer."""
-    net = task.build(unknown=False, seed=seed)
+    net = task.build_net(unknown=False, seed=seed)
     return F.normalize(net.get_parameter(last_layer(task, net)[0]).detach(), dim=1)
 
 
@@ -206,11 +206,11 @@ def last_layer(task: Task, net: Net) -> list[str]:
     net.eval()
     with torch.enable_grad():
         embedding = net.embed(torch.zeros(1, *task.shape))
-        slopes = torch.autograd.grad(
+        gradients = torch.autograd.grad(
             embedding.sum(), [net.get_parameter(n) for n in names], allow_unused=True
         )
     net.train(training)
-    head = [name for name, slope in zip(names, slopes, strict=True) if slope is None]
+    head = [name for name, gradient in zip(names, gradients, strict=True) if gradient is None]
     matrix = [
         n for n in head if net.get_parameter(n).shape == (len(task.classes), embedding.shape[1])
     ]

@@ -8,21 +8,19 @@ and the best epoch counts (the start, if none is better). Lengths are in epochs,
 kind of network.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ostraka.core.fit import Student, fit
-from ostraka.core.learner import CHUNK, build
+from ostraka.core.learner import CHUNK, build_net
 from ostraka.core.method import Needs, Report
 from ostraka.core.net import Net, Params, params_of
 from ostraka.core.objective import Objective
-from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive, torch_rng
 from ostraka.core.settings import setting
@@ -38,7 +36,7 @@ STUDENT = Student(epochs=100, optimiser="adam", lr=1e-3, weight_decay=0.0, sched
 @wire("feddf.fused/1", "Fused")
 @dataclass(frozen=True)
 class Fused:
-    """The server's model, and where its chance comes from."""
+    """The server's model, and the seed of what is random in it."""
 
     params: Params
     seed: int
@@ -79,7 +77,7 @@ class FedDF(AveragingMethod[Fused]):
         mean, index, public = self.mean(reports), state.round + 1, task.commons.public
         if not self.distil.wanted or public is None:
             return Fused(mean, state.seed, index)
-        net = build(task, self.objective)
+        net = build_net(task, self.objective)
         models = (r.payload for r in reports)
         targets = mean_logits(net, self.objective, models, len(reports), public).softmax(dim=1)
         return Fused(
@@ -100,8 +98,7 @@ class FedDF(AveragingMethod[Fused]):
             held = rest = samples
         net.load_state_dict(start)
         judge = _Judge(net, goal, held, self.patience)
-        with suppress(_Enough):
-            fit(net, None, rest, goal, self.distil, seed, judge)
+        fit(net, None, rest, goal, self.distil, seed, after_epoch=judge.enough)
         return judge.best
 
 
@@ -128,34 +125,22 @@ def outputs(net: Net, objective: Objective, samples: Samples) -> Tensor:
     return torch.cat(parts)
 
 
-class _Enough(Exception):
-    """Training has gone on long enough."""
-
-
 @final
-class _Judge(Progress):
+class _Judge:
     """Looks at the network after every epoch, keeps its best tensors, and ends a training that no longer gains."""
 
     def __init__(self, net: Net, goal: Distillation, held: Samples, patience: int) -> None:
         self.net, self.goal, self.held, self.patience = net, goal, held, patience
         self.best, self.lowest, self.since = params_of(net), self._divergence(), 0
 
-    def load(self, name: str) -> Mapping[str, Any] | None:
-        """Nothing is taken up again: the server's work is repeated as a whole."""
-        return None
-
-    def save(self, name: str, values: Mapping[str, Any]) -> None:
-        """Nothing is kept."""
-
-    def tell(self, done: float, loss: float | None) -> None:
-        """An epoch is over."""
+    def enough(self, epochs: int) -> bool:
+        """Whether the last epochs brought nothing."""
         now = self._divergence()
         if now < self.lowest:
             self.best, self.lowest, self.since = params_of(self.net), now, 0
-            return
-        self.since += 1
-        if self.since >= self.patience:
-            raise _Enough
+        else:
+            self.since += 1
+        return self.since >= self.patience
 
     def _divergence(self) -> float:
         answers = outputs(self.net, self.goal.answers, self.held).log_softmax(dim=1)

@@ -13,7 +13,7 @@ weights.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ostraka.core.arrival import check_answers
 from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import build, load_predictor
+from ostraka.core.learner import build_net, load_predictor
 from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
 from ostraka.core.net import Params
 from ostraka.core.objective import Objective
@@ -33,9 +33,10 @@ from ostraka.core.seeds import derive, torch_rng
 from ostraka.core.settings import setting
 from ostraka.core.task import Task
 from ostraka.core.wire import wire
-from ostraka.errors import ConfigError, OstrakaError
+from ostraka.errors import OstrakaError
+from ostraka.methods.training import Training
 from ostraka.objectives.cross_entropy import CrossEntropy
-from ostraka.registry import METHODS, OBJECTIVES
+from ostraka.registry import METHODS
 
 ADAM = Budget(epochs=40, optimiser="adam", lr=1e-3, weight_decay=1e-5)
 
@@ -48,7 +49,7 @@ def _without_public(fields: Mapping[str, Any]) -> dict[str, Any]:
 @wire("fedkt.transfer/2", "fedkt.transfer/1", "Transfer", upgrade=_without_public)
 @dataclass(frozen=True)
 class Transfer:
-    """The final student (None before it is trained), and where its chance comes from."""
+    """The final student (None before it is trained), and the seed of what is random in it."""
 
     seed: int
     student: Params | None = None
@@ -57,14 +58,9 @@ class Transfer:
 @final
 @METHODS.add("fedkt")
 @dataclass(frozen=True)
-class FedKT(Method[Transfer, None, list[Params]]):
+class FedKT(Training, Method[Transfer, None, list[Params]]):
     """One-shot: teachers, students and a final student that learn from votes on public samples."""
 
-    one_shot: ClassVar[bool] = True
-
-    objective: Objective = setting(
-        CrossEntropy(), "what the teachers minimise", registry=OBJECTIVES
-    )
     local: Budget = setting(ADAM, "the teachers' training")
     student: Budget = setting(ADAM, "training of the parties' students and of the final one")
     partitions: int = setting(
@@ -76,13 +72,6 @@ class FedKT(Method[Transfer, None, list[Params]]):
     consistent: bool = setting(
         True, "a party counts only where all its students agree", server=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rounds != 1:
-            raise ConfigError(
-                f"fedkt has one exchange; rounds is {self.rounds}. Leave it at 1, or use fedavg"
-            )
 
     @property
     def needs(self) -> Needs:
@@ -121,7 +110,7 @@ class FedKT(Method[Transfer, None, list[Params]]):
         answers = []
         for i, rows in enumerate(order.tensor_split(teacher_count(len(order), self.teachers))):
             net, own = (
-                build(task, self.objective, derive(seed, "init", i)),
+                build_net(task, self.objective, derive(seed, "init", i)),
                 derive(seed, "teacher", i),
             )
             name = f"teacher {number}.{i}"
@@ -145,7 +134,7 @@ class FedKT(Method[Transfer, None, list[Params]]):
         name: str = "student",
     ) -> Params:
         """A student of these labels."""
-        net = task.build(unknown=False, seed=derive(seed, "init"))
+        net = task.build_net(unknown=False, seed=derive(seed, "init"))
         samples = public.with_labels(labels)
         return fit(net, None, samples, CrossEntropy(), self.student, seed, progress, name).params
 

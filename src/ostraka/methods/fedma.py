@@ -23,7 +23,7 @@ from torch import Tensor
 from ostraka.alignment.match import check_covered, hidden_groups, match, move
 from ostraka.alignment.transport import Exact, Map
 from ostraka.core.fit import fit
-from ostraka.core.learner import build
+from ostraka.core.learner import build_net
 from ostraka.core.method import Memory, Report, Round
 from ostraka.core.net import Layer, Params
 from ostraka.core.params import average
@@ -92,7 +92,7 @@ class FedMA(ModelMethod[Matched, Order, Params]):
                 name: given.params[name] if name in frozen else tensor
                 for name, tensor in own.items()
             }
-        net = build(rnd.task, self.objective)
+        net = build_net(rnd.task, self.objective)
         for name, parameter in net.named_parameters():
             parameter.requires_grad_(parameter.requires_grad and name not in frozen)
         fitted = fit(
@@ -128,7 +128,7 @@ class FedMA(ModelMethod[Matched, Order, Params]):
         return Matched(params, state.done + 1, sent)
 
     def _layers(self, task: Task) -> tuple[Layer, ...]:
-        return build(task, self.objective).anatomy()
+        return build_net(task, self.objective).anatomy()
 
 
 def names_of(layer: Layer) -> tuple[str, ...]:

@@ -26,8 +26,8 @@ from ostraka.alignment.masks import MaskRecord, record
 from ostraka.alignment.match import check_covered, matched_average
 from ostraka.alignment.parts import CLOSE, OPEN, Conquest, Remainder
 from ostraka.alignment.transport import Entropic, Exact, Transport
-from ostraka.core.fit import Budget, Fitted, fit
-from ostraka.core.learner import build
+from ostraka.core.fit import Budget, Fitted, RoundBudget, fit
+from ostraka.core.learner import build_net
 from ostraka.core.method import Memory, Report, Round
 from ostraka.core.net import Layer, Net, Params
 from ostraka.core.objective import Objective
@@ -81,8 +81,8 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
     objective: Objective = setting(
         Proser(), "what the parties minimise: proser", registry=OBJECTIVES
     )
-    local: Budget = setting(
-        Budget(epochs=1, batch=32, lr=1e-2, weight_decay=5e-4),
+    local: RoundBudget = setting(
+        RoundBudget(epochs=1, batch=32, lr=1e-2, weight_decay=5e-4),
         "the parties' training; its rate is the first stage's",
     )
     stages: Literal["two", "joint"] = setting(
@@ -158,7 +158,7 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
         self, rnd: Round[Params], party: Party, memory: Memory
     ) -> Report[Disentangled]:
         """Train in the stages that this round has, then find the masks."""
-        net = build(rnd.task, self.objective)
+        net = build_net(rnd.task, self.objective)
         start, fitted = rnd.message, Fitted(rnd.message, 0, ())
         for name, objective, budget in self.phases(rnd.index):
             # a round in which both stages meet must not repeat the first one's draws
@@ -223,7 +223,7 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
         )
 
     def _layers(self, task: Task) -> tuple[Layer, ...]:
-        net = build(task, self.objective)
+        net = build_net(task, self.objective)
         layers = net.anatomy()
         check_covered(layers, net.state_dict())
         return layers

@@ -13,7 +13,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from ostraka.core.fit import Budget
+from ostraka.core.fit import RoundBudget
 from ostraka.core.method import Memory, Report, Round
 from ostraka.core.net import Params
 from ostraka.core.party import Party, PartyRef
@@ -29,8 +29,8 @@ from ostraka.registry import METHODS
 class FedVC(PlainAveraging):
     """FedAvg over parties made equal in size and drawn in proportion to it."""
 
-    local: Budget = setting(
-        Budget(epochs=1), "the parties' training; an epoch is a pass over `samples` samples"
+    local: RoundBudget = setting(
+        RoundBudget(epochs=1), "the parties' training; an epoch is a pass over `samples` samples"
     )
     samples: int = setting(256, "samples that each party trains on in a round", span="[1, inf)")
 

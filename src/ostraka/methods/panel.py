@@ -6,11 +6,10 @@ from typing import Any, ClassVar, Literal
 
 from ostraka.core.arrival import check_answers
 from ostraka.core.fit import Budget, Student, fit
-from ostraka.core.learner import build, load_predictor
+from ostraka.core.learner import build_net, load_predictor
 from ostraka.core.member import Member, Model
 from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
 from ostraka.core.net import Params, params_of
-from ostraka.core.objective import Objective
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor
 from ostraka.core.samples import Samples
@@ -19,13 +18,14 @@ from ostraka.core.settings import setting
 from ostraka.core.task import Task
 from ostraka.core.told import check_told
 from ostraka.errors import ConfigError, OstrakaError
+from ostraka.methods.training import Training
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.distil import Distillation, numbered
-from ostraka.registry import BALLOTS, OBJECTIVES
+from ostraka.registry import BALLOTS
 from ostraka.voting.ballots import Ballot, Sum
 from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.panel import Panel, Seat
-from ostraka.voting.training import Tell, Training, train_member
+from ostraka.voting.training import Tell, Terms, train_member
 
 FAST = Budget(
     epochs=45,
@@ -54,7 +54,7 @@ STUDENT = Student(optimiser="adam", lr=1e-3, weight_decay=1e-5)
 
 
 @dataclass(frozen=True)
-class PanelMethod(Method[Panel, Params, Params]):
+class PanelMethod(Training, Method[Panel, Params, Params]):
     """One exchange: members up, nothing down but (if `start` is shared) the first weights."""
 
     RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -62,9 +62,6 @@ class PanelMethod(Method[Panel, Params, Params]):
         "paper": {"local": PAPER, "hold_out": 0.0},
     }
 
-    one_shot: ClassVar[bool] = True
-
-    objective: Objective = setting(CrossEntropy(), "what the members minimise", registry=OBJECTIVES)
     local: Budget = setting(FAST, "the members' training")
     tell: Tell = setting(
         "counts",
@@ -80,18 +77,12 @@ class PanelMethod(Method[Panel, Params, Params]):
         "own", "each member's first weights: its own, or the same for all"
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rounds != 1:
-            raise ConfigError(
-                f"members are trained in one exchange; rounds is {self.rounds}. Leave it at 1, or use fedavg"
-            )
-
     def init(self, task: Task, seed: int) -> Panel:
         """No members yet; with a shared start, one that holds the first weights."""
         if self.start == "own":
             return Panel(seed=seed)
-        return Panel((Seat(Card(-1, 0), params_of(build(task, self.objective, seed))),), seed=seed)
+        start = params_of(build_net(task, self.objective, seed))
+        return Panel((Seat(Card(-1, 0), start),), seed=seed)
 
     def message(self, state: Panel, party: PartyRef) -> Params:
         """The shared start, or nothing."""
@@ -99,9 +90,9 @@ class PanelMethod(Method[Panel, Params, Params]):
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Train one member on the party's data."""
-        training = Training(self.local, self.tell, self.hold_out)
+        terms = Terms(self.local, self.tell, self.hold_out)
         model = Model.of(rnd.task.for_party(party.ref), self.objective)
-        member = train_member(model, training, party, rnd.seed, rnd.message or None)
+        member = train_member(model, terms, party, rnd.seed, rnd.message or None)
         return Report(member.params, float(len(party.samples)), member.card)
 
     def member_key(self) -> dict[str, Any]:
@@ -179,7 +170,7 @@ class VotingMethod(PanelMethod):
         """One closed-set network that answers as the vote does."""
         x = public.stored()
         targets = self.ballot.shares(self.ensemble(task, panel).seeing(x[:SEEN]).scores(x))
-        net = task.build(unknown=False, seed=derive(panel.seed, "student"))
+        net = task.build_net(unknown=False, seed=derive(panel.seed, "student"))
         goal = Distillation(targets, self.kl)
         return fit(
             net, None, numbered(public), goal, self.distil, derive(panel.seed, "distil")

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import final
 
-from ostraka.core.fit import Budget
+from ostraka.core.fit import RoundBudget
 from ostraka.core.method import Memory, Report, Round
 from ostraka.core.net import Params
 from ostraka.core.params import average
@@ -58,8 +58,8 @@ class Controls:
 class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
     """FedAvg with gradients corrected for how far each party's differ from the others'."""
 
-    local: Budget = setting(
-        Budget(lr=0.02, momentum=0.0), "the parties' training: plain sgd, without momentum"
+    local: RoundBudget = setting(
+        RoundBudget(lr=0.02, momentum=0.0), "the parties' training: plain sgd, without momentum"
     )
 
     def __post_init__(self) -> None:
@@ -98,8 +98,8 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
         if not rates:
             return Report(Controlled(fitted.params), 1.0, card_of(party, fitted), memory)
         names = self.trained_names(rnd.task)
-        slope = {n: (start[n].double() - fitted.params[n].double()) / rates for n in names}
-        new = {n: t.to(start[n].dtype) for n, t in minus(slope, correction).items()}
+        gradient = {n: (start[n].double() - fitted.params[n].double()) / rates for n in names}
+        new = {n: t.to(start[n].dtype) for n, t in minus(gradient, correction).items()}
         return Report(
             Controlled(fitted.params, minus(new, old)),
             1.0,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
+from ostraka.core.method import Regime
 from ostraka.core.predictor import Predictor
 from ostraka.core.predictor import Solo as Alone
 from ostraka.core.task import Task
@@ -17,7 +18,7 @@ from ostraka.voting.panel import Panel
 class Solo(PanelMethod):
     """Each party alone, without any federation: mean accuracy of their own models."""
 
-    talks: ClassVar[bool] = False
+    regime: ClassVar[Regime] = "alone"
 
     def work_key(self, task: Task) -> dict[str, Any]:
         """The same models may vote."""

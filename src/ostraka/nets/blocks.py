@@ -39,17 +39,17 @@ def through(x: Tensor, *blocks: ConvBlock) -> Tensor:
 
 
 @torch.no_grad()
-def slope(
+def input_gradient(
     x: Tensor,
     blocks: Sequence[ConvBlock],
     layers: Sequence[nn.Linear],
     error: Callable[[Tensor], Tensor],
 ) -> Tensor | None:
-    """`Net.slope` of convolution blocks and linear layers, ReLU between these; None unless all blocks are native.
+    """`Net.input_gradient` of convolution blocks and linear layers, ReLU between these; None unless all blocks are native.
 
     Written out, it takes a sixth less than by autograd; with five adversarial steps it is half of FedOV's training.
     """
-    found = native.slope_through(x, [block.conv() for block in blocks])
+    found = native.gradient_through(x, [block.conv() for block in blocks])
     if found is None:
         return None
     y, back = found

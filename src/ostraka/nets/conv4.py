@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ostraka.core.net import Layer, Net, chain
 from ostraka.core.settings import Option
 from ostraka.errors import ConfigError
-from ostraka.nets.blocks import ConvBlock, slope, through
+from ostraka.nets.blocks import ConvBlock, input_gradient, through
 from ostraka.nets.simple_cnn import image_channels
 from ostraka.registry import NETS
 
@@ -57,10 +57,10 @@ class Conv4(Net):
         logits: Tensor = self.fc3(embedding)
         return logits
 
-    def slope(self, x: Tensor, error: Callable[[Tensor], Tensor]) -> Tensor:
+    def input_gradient(self, x: Tensor, error: Callable[[Tensor], Tensor]) -> Tensor:
         """As in every net, faster where the convolutions are native."""
-        found = slope(x, self._blocks(), (self.fc1, self.fc2, self.fc3), error)
-        return super().slope(x, error) if found is None else found
+        found = input_gradient(x, self._blocks(), (self.fc1, self.fc2, self.fc3), error)
+        return super().input_gradient(x, error) if found is None else found
 
     def anatomy(self) -> tuple[Layer, ...]:
         """One layer behind the other."""

@@ -15,22 +15,22 @@ def enhance(
     steps: int = 5,
     size: float = 0.002,
     clamp: tuple[float, float] | None = None,
-    slope: Tensor | None = None,
+    gradient: Tensor | None = None,
 ) -> Tensor:
     """Enhanced copies of `outliers`: `steps` times x <- x + size * sign(d/dx CE(f(x), unknown)).
 
-    This climbs the loss of the label unknown, so the outliers look more and more known. `slope` is the gradient at the
-    start if the caller has it already (only its signs count); it saves the first pass. `clamp` keeps the values in a
-    range; the authors' code does not. The network answers in eval mode and is left as it was.
+    This climbs the loss of the label unknown, so the outliers look more and more known. `gradient` is the one at the start,
+    if the caller has it already (only its signs count); it saves the first pass. `clamp` keeps the values in a range;
+    the authors' code does not. The network answers in eval mode and is left as it was.
     """
     x = outliers.detach()
-    if steps > 0 and slope is not None:
-        x = _step(x, slope, size, clamp)
+    if steps > 0 and gradient is not None:
+        x = _step(x, gradient, size, clamp)
         steps -= 1
     if steps > 0:
         with bystander(net):
             for _ in range(steps):
-                x = _step(x, net.slope(x, _error), size, clamp)
+                x = _step(x, net.input_gradient(x, _error), size, clamp)
     return x
 
 
@@ -44,10 +44,10 @@ def _error(logits: Tensor) -> Tensor:
     return error
 
 
-def _step(x: Tensor, slope: Tensor, size: float, clamp: tuple[float, float] | None) -> Tensor:
+def _step(x: Tensor, gradient: Tensor, size: float, clamp: tuple[float, float] | None) -> Tensor:
     # Written over the signs, not into a copy of x: the result has the memory order in which the network gave its
     # gradient and so likes its inputs.
-    moved = slope.sign()
+    moved = gradient.sign()
     torch.add(x, moved, alpha=size, out=moved)
     return moved if clamp is None else moved.clamp_(*clamp)
 

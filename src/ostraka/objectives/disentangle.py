@@ -55,9 +55,9 @@ def importances(
         if terms:
             losses.append((torch.stack(terms).sum(), open_))
         for loss, total in losses:
-            slopes = torch.autograd.grad(loss, weights, retain_graph=True)
-            for mean, slope in zip(total, slopes, strict=True):
-                mean.add_(slope.abs_(), alpha=len(rows) / seen)
+            gradients = torch.autograd.grad(loss, weights, retain_graph=True)
+            for mean, gradient in zip(total, gradients, strict=True):
+                mean.add_(gradient.abs_(), alpha=len(rows) / seen)
     if kind == "gradient-weight":  # the weights stand still, so one product at the end does
         for mean, weight in zip([*close, *open_], [*weights, *weights], strict=True):
             mean.mul_(weight.detach().abs())

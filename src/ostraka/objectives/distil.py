@@ -37,4 +37,4 @@ class Distillation(Objective):
 
 def numbered(samples: Samples) -> Samples:
     """The samples with their own positions as labels, for `Distillation`."""
-    return samples.with_labels(torch.arange(len(samples)))
+    return samples.with_labels(torch.arange(len(samples), device=samples.x.device))

@@ -136,7 +136,7 @@ def sample_shape(net: Net) -> tuple[int, ...]:
     if not net.shape:
         raise ConfigError(
             f"{type(net).__name__} does not know the shape of its samples; build it with "
-            "Recipe.build, or set net.shape"
+            "Recipe.build_net, or set net.shape"
         )
     return net.shape
 

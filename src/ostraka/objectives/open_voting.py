@@ -116,9 +116,9 @@ class OpenVoting(Objective):
         if not self.w_adversarial:
             return [destroyed], [self.w_destroyed], None
         if self.w_destroyed and not net.mixes_batch():
-            shared, slope = shared_pass(net, destroyed)
+            shared, gradient = shared_pass(net, destroyed)
             return (
-                [enhance(net, destroyed, self.steps, self.size, self.clamp, slope)],
+                [enhance(net, destroyed, self.steps, self.size, self.clamp, gradient)],
                 [self.w_adversarial],
                 shared,
             )
@@ -150,9 +150,9 @@ def shared_pass(net: Net, destroyed: Tensor) -> tuple[Tensor, Tensor]:
     x = destroyed.detach().requires_grad_()
     with torch.enable_grad():
         loss = unknown_loss(net(x))
-        slope, *gradients = torch.autograd.grad(loss, [x, *trained], allow_unused=True)
+        in_x, *gradients = torch.autograd.grad(loss, [x, *trained], allow_unused=True)
     carried: Tensor = _Known.apply(loss.detach(), gradients, *trained)  # type: ignore[no-untyped-call]
-    return carried, slope
+    return carried, in_x
 
 
 class _Known(torch.autograd.Function):

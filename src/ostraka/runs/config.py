@@ -11,7 +11,7 @@ import tomli_w
 from ostraka.core import settings
 from ostraka.core.settings import Settings, setting
 from ostraka.errors import ConfigError, choices, did_you_mean
-from ostraka.registry import METHODS, NETS, PRESETS
+from ostraka.registry import ENGINES, METHODS, NETS, PRESETS
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,16 @@ class NetChoice:
 
     name: str = setting("auto", "name of the net; auto: simple-cnn for images, mlp for the rest")
     options: Mapping[str, Any] = field(default_factory=dict, metadata={"doc": "options of the net"})
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """How the parties are run."""
+
+    name: str = setting("pool", "name of the engine")
+    options: Mapping[str, Any] = field(
+        default_factory=dict, metadata={"doc": "settings of the engine"}
+    )
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,7 @@ class Config(Settings):
     )
     net: NetChoice = setting(NetChoice(), "the network")
     set: Mapping[str, Any] = field(default_factory=dict, metadata={"doc": "settings of the method"})
-    engine: str = setting("pool", "how parties are run")
+    engine: EngineChoice = setting(EngineChoice(), "how parties are run")
     workers: int | None = setting(
         None, "processes of the pool; none: one per core", span="[1, inf)"
     )
@@ -115,9 +125,12 @@ SHORT = {"epochs": "local.epochs", "lr": "local.lr", "batch": "local.batch"}
 
 
 def make(values: Mapping[str, Any]) -> Config:
-    """A checked configuration from plain values; `net = "mlp"` is short for a table with that name."""
-    if isinstance(values.get("net"), str):
-        values = {**values, "net": {"name": values["net"]}}
+    """A checked configuration from plain values.
+
+    `net = "mlp"` and `engine = "serial"` are short for tables with that name.
+    """
+    short = [key for key in ("net", "engine") if isinstance(values.get(key), str)]
+    values = {**values, **{key: {"name": values[key]} for key in short}}
     _refuse_misplaced(values)
     return settings.build(Config, values)
 
@@ -198,6 +211,16 @@ def resolve(config: Config) -> Config:
     )
 
 
+def current(config: Config) -> Config:
+    """The same configuration without settings that its method had in older versions.
+
+    One whose method is not installed here stays as it is.
+    """
+    if canonical_method(config.method) not in method_names():
+        return config
+    return replace(config, set=settings.without_former(config.set, build_method(config)))
+
+
 def build_method(config: Config) -> Any:
     """The method with its settings, presets resolved."""
     name, table = config.method, dict(config.set)
@@ -210,6 +233,18 @@ def build_method(config: Config) -> Any:
             f"unknown method {name!r}.{did_you_mean(name, known)} Methods and presets: {choices(method_names())}"
         )
     return settings.build(METHODS.get(name), table, owner=f"the method {name}")
+
+
+def build_engine(config: Config) -> Any:
+    """The engine with its settings; `workers` is the run's own, for engines that have any."""
+    name, options = config.engine.name, config.engine.options
+    cls = ENGINES.get(name)
+    if "workers" in options:
+        raise ConfigError(
+            f"'engine.workers' is {options['workers']!r}; give it as a setting of the run: --workers"
+        )
+    own = {"workers": config.workers} if "workers" in {spec.name for spec in fields(cls)} else {}
+    return settings.build(cls, {**options, **own}, path="engine.", owner=f"the engine {name}")
 
 
 def method_names() -> list[str]:

@@ -207,7 +207,7 @@ def _memory(plan: Plan, at_once: int) -> int:
     """This process as large as the trial made it, and workers as large but for code and data, which they share."""
     samples = plan.parties.samples
     data = samples.x.numel() * samples.x.element_size()
-    alone = plan.config.engine != "pool"
+    alone = plan.config.engine.name != "pool"
     return peak() if alone else peak() + at_once * max(0, peak() - shared() - data)
 
 

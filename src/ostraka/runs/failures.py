@@ -32,15 +32,15 @@ def report_failures(
     if drops and len(failures) < asked:
         return
     again = all(failure.final for failure in failures)
-    mend = (
+    fix = (
         "begin a new run with other settings"
         if again
-        else f"mend the cause and go on with: {home.resume_command()}"
+        else f"fix the cause and go on with: {home.resume_command()}"
     )
     others = not drops and len(failures) < asked
     without = f", or go on without: {home.resume_command()} --on-failure drop" if others else ""
     raise PartyFailed(
-        f"{len(failures)} of {asked} parties failed: {named}. {log}The others' work is kept; {mend}{without}"
+        f"{len(failures)} of {asked} parties failed: {named}. {log}The others' work is kept; {fix}{without}"
     )
 
 

@@ -16,7 +16,7 @@ from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, OstrakaError, ReportRefused, StoreError
 from ostraka.evaluation.evaluate import evaluate, seen_by_parties
 from ostraka.evaluation.sight import after_looking
-from ostraka.registry import ENGINES
+from ostraka.runs.config import build_engine
 from ostraka.runs.failures import report_failures
 from ostraka.runs.plan import Plan, party_seed, pick_device
 from ostraka.runs.promise import place
@@ -82,13 +82,14 @@ class _Run:
         self.work = shared_work(plan) if shelf is not None else None
         self.shelf = shelf if self.work is not None else None
         self.device = pick_device(plan.config.device)
+        self.task = plan.task.to(self.device)  # the server's work, as the parties', is done there
         self.totals = Totals()
         self.round = 0
         self.clock, self.cpu_clock = time.perf_counter(), time.process_time()
 
     def all_rounds(self) -> dict[str, Any]:
         self.watch.run_begins(self.plan, self.home.root)
-        engine: Engine = ENGINES.get(self.plan.config.engine)(workers=self.plan.config.workers)
+        engine: Engine = build_engine(self.plan.config)
         work = Work(self.method, self.plan.task, self.plan.parties, self.device, self.save_seconds)
         with engine.open(work) as crew:
             state = self._restore(crew)
@@ -137,7 +138,7 @@ class _Run:
         arrived = StoredReports(tuple(reports))
         if self.method.talks:
             self.totals.bytes_down += sum(message.stat().st_size for message in messages.values())
-        state = self.method.aggregate(self.plan.task, state, arrived)
+        state = self.method.aggregate(self.task, state, arrived)
         self.totals.dropped += [failure.party for failure in failures]
         self.round = index
         if index % self.plan.config.eval_every == 0 or index == self.method.exchanges:

@@ -79,14 +79,14 @@ def outline(task: Task) -> Net:
     """The task's network without any memory behind its tensors; a net that cannot be made so is built in full."""
     try:
         with torch.device("meta"):
-            return task.build(unknown=False)
+            return task.build_net(unknown=False)
     except OstrakaError:
         raise
     except Exception as error:
         if "overflow" in str(error):  # more elements than torch can count
             raise _too_large(task, error) from error
     try:  # a plug-in's net may need real numbers to build itself; if it is broken, this says so
-        return task.build(unknown=False)
+        return task.build_net(unknown=False)
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "memory" not in str(error):
             raise
@@ -119,7 +119,7 @@ def votes(method: AnyMethod) -> bool:
 
 def workers(config: Config, parties: int) -> int:
     """How many parties are at work at the same time."""
-    return min(config.workers or cores(), max(1, parties)) if config.engine == "pool" else 1
+    return min(config.workers or cores(), max(1, parties)) if config.engine.name == "pool" else 1
 
 
 def _need(

@@ -27,7 +27,7 @@ from ostraka.engines.guard import leave_if_imported_by_a_worker
 from ostraka.errors import ConfigError, NeedError
 from ostraka.registry import NETS
 from ostraka.runs.commons import prior_of, public_and_test
-from ostraka.runs.config import Config, build_method, resolve
+from ostraka.runs.config import Config, build_engine, build_method, resolve
 from ostraka.runs.division import Division, Exam, divide, labels_of, load_once
 from ostraka.runs.memory import check_network
 from ostraka.runs.record import RunDir
@@ -83,6 +83,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     With `begun`, the folder of a run to go on with, its own record of who holds what is used.
     """
     leave_if_imported_by_a_worker()
+    build_engine(config)  # a wrong setting of it is said now
     start = find_start(config)
     method, config = build_method(config), pinned(resolve(config), start)
     division = divide(config, begun)
@@ -95,7 +96,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     recipe = _recipe(config, data)
     task = Task(data.classes, data.train.shape, recipe, commons, data.test.view)
     check_network(task, config, method, len(everyone))
-    method.needs.check(config.method, task, division.held is not None)
+    method.needs.check(config.method, task)
     _check_objectives(method, task)
     _check_rate(config)
     if start:

@@ -21,7 +21,16 @@ from ostraka.data.partitions.given import FromFile
 from ostraka.data.partitions.spec import parse
 from ostraka.errors import ConfigError, DataError, StoreError, writing
 from ostraka.nets import native
-from ostraka.runs.config import Config, build_method, flat, identity, make, read_toml, write_toml
+from ostraka.runs.config import (
+    Config,
+    build_method,
+    current,
+    flat,
+    identity,
+    make,
+    read_toml,
+    write_toml,
+)
 from ostraka.runs.folder import check_free
 from ostraka.store import codec
 from ostraka.store.desk import Desk, Place
@@ -133,7 +142,7 @@ class RunDir:
             raise ConfigError(
                 f"there is no run to resume in {self.root}: {self.config.name} is missing; start without --resume"
             )
-        return make(read_toml(self.config))
+        return current(make(read_toml(self.config)))
 
     def finished(self) -> dict[str, Any] | None:
         """The summary of a finished run; one that is not this run's, or was changed, is refused."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from ostraka.core.method import Iterative
 from ostraka.core.party import labels
 from ostraka.runs.plan import Plan
 
@@ -38,7 +39,7 @@ def summarise(
         "partition": plan.config.partition,
         "parties": len(plan.partition.parties),
         "seed": plan.config.seed,
-        "rounds": plan.method.rounds,
+        "rounds": plan.method.rounds if isinstance(plan.method, Iterative) else 1,
         "accuracy": last["accuracy"],
         "balanced_accuracy": last["balanced_accuracy"],
         "f1": last["f1"],

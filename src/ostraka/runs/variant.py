@@ -28,15 +28,17 @@ def label_of(word: str) -> str:
 
 
 def as_values(assigned: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a method, and `net.NAME` for those of its net, as values of a run."""
-    assigned = dict(assigned)
-    net = assigned.pop("net", None)
-    if net is not None and not isinstance(net, dict):
-        raise ConfigError(
-            f"the net is chosen with --net {net}; --set net.NAME=VALUE is for the options of a net"
-        )
-    values: dict[str, Any] = {"set": assigned} if assigned else {}
-    return values if net is None else {**values, "net": {"options": net}}
+    """Settings of a method, `net.NAME` and `engine.NAME` for those of net and engine, as values of a run."""
+    method = {key: value for key, value in assigned.items() if key not in ("net", "engine")}
+    values: dict[str, Any] = {"set": method} if method else {}
+    for key in ("net", "engine"):
+        options = assigned.get(key, {})
+        if not isinstance(options, dict):
+            raise ConfigError(
+                f"the {key} is chosen with --{key} {options}; --set {key}.NAME=VALUE is for its options"
+            )
+        values |= {key: {"options": options}} if options else {}
+    return values
 
 
 def _settings(word: str, rest: str) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace `path` by `data` in one step; a fault in between leaves the old file whole."""
+    """Replace `path` by `data` in one step; an error in between leaves the old file whole."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

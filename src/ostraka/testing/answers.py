@@ -41,7 +41,7 @@ def expect_scores(
     subject: object, ask: Callable[[], Scores], count: int, classes: int, what: str
 ) -> None:
     """The right shapes, and finite numbers."""
-    with hoped(subject, what, "mend the error above"):
+    with hoped(subject, what, "fix the error above"):
         scores = ask()
     shapes = tuple(scores.known.shape), tuple(scores.unknown.shape)
     if shapes != ((count, classes), (count,)):

@@ -134,7 +134,7 @@ def check_shares(ballot: Ballot) -> None:
     """`shares` gives what a student learns: from 0 to 1, with the sum 1, and the likeliest class the largest."""
     for case, votes in _cases(ballot).items():
         scores = _count(ballot, votes)
-        with hoped(ballot, f"shares takes the scores of {case}", "mend the error above"):
+        with hoped(ballot, f"shares takes the scores of {case}", "fix the error above"):
             shares = ballot.shares(scores)
         summed = torch.ones(len(shares))
         good = (
@@ -164,7 +164,7 @@ def check_tuned(ballot: Ballot) -> None:
     if not ballot.wants_public:
         return
     votes = Votes(_logits(), _cards())
-    with hoped(ballot, "tune finds a number for each member", "mend the error above"):
+    with hoped(ballot, "tune finds a number for each member", "fix the error above"):
         found = ballot.tune(votes)
     if len(found) != MEMBERS or not all(math.isfinite(number) for number in found):
         fail(
@@ -180,7 +180,7 @@ def check_assessed(ballot: Ballot) -> None:
     if not ballot.looks:
         return
     votes = _cases(ballot)["mixed votes"]
-    with hoped(ballot, "it looks at the votes", "mend the error above"):
+    with hoped(ballot, "it looks at the votes", "fix the error above"):
         seen = replace(votes, assessment=ballot.assess(votes))
     if seen.assessment is None:
         fail(
@@ -256,7 +256,7 @@ def _cases(ballot: Ballot) -> dict[str, Votes]:
         "members that are wholly sure and contradict each other": sure,
         "a single member": mixed[:1],
     }
-    with hoped(ballot, "it says what it wants to know of the members", "mend the error above"):
+    with hoped(ballot, "it says what it wants to know of the members", "fix the error above"):
         return {case: _votes(ballot, logits) for case, logits in given.items()}
 
 
@@ -265,7 +265,7 @@ def _asks(ballot: Ballot, votes: Votes) -> Callable[[], Scores]:
 
 
 def _count(ballot: Ballot, votes: Votes) -> Scores:
-    with hoped(ballot, "it counts the votes", "mend the error above"):
+    with hoped(ballot, "it counts the votes", "fix the error above"):
         return ballot.count(votes)
 
 

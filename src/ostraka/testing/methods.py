@@ -27,7 +27,7 @@ from ostraka.testing.stage import (
     Stage,
     StopAt,
     few_rounds,
-    known_chance,
+    known_randomness,
     make_stage,
     run_short,
     turns_of,
@@ -118,7 +118,7 @@ def check_codec(method: AnyMethod, task: Task | None = None) -> None:
 def check_unchanged(method: AnyMethod, task: Task | None = None) -> None:
     """`local_update` leaves the message, the data, the memory and the commons as they were."""
     stage = make_stage(method, task)
-    with hoped(method, "local_update works", "mend the error above"):
+    with hoped(method, "local_update works", "fix the error above"):
         for turn in turns_of(method, stage):
             for name, before, after in turn.given:
                 change = difference(before, after, name)
@@ -128,10 +128,10 @@ def check_unchanged(method: AnyMethod, task: Task | None = None) -> None:
 
 
 def check_same_seed(method: AnyMethod, task: Task | None = None) -> None:
-    """The same seed gives the same bits, whatever ran before and however torch's, numpy's and Python's chance stand."""
+    """The same seed gives the same bits, whatever ran before and however torch's, numpy's and Python's random generators stand."""
     method, stage = few_rounds(method), make_stage(method, task)
-    first = run_short(method, stage, chance=1)
-    second = run_short(method, stage, chance=2)
+    first = run_short(method, stage, randomness=1)
+    second = run_short(method, stage, randomness=2)
     change = difference(first, second, "result")
     if change:
         advice = "draw from generators made of rnd.seed (ostraka.core.seeds), and keep nothing in globals or on self"
@@ -169,11 +169,11 @@ def check_interrupted_fit(method: AnyMethod, task: Task | None = None) -> None:
     """A party that is killed inside its training goes on from what it saved, to the same bits."""
     stage = make_stage(method, task)
     what = "training that was interrupted is taken up again"
-    advice = "give every fit of a party its own name, and take all chance from rnd.seed"
+    advice = "give every fit of a party its own name, and draw everything random from rnd.seed"
     with (
         hoped(method, what, advice),
         one_batch_at_a_time(),
-        known_chance(0),
+        known_randomness(0),
     ):
         state = method.init(stage.task, SEED)
         straight = update(method, stage, 0, 1, state, {})
@@ -220,7 +220,7 @@ def check_dropped_party(method: AnyMethod, task: Task | None = None) -> None:
         return
     what = "a run goes on when a party drops out"
     advice = "aggregate whatever reports arrive, and take an empty memory in any round"
-    with hoped(method, what, advice), known_chance(0):
+    with hoped(method, what, advice), known_randomness(0):
         state, memories = method.init(stage.task, SEED), dict[int, Memory]()
         for index in range(1, method.exchanges + 1):
             missing = index - 1

@@ -14,7 +14,7 @@ from ostraka.core.seeds import seeded, torch_rng
 from ostraka.errors import ConfigError
 from ostraka.store import codec
 from ostraka.testing.answers import SEED, near
-from ostraka.testing.stage import known_chance
+from ostraka.testing.stage import known_randomness
 from ostraka.testing.verdict import difference, fail, hoped
 
 CLASSES, SAMPLES = 3, 6
@@ -44,7 +44,7 @@ class Sketch:
         """The name in messages."""
         return getattr(self.make, "__name__", str(self.make))
 
-    def build(
+    def build_net(
         self, unknown: bool = False, seed: int = 1, shape: tuple[int, ...] | None = None
     ) -> Net:
         """A network, as a recipe builds it."""
@@ -103,7 +103,7 @@ def check_parts(sketch: Sketch) -> None:
     """`late(early(x))` and `head(embed(x))` are the forward pass; the embedding is one row for each sample."""
     net, x = _net(sketch).eval(), sketch.samples()
     logits = _forward(sketch, net, x)
-    with hoped(sketch.name, "its parts can be called", "mend the error above"), torch.no_grad():
+    with hoped(sketch.name, "its parts can be called", "fix the error above"), torch.no_grad():
         parts = {"late(early(x))": net.late(net.early(x)), "head(embed(x))": net.head(net.embed(x))}
         hidden, embedding = net.early(x), net.embed(x)
     for name, given in parts.items():
@@ -133,7 +133,7 @@ def check_rows(sketch: Sketch) -> None:
             continue
         for rows, case in ((order, "in another order"), (order[:2], "without most of the others")):
             if not near(_forward(sketch, net, x)[rows], _forward(sketch, net, x[rows])):
-                advice = "use no statistic of the batch and no chance, or let mixes_batch say so for training"
+                advice = "use no statistic of the batch and nothing random, or let mixes_batch say so for training"
                 fail(
                     sketch.name,
                     f"a sample gets the same logits {case} in {mode}",
@@ -143,10 +143,10 @@ def check_rows(sketch: Sketch) -> None:
 
 
 def check_seeds(sketch: Sketch) -> None:
-    """Equal seeds give equal weights, however numpy's and Python's chance stand; other seeds give others."""
+    """Equal seeds give equal weights, however numpy's and Python's random generators stand; other seeds give others."""
     weights = []
-    for chance, seed in ((1, 1), (2, 1), (1, 2)):
-        with known_chance(chance):
+    for randomness, seed in ((1, 1), (2, 1), (1, 2)):
+        with known_randomness(randomness):
             weights.append(params_of(_net(sketch, seed=seed)))
     advice = "initialise with torch's functions and without a generator or a seed of your own"
     change = difference(weights[0], weights[1], "weights")
@@ -190,27 +190,29 @@ def check_gradients(sketch: Sketch) -> None:
             fail(sketch.name, "every parameter gets a finite gradient", done, advice)
 
 
-def check_slope(sketch: Sketch) -> None:
-    """`slope` is the gradient in the inputs, and no parameter gets one by it."""
+def check_input_gradient(sketch: Sketch) -> None:
+    """`input_gradient` is the gradient in the inputs, and no parameter gets one by it."""
     net, x = _net(sketch).eval(), sketch.samples()
     labels = torch.arange(len(x)) % CLASSES
 
     def error(logits: Tensor) -> Tensor:
         return logits.softmax(dim=1) - F.one_hot(labels, logits.shape[1])
 
-    with hoped(sketch.name, "slope gives the gradient in the inputs", "mend the error above"):
-        given, wanted = net.slope(x, error), Net.slope(net, x, error)
+    with hoped(
+        sketch.name, "input_gradient gives the gradient in the inputs", "fix the error above"
+    ):
+        given, wanted = net.input_gradient(x, error), Net.input_gradient(net, x, error)
     if not near(given, wanted):
         fail(
             sketch.name,
-            "slope gives the gradient in the inputs",
+            "input_gradient gives the gradient in the inputs",
             "it gives others",
-            "leave slope to Net",
+            "leave input_gradient to Net",
         )
     if any(parameter.grad is not None for parameter in net.parameters()):
         fail(
             sketch.name,
-            "slope leaves no gradient on parameters",
+            "input_gradient leaves no gradient on parameters",
             "it does",
             "use torch.autograd.grad",
         )
@@ -222,7 +224,7 @@ def check_anatomy(sketch: Sketch) -> None:
     with hoped(
         sketch.name,
         "anatomy describes the layers or refuses with a ConfigError",
-        "mend the error above",
+        "fix the error above",
     ):
         try:
             layers = net.anatomy()
@@ -256,7 +258,7 @@ def check_shapes(sketch: Sketch) -> None:
         what = f"samples of the shape {shape} are taken, or refused with a ConfigError"
         with hoped(sketch.name, what, "check the shape in __init__ and say what the network takes"):
             try:
-                net = sketch.build(shape=shape).eval()
+                net = sketch.build_net(shape=shape).eval()
             except ConfigError:
                 continue
             with torch.no_grad():
@@ -272,7 +274,7 @@ CHECKS: tuple[Callable[[Sketch], None], ...] = (
     check_seeds,
     check_tensors,
     check_gradients,
-    check_slope,
+    check_input_gradient,
     check_anatomy,
     check_shapes,
 )
@@ -285,7 +287,7 @@ def _net(sketch: Sketch, unknown: bool = False, seed: int = 1) -> Net:
         f"it is built for samples of the shape {sketch.shape}",
         "give a shape that it takes",
     ):
-        net = sketch.build(unknown, seed)
+        net = sketch.build_net(unknown, seed)
     if not isinstance(net, Net):
         fail(
             sketch.name,
@@ -297,7 +299,7 @@ def _net(sketch: Sketch, unknown: bool = False, seed: int = 1) -> Net:
 
 
 def _forward(sketch: Sketch, net: Net, x: Tensor) -> Tensor:
-    with hoped(sketch.name, "the forward pass works", "mend the error above"), torch.no_grad():
+    with hoped(sketch.name, "the forward pass works", "fix the error above"), torch.no_grad():
         logits: Tensor = net(x)
     return logits
 
@@ -305,7 +307,7 @@ def _forward(sketch: Sketch, net: Net, x: Tensor) -> Tensor:
 def _train(sketch: Sketch, net: Net) -> None:
     """One step by hand; buffers such as running statistics move too."""
     labels = torch.arange(SAMPLES) % CLASSES
-    with hoped(sketch.name, "a training step works", "mend the error above"):
+    with hoped(sketch.name, "a training step works", "fix the error above"):
         F.cross_entropy(net.train()(sketch.samples()), labels).backward()
         with torch.no_grad():
             for parameter in net.parameters():

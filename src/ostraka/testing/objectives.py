@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import NetPredictor, build, load_predictor
+from ostraka.core.learner import NetPredictor, build_net, load_predictor
 from ostraka.core.net import Net, Params, Recipe, params_of
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.predictor import Scores
@@ -27,7 +27,7 @@ from ostraka.testing.answers import (
     expect_settings,
     near,
 )
-from ostraka.testing.stage import known_chance
+from ostraka.testing.stage import known_randomness
 from ostraka.testing.verdict import AnyMethod, ContractBroken, difference, fail, hoped
 
 BUDGET = Budget(epochs=2, batch=8, lr=0.05)
@@ -73,12 +73,12 @@ def check_settings(objective: Objective, bench: Bench) -> None:
 
 def check_attached(objective: Objective, bench: Bench) -> None:
     """Its own tensors lie under `net.objective`, the same for the same seed; the unknown output is as declared."""
-    with hoped(objective, "it attaches its tensors to a network", "mend the error above"):
-        bare = bench.task.build(objective.unknown, SEED)
+    with hoped(objective, "it attaches its tensors to a network", "fix the error above"):
+        bare = bench.task.build_net(objective.unknown, SEED)
         nets = []
-        for chance in (1, 2):
-            with known_chance(chance):
-                nets.append(build(bench.task, objective, SEED))
+        for randomness in (1, 2):
+            with known_randomness(randomness):
+                nets.append(build_net(bench.task, objective, SEED))
     own = [name for name in nets[0].state_dict() if name not in bare.state_dict()]
     strange = [name for name in own if not name.startswith("objective.")]
     if strange or nets[0].outputs != bare.outputs:
@@ -95,7 +95,7 @@ def check_prepare(objective: Objective, bench: Bench) -> None:
     """`prepare` keeps the samples and their order; every tensor that it adds has one row for each sample."""
     batch = bench.batch(12)
     before = deepcopy(batch)
-    with hoped(objective, "prepare works", "mend the error above"):
+    with hoped(objective, "prepare works", "fix the error above"):
         made = objective.prepare(batch, torch_rng(SEED, "draw"))
     tensors = {"x": made.x, "y": made.y, **made.extra}
     odd = [
@@ -134,7 +134,7 @@ def check_loss(objective: Objective, bench: Bench) -> None:
                 done,
                 "take a mean over the batch, and mind the logarithm of 0 and empty choices",
             )
-        with hoped(objective, f"the loss of {case} can be differentiated", "mend the error above"):
+        with hoped(objective, f"the loss of {case} can be differentiated", "fix the error above"):
             loss.backward()
         grads = {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
         wrong = [name for name, grad in grads.items() if not grad.isfinite().all()]
@@ -148,11 +148,11 @@ def check_loss(objective: Objective, bench: Bench) -> None:
             )
 
 
-def check_chance(objective: Objective, bench: Bench) -> None:
-    """The same generators give the same loss, however numpy's and Python's own chance stand."""
+def check_randomness(objective: Objective, bench: Bench) -> None:
+    """The same generators give the same loss, however numpy's and Python's own random generators stand."""
     losses = []
-    for chance in (1, 2):
-        with known_chance(chance):
+    for randomness in (1, 2):
+        with known_randomness(randomness):
             losses.append(
                 _loss(objective, _net(objective, bench), bench.batch(12), "the loss works").detach()
             )
@@ -214,7 +214,7 @@ def check_scores(objective: Objective, bench: Bench) -> None:
         fail(objective, "refuses says whether an answer can be unknown", done, advice)
     with (
         torch.no_grad(),
-        hoped(objective, "logits gives the answers for distillation", "mend the error above"),
+        hoped(objective, "logits gives the answers for distillation", "fix the error above"),
     ):
         logits = objective.logits(net, x)
     if logits.shape[1] not in (classes, classes + 1):
@@ -231,7 +231,7 @@ def check_statistics(objective: Objective, bench: Bench) -> None:
     """What is measured after training has a place in the network, is finite, and changes nothing else."""
     net = _trained(objective, bench)
     before = params_of(net)
-    with hoped(objective, "statistics works", "mend the error above"), torch.no_grad():
+    with hoped(objective, "statistics works", "fix the error above"), torch.no_grad():
         measured = objective.statistics(net, bench.samples)
     for name, tensor in measured.items():
         place = before.get(name)
@@ -263,7 +263,7 @@ def check_statistics(objective: Objective, bench: Bench) -> None:
 def check_stored(objective: Objective, bench: Bench) -> None:
     """Everything that the answers depend on travels with the network's tensors."""
     net, x = _trained(objective, bench), bench.samples.inputs()
-    with hoped(objective, "a trained network is loaded again", "mend the error above"):
+    with hoped(objective, "a trained network is loaded again", "fix the error above"):
         again = load_predictor(bench.task, objective, params_of(net)).answers(x)
     scores = _ask(objective, net, x)
     if not (near(scores.known, again.known) and near(scores.unknown, again.unknown)):
@@ -278,8 +278,8 @@ def check_stored(objective: Objective, bench: Bench) -> None:
 
 def check_learns(objective: Objective, bench: Bench) -> None:
     """Sixty steps on well separated classes make the network right on most of its own samples."""
-    net = build(bench.task, objective, SEED)
-    with hoped(objective, "a network can be trained", "mend the error above"):
+    net = build_net(bench.task, objective, SEED)
+    with hoped(objective, "a network can be trained", "fix the error above"):
         fit(
             net,
             None,
@@ -305,8 +305,12 @@ def check_learns(objective: Objective, bench: Bench) -> None:
 
 def check_in_methods(objective: Objective, bench: Bench) -> None:
     """It works under averaging and in a vote: storing, resuming, one class only, a last batch of one sample."""
-    for method in (FedAvg(rounds=2, objective=objective), ClosedVoting(objective=objective)):
-        own: AnyMethod = replace(method, local=replace(method.local, epochs=2, batch=16))
+    averaged, voting = FedAvg(rounds=2, objective=objective), ClosedVoting(objective=objective)
+    short: tuple[AnyMethod, ...] = (
+        replace(averaged, local=replace(averaged.local, epochs=2, batch=16)),
+        replace(voting, local=replace(voting.local, epochs=2, batch=16)),
+    )
+    for own in short:
         for check in IN_METHODS:
             try:
                 check(own, bench.task)
@@ -330,7 +334,7 @@ CHECKS: tuple[Callable[[Objective, Bench], None], ...] = (
     check_attached,
     check_prepare,
     check_loss,
-    check_chance,
+    check_randomness,
     check_unchanged,
     check_scores,
     check_statistics,
@@ -350,12 +354,12 @@ def _batches(bench: Bench) -> dict[str, Batch]:
 
 
 def _net(objective: Objective, bench: Bench) -> Net:
-    with hoped(objective, "a network is built for it", "mend the error above"):
-        return build(bench.task, objective, SEED).train()
+    with hoped(objective, "a network is built for it", "fix the error above"):
+        return build_net(bench.task, objective, SEED).train()
 
 
 def _loss(objective: Objective, net: Net, batch: Batch, what: str) -> Tensor:
-    """The loss as `fit` comes to it: torch's own chance is seeded, the batch prepared, the helper has made a step."""
+    """The loss as `fit` comes to it: torch's own generator is seeded, the batch prepared, the helper has made a step."""
     rng = torch_rng(SEED, "draw")
     with hoped(objective, what, "such batches are common; handle the case"), seeded(SEED, "global"):
         helper = objective.helper(net)
@@ -365,15 +369,15 @@ def _loss(objective: Objective, net: Net, batch: Batch, what: str) -> Tensor:
 
 
 def _trained(objective: Objective, bench: Bench) -> Net:
-    net = build(bench.task, objective, SEED)
-    with hoped(objective, "a network can be trained", "mend the error above"):
+    net = build_net(bench.task, objective, SEED)
+    with hoped(objective, "a network can be trained", "fix the error above"):
         fit(net, None, bench.samples, objective, BUDGET, SEED)
     return net
 
 
 @torch.no_grad()
 def _ask(objective: Objective, net: Net, x: Tensor) -> Scores:
-    with hoped(objective, "scores answers", "mend the error above"):
+    with hoped(objective, "scores answers", "fix the error above"):
         return objective.scores(net.eval(), x)
 
 

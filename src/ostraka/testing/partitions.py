@@ -14,7 +14,7 @@ from ostraka.data.partitions.rule import Pool, Rule, Shares
 from ostraka.data.partitions.spec import format_spec, parse
 from ostraka.errors import PartitionError
 from ostraka.testing.answers import SEED
-from ostraka.testing.stage import known_chance
+from ostraka.testing.stage import known_randomness
 from ostraka.testing.verdict import fail, hoped
 
 Array = NDArray[Any]
@@ -88,7 +88,7 @@ def check_complete(rule: Rule, ground: Ground) -> None:
         with hoped(
             rule,
             f"it divides {case}",
-            "mend the error above, or give other labels or another number",
+            "fix the error above, or give other labels or another number",
         ):
             try:
                 shares = rule.divide(own.pool())
@@ -102,10 +102,10 @@ def check_complete(rule: Rule, ground: Ground) -> None:
 
 
 def check_same_seed(rule: Rule, ground: Ground) -> None:
-    """The same seed gives the same parties, however numpy's and Python's chance stand."""
+    """The same seed gives the same parties, however numpy's and Python's random generators stand."""
     found = []
-    for chance in (1, 2):
-        with known_chance(chance), hoped(rule, "it divides", "mend the error above"):
+    for randomness in (1, 2):
+        with known_randomness(randomness), hoped(rule, "it divides", "fix the error above"):
             found.append([np.sort(rows).tolist() for rows in rule.divide(ground.pool()).rows])
     if found[0] != found[1]:
         done = "the parties of two divisions hold different rows"
@@ -116,7 +116,7 @@ def check_unchanged(rule: Rule, ground: Ground) -> None:
     """Labels, rows and columns are left as they were."""
     pool = ground.pool()
     before = [pool.labels.copy(), pool.rows.copy(), *(v.copy() for v in pool.columns.values())]
-    with hoped(rule, "it divides", "mend the error above"):
+    with hoped(rule, "it divides", "fix the error above"):
         rule.divide(pool)
     if not all(map(np.array_equal, before, [pool.labels, pool.rows, *pool.columns.values()])):
         done = "the labels, rows or columns that it was given changed"

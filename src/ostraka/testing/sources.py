@@ -216,7 +216,7 @@ def _state(path: Path) -> list[tuple[str, int, int]]:
 
 
 def _names(source: Source, path: Path) -> list[str]:
-    with hoped(_name(source), "find names what is in the example", "mend the error above"):
+    with hoped(_name(source), "find names what is in the example", "fix the error above"):
         return list(source.find(path))
 
 
@@ -229,7 +229,7 @@ def _readable(source: Source, example: Example) -> list[tuple[Path | None, str]]
 
 
 def _read(source: Source, path: Path | None, name: str) -> Dataset:
-    with hoped(_name(source), f"read gives the data set {name}", "mend the error above"):
+    with hoped(_name(source), f"read gives the data set {name}", "fix the error above"):
         data = source.read(path or Path(), name)
     if not isinstance(data, Dataset):
         fail(

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ostraka.core.fit import Budget
-from ostraka.core.method import Memory, Report, Round
+from ostraka.core.method import Iterative, Memory, Report, Round
 from ostraka.core.net import Recipe
 from ostraka.core.party import Parties, Party
 from ostraka.core.progress import Progress
@@ -25,8 +25,8 @@ from ostraka.core.task import Commons, Task
 from ostraka.data.partitions.divide import Partition
 from ostraka.engines.base import Outcome
 from ostraka.engines.threads import one_thread
-from ostraka.errors import Interrupted, OstrakaError, PartyFailed
-from ostraka.runs.config import Config
+from ostraka.errors import Interrupted, PartyFailed
+from ostraka.runs.config import Config, EngineChoice
 from ostraka.runs.division import Exam
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan
@@ -65,7 +65,7 @@ def make_stage(
     parties = Parties.of(Samples(x, y, view=task.view), rows)
     test = Samples(x[-20:].clone(), y[-20:].clone(), view=task.view)
     task = replace(task, commons=_commons(method, task, test))
-    method.needs.check(type(method).__name__, task, has_validation=True)
+    method.needs.check(type(method).__name__, task)
     return Stage(task, parties.pooled() if method.pooled else parties, test)
 
 
@@ -92,10 +92,7 @@ def _batch(value: Any) -> int | None:
 
 def few_rounds(method: AnyMethod) -> AnyMethod:
     """The method with two rounds, if it takes them: enough for a memory to matter."""
-    try:
-        return replace(method, rounds=2)
-    except OstrakaError:
-        return method
+    return replace(method, rounds=2) if isinstance(method, Iterative) else method
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ class Turn:
 def turns_of(method: AnyMethod, stage: Stage) -> list[Turn]:
     """All exchanges of a short run, by hand: no file, no copy between server and party."""
     method = few_rounds(method)
-    with known_chance(0):
+    with known_randomness(0):
         state, memories, turns = method.init(stage.task, SEED), dict[int, Memory](), list[Turn]()
         for index in range(1, method.exchanges + 1):
             seen = []
@@ -190,10 +187,10 @@ def run_short(
     method: AnyMethod,
     stage: Stage,
     engine: str = "serial",
-    chance: int = 0,
+    randomness: int = 0,
     stop: Watch | None = None,
     what: str = "a short run succeeds",
-    advice: str = "mend the error above",
+    advice: str = "fix the error above",
 ) -> dict[str, Any]:
     """State and memories at the end of a run by the real loop; with `stop`, interrupted there and resumed."""
     # a disk that is slow to confirm would take most of the time, and these files need not outlast a power cut
@@ -201,9 +198,9 @@ def run_short(
         home = RunDir(Path(folder) / "run")
         try:
             if stop is not None:
-                with known_chance(chance), suppress(Interrupted):
+                with known_randomness(randomness), suppress(Interrupted):
                     execute(_plan(method, stage, engine), home, watch=stop)
-            with known_chance(chance):
+            with known_randomness(randomness):
                 execute(_plan(method, stage, engine), home, resume=stop is not None)
         except PartyFailed:
             raise RuntimeError(
@@ -221,7 +218,9 @@ def _plan(method: AnyMethod, stage: Stage, engine: str) -> Plan:
     rows = tuple(stage.parties.rows[start:stop].numpy() for start, stop in spans)
     divided = Partition("check", rows, stage.parties.names, SEED)
     return Plan(
-        config=Config(method="check", engine=engine, workers=2, seed=SEED, device="cpu"),
+        config=Config(
+            method="check", engine=EngineChoice(engine), workers=2, seed=SEED, device="cpu"
+        ),
         name=type(method).__name__,
         method=deepcopy(method),
         task=stage.task,
@@ -229,13 +228,13 @@ def _plan(method: AnyMethod, stage: Stage, engine: str) -> Plan:
         partition=divided,
         counts=divided.table(stage.parties.samples.labels.numpy(), len(stage.task.classes)),
         test=Exam(stage.test),
-        validation=Exam(stage.test) if method.needs.validation else None,
+        validation=None,
         fingerprint="check",
     )
 
 
 @contextmanager
-def known_chance(seed: int) -> Iterator[None]:
+def known_randomness(seed: int) -> Iterator[None]:
     """Put the global generators at a known place, on one thread as engines do, and back afterwards."""
     python, array = random.getstate(), np.random.get_state()
     with one_thread(), torch.random.fork_rng(devices=[]):

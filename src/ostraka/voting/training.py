@@ -5,7 +5,7 @@ from typing import Literal
 
 from ostraka.core.card import Card
 from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import build
+from ostraka.core.learner import build_net
 from ostraka.core.member import Member, Model
 from ostraka.core.net import Net, Params
 from ostraka.core.party import Party
@@ -19,7 +19,7 @@ embedding statistics as well."""
 
 
 @dataclass(frozen=True)
-class Training:
+class Terms:
     """How members are trained, and what is told of them."""
 
     local: Budget
@@ -29,22 +29,20 @@ class Training:
 
 
 def train_member(
-    model: Model, training: Training, party: Party, seed: int, start: Params | None = None
+    model: Model, terms: Terms, party: Party, seed: int, start: Params | None = None
 ) -> Member:
     """The member that `party` makes of `model`, from random first weights or from `start`."""
-    net = build(model.task, model.objective, derive(seed, "init"))
-    learnt, held = _split(model, training, party.samples, seed)
-    fitted = fit(net, start, learnt, model.objective, training.local, seed, party.progress)
-    card = _card(model, training.tell, party, net, fitted.figures(), held)
+    net = build_net(model.task, model.objective, derive(seed, "init"))
+    learnt, held = _split(model, terms, party.samples, seed)
+    fitted = fit(net, start, learnt, model.objective, terms.local, seed, party.progress)
+    card = _card(model, terms.tell, party, net, fitted.figures(), held)
     return Member(card, model, fitted.params)
 
 
-def _split(
-    model: Model, training: Training, samples: Samples, seed: int
-) -> tuple[Samples, Samples]:
+def _split(model: Model, terms: Terms, samples: Samples, seed: int) -> tuple[Samples, Samples]:
     """What the member learns from, and what is held out to tell how it answers: nothing, if nobody is told."""
-    wanted = model.objective.refuses and training.tell != "size"
-    return samples.split(training.hold_out if wanted else 0.0, derive(seed, "hold-out"))
+    wanted = model.objective.refuses and terms.tell != "size"
+    return samples.split(terms.hold_out if wanted else 0.0, derive(seed, "hold-out"))
 
 
 def _card(

@@ -1,4 +1,4 @@
-"""Augmentation: what it may do to an image, and where its chance comes from."""
+"""Augmentation: what it may do to an image, and the seed of what is random in it."""
 
 import math
 

@@ -120,7 +120,7 @@ def test_a_source_that_fails_harms_no_other(tmp_path):
         for source in (broken, silent, loud):
             SOURCES.add(source.kind)(source)
         with pytest.warns(
-            UserWarning, match="the source 'broken' failed on .*no such thing.*mend or remove"
+            UserWarning, match="the source 'broken' failed on .*no such thing.*fix or remove"
         ):
             assert len(load("own", [tmp_path]).train) == 6
         with pytest.warns(UserWarning, match="the source 'broken' failed"):

@@ -1,4 +1,4 @@
-"""Who owns which class, where chance alone does not find it: an assignment by augmenting paths.
+"""Who owns which class, where random draws alone do not find it: an assignment by augmenting paths.
 
 Every party owns `k` classes, every class has at least one owner and no more owners than samples. A
 party or class whose places are all taken gives one of them up for another, as in bipartite

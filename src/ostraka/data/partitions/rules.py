@@ -60,8 +60,8 @@ class Labels(Rule):
             owners = owned.sum(axis=0)
             if (owners > 0).all() and (owners <= counts).all():
                 return Shares(equal_parts(owned, pool))
-        # Chance does not find what is rare: 5 parties with 2 of 10 classes each must divide them
-        # without overlap.
+        # Random draws do not find what is rare: 5 parties with 2 of 10 classes each must divide
+        # them without overlap.
         return Shares(equal_parts(assign(self.k, counts, fixed, pool.rng), pool))
 
     def _fixed(self, parties: int, classes: int) -> NDArray[np.bool_]:
@@ -249,7 +249,7 @@ class Shards(Rule):
 
     def _assign(self, pool: Pool, per_class: int) -> NDArray[np.bool_]:
         """[parties, classes]: a class with as many parts left as parties must be taken; the rest is
-        chance."""
+        random."""
         left = np.full(pool.classes, per_class)
         owned = np.zeros((pool.parties, pool.classes), bool)
         for waiting, i in zip(

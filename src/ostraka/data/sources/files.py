@@ -88,7 +88,7 @@ def sidecar(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(beside.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{beside} is not readable as JSON ({error}); mend or remove it") from error
+        raise DataError(f"{beside} is not readable as JSON ({error}); fix or remove it") from error
     if not isinstance(found, dict):
         raise DataError(
             f"{beside} holds a {type(found).__name__}; it must be a JSON object such as "

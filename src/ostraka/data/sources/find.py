@@ -203,7 +203,7 @@ def _names(source: Source, path: Path) -> list[str]:
         return source.find(path)
     except Exception as error:  # a plug-in's: it must not hide what others find
         warnings.warn(
-            f"the source {source.kind!r} failed on {path}: {error!r}; mend or remove it",
+            f"the source {source.kind!r} failed on {path}: {error!r}; fix or remove it",
             stacklevel=2,
         )
         return []

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ostraka.nets.native.library import available
-from ostraka.nets.native.op import KERNELS, Conv, conv_blocks, conv_slope
+from ostraka.nets.native.op import KERNELS, Conv, conv_blocks, conv_input_gradient
 
 
 def through(x: Tensor, blocks: Sequence[Conv]) -> Tensor:
@@ -22,11 +22,11 @@ def through(x: Tensor, blocks: Sequence[Conv]) -> Tensor:
     return x
 
 
-def slope_through(
+def gradient_through(
     x: Tensor, blocks: Sequence[Conv]
 ) -> tuple[Tensor, Callable[[Tensor], Tensor]] | None:
-    """`conv_slope` of the blocks, if they are all native."""
-    return conv_slope(x, blocks) if all(_native(x, block) for block in blocks) else None
+    """`conv_input_gradient` of the blocks, if they are all native."""
+    return conv_input_gradient(x, blocks) if all(_native(x, block) for block in blocks) else None
 
 
 def torch_block(x: Tensor, block: Conv) -> Tensor:

@@ -44,7 +44,9 @@ def conv_blocks(x: Tensor, blocks: Sequence[Conv]) -> Tensor:
 
 
 @torch.no_grad()
-def conv_slope(x: Tensor, blocks: Sequence[Conv]) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+def conv_input_gradient(
+    x: Tensor, blocks: Sequence[Conv]
+) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
     """What `conv_blocks` gives as [C', H', W', B], and a function from the gradient there to the gradient in `x`.
 
     Nothing of it is known to autograd, which takes as long around a small batch as the blocks' gradient itself.
