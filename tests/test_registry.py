@@ -24,6 +24,7 @@ from ostraka.registry import (
     PRESETS,
     SOURCES,
     Registry,
+    summary_of,
 )
 
 EMPTY = "ostraka.errors"
@@ -264,6 +265,21 @@ def test_built_ins_are_there_and_described(kind: Registry[Any], some: set[str]) 
         item = kind.get(name)
         assert (item.__doc__ or "").strip(), f"{kind.kind} {name} has no description"
         assert kind.name_of(item) == name
+
+
+def test_a_summary_is_the_first_paragraph_on_one_line() -> None:
+    class Long:
+        """One that needs
+        two lines.
+
+        And more.
+        """
+
+    class Bare:
+        pass
+
+    assert summary_of(Long) == "One that needs two lines."
+    assert summary_of(Bare()) == ""
 
 
 def test_presets_name_methods() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from inspect import getdoc
 from pkgutil import iter_modules
 from typing import Any, Generic, TypeVar
 
@@ -29,6 +30,11 @@ class Preset:
     method: str
     settings: dict[str, Any]
     summary: str
+
+
+def summary_of(item: object) -> str:
+    """What something is, in one line: the first paragraph of its docstring."""
+    return " ".join((getdoc(item) or "").partition("\n\n")[0].split())
 
 
 def import_modules(package: str, path: Iterable[str]) -> None:

@@ -1,7 +1,6 @@
 """`ostraka list`: everything that has a name."""
 
 import argparse
-import inspect
 import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from ostraka.errors import ConfigError, choices, did_you_mean
-from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PRESETS, Registry
+from ostraka.registry import (
+    BALLOTS,
+    ENGINES,
+    METHODS,
+    NETS,
+    OBJECTIVES,
+    PRESETS,
+    Registry,
+    summary_of,
+)
 from ostraka.report.tables import Table
 
 if TYPE_CHECKING:
@@ -93,7 +101,7 @@ Listing = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 def _registry(registry: Registry[Any]) -> Callable[[argparse.Namespace], Listing]:
     def rows(options: argparse.Namespace) -> Listing:
         return ("name", "summary"), [
-            (name, first_line(item)) for name, item in registry.working().items()
+            (name, summary_of(item)) for name, item in registry.working().items()
         ]
 
     return rows
@@ -130,12 +138,6 @@ def _partitions(options: argparse.Namespace) -> Listing:
     from ostraka.data.partition import describe
 
     return ("partition", "rule"), describe()
-
-
-def first_line(item: Any) -> str:
-    """The first sentence of an item's docstring."""
-    text = inspect.getdoc(item) or ""
-    return text.split("\n")[0]
 
 
 PLACES = {"bundled": "comes with ostraka", "library": "comes with scikit-learn"}

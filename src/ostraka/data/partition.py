@@ -5,7 +5,6 @@ rule, the parties' index sets are disjoint, together they are the rows to divide
 """
 
 import dataclasses
-import inspect
 import json
 import re
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from ostraka.core.seeds import numpy_rng
 from ostraka.data.names import flaw
 from ostraka.data.rule import Pool, Rule, Shares, division_digest, party_names
 from ostraka.errors import ConfigError, PartitionError, choices, did_you_mean, writing
-from ostraka.registry import PARTITIONS
+from ostraka.registry import PARTITIONS, summary_of
 
 ALIAS_PATTERNS = (
     (re.compile(r"(?:noniid-#label|noniid-l|#c=?)(\d+)"), r"labels:\1"),  # NIID-Bench, DeDES, FedOV
@@ -235,7 +234,7 @@ def usage_of(kind: type[Rule]) -> str:
 def describe() -> list[tuple[str, str]]:
     """(how it is written, one line) for every rule."""
     kinds = list(PARTITIONS.working().values())
-    return [(usage_of(kind), (inspect.getdoc(kind) or "").partition("\n")[0]) for kind in kinds]
+    return [(usage_of(kind), summary_of(kind)) for kind in kinds]
 
 
 def _verify(rule: Rule, pool: Pool, shares: Shares) -> None:
