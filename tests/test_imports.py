@@ -1,4 +1,7 @@
-"""The import table of the architecture: which layer may import which. Read from the source, functions included."""
+"""The import table of the architecture: which layer may import which.
+
+Read from the source, functions included.
+"""
 
 import ast
 import sys
@@ -66,7 +69,10 @@ class Source:
         return parts[1] if len(parts) > 1 else "__init__"
 
     def imports(self) -> Iterator[str]:
-        """Dotted names of what is imported; `from a import b` gives `a.b`, which may be a module or a name in one."""
+        """Dotted names of what is imported.
+
+        `from a import b` gives `a.b`, which may be a module or a name in one.
+        """
         for node in ast.walk(ast.parse(self.text)):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
@@ -116,7 +122,10 @@ def _judge(module: Source, name: str, concrete: set[str]) -> Iterator[str]:
     if top != "ostraka":
         allowed = LIBRARIES.get(module.layer)
         if allowed is not None and top not in allowed and top not in sys.stdlib_module_names:
-            yield f"{module.name} imports {name}: this layer may use {sorted(allowed) or 'the standard library'} only"
+            yield (
+                f"{module.name} imports {name}: this layer may use "
+                f"{sorted(allowed) or 'the standard library'} only"
+            )
         return
     layer = name.split(".")[1] if "." in name else "__init__"
     if module.name == PRELOADS and name in (
@@ -247,7 +256,11 @@ def test_a_forbidden_import_is_found(name: str, text: str, words: str) -> None:
     [
         (
             "ostraka.core.fit",
-            "import torch, math\nfrom ostraka.registry import NETS\nfrom ostraka.errors import DataError",
+            (
+                "import torch, math\n"
+                "from ostraka.registry import NETS\n"
+                "from ostraka.errors import DataError"
+            ),
         ),
         ("ostraka.objectives.ce", "from ostraka.nets import mlp"),
         ("ostraka.methods.other", "from ostraka.methods.panel import PanelMethod"),

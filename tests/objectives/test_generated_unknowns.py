@@ -1,4 +1,6 @@
-"""Generator, discriminator and copycat: their steps by hand, what they leave alone, and interruption."""
+"""Generator, discriminator and copycat: their steps by hand,
+what they leave alone, and interruption.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -70,7 +72,8 @@ def test_the_range_is_per_channel_and_only_grows() -> None:
 def test_the_gans_step_by_hand() -> None:
     """One step of Adam moves every weight by the learning rate against the sign of its gradient.
 
-    Those gradients are of -log D(x) - log(1 - D(G(z))), then, with the new D, of -log D(G(z)) + the wish.
+    Those gradients are of -log D(x) - log(1 - D(G(z))), then, with the new D,
+    of -log D(G(z)) + the wish.
     """
     net, batch = build(IMAGES, DIAS(), 0), batch_for(IMAGES)
     parts = gan_parts(net, 4)
@@ -130,7 +133,10 @@ def test_a_step_leaves_no_trace_on_the_network(objective: Objective, task: Task)
 
 @pytest.mark.parametrize("name", GENERATED)
 def test_what_travels_is_trained_by_its_own_optimiser_only(name: str) -> None:
-    """The main optimiser's weight decay would shrink what it owns; a learning rate of 0 does not exist, so tiny."""
+    """The main optimiser's weight decay would shrink what it owns.
+
+    A learning rate of 0 does not exist, so tiny.
+    """
     net = build(IMAGES, SHARED[name], 0)
     helpers = [n for n, p in net.named_parameters() if not p.requires_grad]
     assert any("generator" in n for n in helpers)
@@ -193,7 +199,9 @@ def test_dias_by_hand() -> None:
 
 
 def test_generators_want_opposite_things() -> None:
-    """ARPL's generator is rewarded for confusing samples, DIAS's for samples that the classifier takes for known."""
+    """ARPL's generator is rewarded for confusing samples,
+    DIAS's for samples that the classifier takes for known.
+    """
     sure, unsure = torch.tensor([[9.0, 0, 0]]), torch.zeros(1, 3)
     assert decided(unsure) < decided(sure)
     helper = DIAS().helper(build(ROWS, DIAS(), 0))
@@ -211,9 +219,8 @@ def test_generators_want_opposite_things() -> None:
 def test_the_copycat_starts_elsewhere_and_comes_nearer() -> None:
     objective = DIAS(copycat_lr=0.01)
     net, batch = build(ROWS, objective, 0), batch_for(ROWS, 30)
-    torch.manual_seed(
-        0
-    )  # `fit` seeds torch's own generator, from which helpers take their first weights
+    # `fit` seeds torch's own generator, from which helpers take their first weights
+    torch.manual_seed(0)
     helper = objective.helper(net)
     assert isinstance(helper, Simulator)
     generator = rng()

@@ -1,4 +1,6 @@
-"""What happens to reports on their way: looked at when they arrive, kept until the checkpoint, memory before report."""
+"""What happens to reports on their way: looked at when they arrive, kept until the checkpoint,
+memory before report.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -78,7 +80,9 @@ def test_a_report_in_another_partys_name_is_refused(
 def test_reports_stay_until_the_checkpoint_lies_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed while the checkpoint of round 2 is written: no party of round 2 may have to train again."""
+    """Killed while the checkpoint of round 2 is written:
+    no party of round 2 may have to train again.
+    """
     home, save = RunDir(tmp_path / "run"), Place.save
 
     def killed(self: Place, value: Any) -> None:
@@ -141,7 +145,10 @@ def test_a_round_uses_its_own_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_cpu_time_is_the_sum_over_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three parties that say they used 100 CPU-seconds each, in one round; the server itself uses next to none."""
+    """Three parties that say they used 100 CPU-seconds each, in one round.
+
+    The server itself uses next to none.
+    """
     monkeypatch.setattr("ostraka.store.desk.DiskProgress.cpu_seconds", lambda self: 100.0)
     assert 300 <= execute(plan_of(BASE), RunDir(tmp_path / "run"))["cpu_seconds"] < 400
 

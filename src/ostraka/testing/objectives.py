@@ -1,4 +1,6 @@
-"""The contract of objectives, checked on a small perceptron, under averaging and as voting members."""
+"""The contract of objectives, checked on a small perceptron,
+under averaging and as voting members.
+"""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -49,7 +51,9 @@ class Bench:
 
 
 def check_objective(objective: Objective, task: Task | None = None) -> None:
-    """Raise a ContractBroken if `objective`, which must be registered, fails any of CHECKS; takes some seconds."""
+    """Raise a ContractBroken if `objective`, which must be registered,
+    fails any of CHECKS; takes some seconds.
+    """
     bench = bench_of(task)
     for check in CHECKS:
         check(objective, bench)
@@ -70,7 +74,10 @@ def check_settings(objective: Objective, bench: Bench) -> None:
 
 
 def check_attached(objective: Objective, bench: Bench) -> None:
-    """Its own tensors lie under `net.objective`, the same for the same seed; the unknown output is as declared."""
+    """Its own tensors lie under `net.objective`, the same for the same seed.
+
+    The unknown output is as declared.
+    """
     with hoped(objective, "it attaches its tensors to a network", "mend the error above"):
         bare = bench.task.build(objective.unknown, SEED)
         nets = []
@@ -81,7 +88,10 @@ def check_attached(objective: Objective, bench: Bench) -> None:
     strange = [name for name in own if not name.startswith("objective.")]
     if strange or nets[0].outputs != bare.outputs:
         done = f"it added {strange[0]}" if strange else f"the network has {nets[0].outputs} outputs"
-        advice = "set net.objective to a module with them; unknown = True gives the network its extra output"
+        advice = (
+            "set net.objective to a module with them; "
+            "unknown = True gives the network its extra output"
+        )
         fail(objective, "what it adds to a network lies under 'objective.'", done, advice)
     change = difference(params_of(nets[0]), params_of(nets[1]), "tensors")
     if change:
@@ -90,7 +100,10 @@ def check_attached(objective: Objective, bench: Bench) -> None:
 
 
 def check_prepare(objective: Objective, bench: Bench) -> None:
-    """`prepare` keeps the samples and their order; every tensor that it adds has one row for each sample."""
+    """`prepare` keeps the samples and their order.
+
+    Every tensor that it adds has one row for each sample.
+    """
     batch = bench.batch(12)
     before = deepcopy(batch)
     with hoped(objective, "prepare works", "mend the error above"):
@@ -102,7 +115,10 @@ def check_prepare(objective: Objective, bench: Bench) -> None:
         if len(tensor) != len(before)
     ]
     if odd:
-        advice = "a prepared batch is cut into several: put what is new into extra, one row for each sample"
+        advice = (
+            "a prepared batch is cut into several: put what is new into "
+            "extra, one row for each sample"
+        )
         fail(objective, f"prepare keeps {len(before)} rows", f"of its result {odd[0]}", advice)
     change = difference(before.y, made.y, "y") or _batch_change(before, batch)
     if change:
@@ -165,7 +181,9 @@ def check_chance(objective: Objective, bench: Bench) -> None:
 
 
 def check_unchanged(objective: Objective, bench: Bench) -> None:
-    """Loss and scores leave the batch and the network's weights as they were, and leave no gradient behind."""
+    """Loss and scores leave the batch and the network's weights as they were,
+    and leave no gradient behind.
+    """
     net, batch = _net(objective, bench), bench.batch(12)
     weights, before = _weights(net), deepcopy(batch)
     _loss(objective, net, batch, "the loss works")
@@ -208,7 +226,10 @@ def check_scores(objective: Objective, bench: Bench) -> None:
     threshold = _ask(objective, net, x[:1]).threshold
     if objective.refuses == isinf(threshold):
         done = f"it says {objective.refuses}, and the threshold of its answers is {threshold:g}"
-        advice = "override refuses if an objective without an unknown output answers unknown, or one with it never does"
+        advice = (
+            "override refuses if an objective without an unknown output answers unknown, "
+            "or one with it never does"
+        )
         fail(objective, "refuses says whether an answer can be unknown", done, advice)
     with (
         torch.no_grad(),
@@ -226,7 +247,9 @@ def check_scores(objective: Objective, bench: Bench) -> None:
 
 
 def check_statistics(objective: Objective, bench: Bench) -> None:
-    """What is measured after training has a place in the network, is finite, and changes nothing else."""
+    """What is measured after training has a place in the network, is finite,
+    and changes nothing else.
+    """
     net = _trained(objective, bench)
     before = params_of(net)
     with hoped(objective, "statistics works", "mend the error above"), torch.no_grad():
@@ -234,7 +257,10 @@ def check_statistics(objective: Objective, bench: Bench) -> None:
     for name, tensor in measured.items():
         place = before.get(name)
         if place is None or place.shape != tensor.shape:
-            done = f"{name} has {list(tensor.shape)}, its place {'does not exist' if place is None else list(place.shape)}"
+            done = (
+                f"{name} has {list(tensor.shape)}, its place "
+                f"{'does not exist' if place is None else list(place.shape)}"
+            )
             fail(
                 objective,
                 "what statistics measures has a place in the network",
@@ -302,7 +328,9 @@ def check_learns(objective: Objective, bench: Bench) -> None:
 
 
 def check_in_methods(objective: Objective, bench: Bench) -> None:
-    """It works under averaging and in a vote: storing, resuming, one class only, a last batch of one sample."""
+    """It works under averaging and in a vote: storing, resuming, one class only,
+    a last batch of one sample.
+    """
     for method in (FedAvg(rounds=2, objective=objective), ClosedVoting(objective=objective)):
         own: AnyMethod = replace(method, local=replace(method.local, epochs=2, batch=16))
         for check in IN_METHODS:
@@ -353,7 +381,9 @@ def _net(objective: Objective, bench: Bench) -> Net:
 
 
 def _loss(objective: Objective, net: Net, batch: Batch, what: str) -> Tensor:
-    """The loss as `fit` comes to it: torch's own chance is seeded, the batch prepared, the helper has made a step."""
+    """The loss as `fit` comes to it: torch's own chance is seeded, the batch prepared,
+    the helper has made a step.
+    """
     rng = torch_rng(SEED, "draw")
     with hoped(objective, what, "such batches are common; handle the case"), seeded(SEED, "global"):
         helper = objective.helper(net)

@@ -48,7 +48,10 @@ class Stage:
 def make_stage(
     method: AnyMethod, task: Task | None, one_class: bool = False, extra: int = 0
 ) -> Stage:
-    """Three parties of two classes and one and a half batches or more; `extra` samples more at the first."""
+    """Three parties of two classes and one and a half batches or more.
+
+    `extra` samples more at the first.
+    """
     task = task or Task(("ant", "bee", "cat"), (1, 16, 16), Recipe("mlp", {"hidden": [16]}))
     classes, batch = len(task.classes), _batch(method) or 32
     size = batch * math.ceil(24 / batch)
@@ -194,8 +197,12 @@ def run_short(
     what: str = "a short run succeeds",
     advice: str = "mend the error above",
 ) -> dict[str, Any]:
-    """State and memories at the end of a run by the real loop; with `stop`, interrupted there and resumed."""
-    # a disk that is slow to confirm would take most of the time, and these files need not outlast a power cut
+    """State and memories at the end of a run by the real loop.
+
+    With `stop`, interrupted there and resumed.
+    """
+    # a disk that is slow to confirm would take most of the time,
+    # and these files need not outlast a power cut
     with TemporaryDirectory() as folder, patch("os.fsync"), hoped(method, what, advice):
         home = RunDir(Path(folder) / "run")
         try:
@@ -205,12 +212,10 @@ def run_short(
             with known_chance(chance):
                 execute(_plan(method, stage, engine), home, resume=stop is not None)
         except PartyFailed:
-            raise RuntimeError(
-                (home.root / "failures.log").read_text()
-            ) from None  # the folder is about to vanish
-        kept = sorted(
-            (home.desk().root / "memory").glob("p*/r*.safetensors")
-        )  # the last round of a party comes last
+            # the folder is about to vanish
+            raise RuntimeError((home.root / "failures.log").read_text()) from None
+        # the last round of a party comes last
+        kept = sorted((home.desk().root / "memory").glob("p*/r*.safetensors"))
         memories = {path.parent.name: codec.load(path) for path in kept}
         return {"state": codec.load(home.model)["state"], "memories": memories}
 
@@ -235,7 +240,9 @@ def _plan(method: AnyMethod, stage: Stage, engine: str) -> Plan:
 
 @contextmanager
 def known_chance(seed: int) -> Iterator[None]:
-    """Put the global generators at a known place, on one thread as engines do, and back afterwards."""
+    """Put the global generators at a known place,
+    on one thread as engines do, and back afterwards.
+    """
     python, array = random.getstate(), np.random.get_state()
     with one_thread(), torch.random.fork_rng(devices=[]):
         random.seed(seed)
