@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench sanitize clean
+.PHONY: help setup demo test test-slow lint format architecture bench sanitize clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ lint: $(READY)  ## ruff and mypy
 format: $(READY)  ## let ruff format the code
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+architecture: $(READY)  ## draw the layers in docs/architecture.md again
+	@$(BIN)/python tests/architecture/draw.py
 
 clean:  ## remove what was built, but not results
 	@rm -rf $(VENV) build dist src/*.egg-info src/ostraka/nets/native/*.so
