@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench sanitize clean
+.PHONY: help setup demo test test-slow coverage lint format architecture bench sanitize clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,6 +28,13 @@ test: $(READY)  ## the test suite (a few minutes on two cores)
 test-slow: $(READY)  ## the tests that take minutes each
 	@$(BIN)/pytest -m slow
 
+# Apart from `test`, as counting takes a third more time. Worker processes are not followed.
+coverage: $(READY)  ## the test suite, and the share of lines it runs, layer by layer
+	@$(BIN)/pytest -n 2 --dist loadfile --cov=ostraka --cov-report=
+	@for layer in src/ostraka/[a-z]*/ src/ostraka/; do \
+	  printf '%-12s %3s %%\n' "$$(basename $$layer)" "$$($(BIN)/coverage report --include="$$layer**" --format=total)"; \
+	done
+
 bench: $(READY)  ## how fast training and voting are, beside plain torch (about half an hour)
 	@$(BIN)/python benchmarks/speed.py
 	@$(BIN)/python benchmarks/destruction_bench.py
@@ -43,6 +50,9 @@ lint: $(READY)  ## ruff and mypy
 format: $(READY)  ## let ruff format the code
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+architecture: $(READY)  ## draw the layers in docs/architecture.md again
+	@$(BIN)/python tests/architecture/draw.py
 
 clean:  ## remove what was built, but not results
 	@rm -rf $(VENV) build dist src/*.egg-info src/ostraka/nets/native/*.so

@@ -1,15 +1,17 @@
-"""Ballots on the members of finished FedOV runs, honest and with liars among them: tables of docs/results/voting.md.
+"""Ballots on the members of finished FedOV runs, honest and with liars among them:
+tables of docs/results/voting.md.
 
     ostraka run fedov --data usps --partition labels:2 --out runs/usps-c2
     python benchmarks/attack_study.py runs/usps-c2 [runs/... ...]
     python benchmarks/attack_study.py runs/usps-c2 --parts
     python benchmarks/attack_study.py runs/usps-c2 --batches
 
-Prints accuracy (%), the mean over the runs and over --draws choices of attackers. The guarded ballot is shown as
-evaluation uses it: it looks at 1,000 of the test samples, without labels. "removed" is the calibrated ballot without
-the attackers: what a server could do that knew them. --parts leaves out one part of the guarded ballot at a time;
---batches shows it looking at fewer samples, and at samples of one, two and three classes only (which are then also
-the ones that are answered).
+Prints accuracy (%), the mean over the runs and over --draws choices of attackers. The
+guarded ballot is shown as evaluation uses it: it looks at 1,000 of the test samples, without
+labels. "removed" is the calibrated ballot without the attackers: what a server could do that
+knew them. --parts leaves out one part of the guarded ballot at a time; --batches shows it
+looking at fewer samples, and at samples of one, two and three classes only (which are then
+also the ones that are answered).
 """
 
 import argparse
@@ -90,7 +92,9 @@ def honest(runs: Mapping[str, tuple[Votes, Tensor, Tensor]], rules: Mapping[str,
 def under_attack(
     runs: Mapping[str, tuple[Votes, Tensor, Tensor]], rules: Mapping[str, Rule], draws: int
 ) -> None:
-    """A row for each attack, cells "with one attacker / with three", and the mean of all attacks."""
+    """A row for each attack, cells "with one attacker / with three",
+    and the mean of all attacks.
+    """
     figures = {}
     for how in ATTACKERS:
         figures[how] = [

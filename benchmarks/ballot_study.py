@@ -3,13 +3,15 @@
     ostraka run fedov --data usps --partition labels:2 --set tell=statistics --out runs/usps-c2
     python benchmarks/ballot_study.py runs/usps-c2 [runs/... ...]
 
-Prints accuracy (%) of each rule on the run's test samples. "best top-k" picks k with the test labels: a label-free rule
-is measured against it, but nobody can have it. P and P+M take 1,000 training samples that no party was given (when
---train-per-class leaves some over), unlabelled, as public ones; they are never evaluation samples.
+Prints accuracy (%) of each rule on the run's test samples. "best top-k" picks k with the test
+labels: a label-free rule is measured against it, but nobody can have it. P and P+M take 1,000
+training samples that no party was given (when --train-per-class leaves some over), unlabelled, as
+public ones; they are never evaluation samples.
 
-Where every party has one class, the last columns tell how far any rule that only shifts ("shifts by labels") or shifts
-and scales ("scales by labels") each member's log odds could come: the numbers are fitted to the labels of every second
-test sample, by logistic regression, and judged on the others.
+Where every party has one class, the last columns tell how far any rule that only shifts
+("shifts by labels") or shifts and scales ("scales by labels") each member's log odds could
+come: the numbers are fitted to the labels of every second test sample, by logistic
+regression, and judged on the others.
 """
 
 import argparse
@@ -58,7 +60,9 @@ def leftover(plan: Plan, count: int = 1000) -> Samples | None:
 
 
 def fitted(votes: list[Votes], labels: Tensor, scales: bool) -> float | None:
-    """Accuracy after fitting one shift for each member, and a scale if asked, to half of the labels."""
+    """Accuracy after fitting one shift for each member,
+    and a scale if asked, to half of the labels.
+    """
     owners = counts_of(votes[0].cards)
     if not bool(
         (owners.count_nonzero(dim=1) == 1).all() and (owners.count_nonzero(dim=0) == 1).all()

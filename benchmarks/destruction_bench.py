@@ -2,10 +2,11 @@
 
     python benchmarks/destruction_bench.py [--repeats 15] [--batch 64] [--only ops|step]
 
-First the microseconds per image of every destruction operation and mix, over chunks of 1,024 images as in training.
-Then samples per CPU-second of whole FedOV steps (destruction, all losses, backward, Adam) with the simple CNN, beside a
-naive version: destruction image by image, an eager NCHW network, five full attack passes with parameter gradients,
-every loss term with a forward pass of its own. Jobs take turns, so a busy moment hits all of them; figures are medians.
+First the microseconds per image of every destruction operation and mix, over chunks of 1,024 images
+as in training. Then samples per CPU-second of whole FedOV steps (destruction, all losses, backward,
+Adam) with the simple CNN, beside a naive version: destruction image by image, an eager NCHW
+network, five full attack passes with parameter gradients, every loss term with a forward pass of
+its own. Jobs take turns, so a busy moment hits all of them; figures are medians.
 """
 
 from __future__ import annotations
@@ -252,7 +253,9 @@ def main() -> None:
         name = "x".join(map(str, shape))
         if options.only != "step":
             print(
-                f"\n{name}: microseconds per image (target for fedov and wide at 3x32x32: below {TARGET_MICROSECONDS})"
+                "\n"
+                f"{name}: microseconds per image (target for fedov and wide at 3x32x32: below "
+                f"{TARGET_MICROSECONDS})"
             )
             for job, value in operations(shape, options.repeats).items():
                 print(f"  {job:28}{value:9.1f}")

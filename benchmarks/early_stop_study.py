@@ -1,11 +1,14 @@
-"""Would members do better to stop by their own validation samples? The study behind docs/results/time-to-accuracy.md.
+"""Would members do better to stop by their own validation samples?
 
-    python benchmarks/early_stop_study.py --data fashion-mnist --train-per-class 1200 --seed 11 --epochs 100
+The study behind docs/results/time-to-accuracy.md.
 
-Trains FedOV's members by the paper's recipe (constant rate), each on 9/10 of its samples, and looks at every
-`--every`-th epoch: the member's objective on the tenth it kept, outliers made anew by the same draws each time, and its
-closed-set accuracy there. Then the panel votes (plain sum) as if all had stopped at the same epoch, and as if each had
-stopped where its own validation was best.
+    python benchmarks/early_stop_study.py --data fashion-mnist --train-per-class 1200 \\
+        --seed 11 --epochs 100
+
+Trains FedOV's members by the paper's recipe (constant rate), each on 9/10 of its samples, and looks
+at every `--every`-th epoch: the member's objective on the tenth it kept, outliers made anew by the
+same draws each time, and its closed-set accuracy there. Then the panel votes (plain sum) as if all
+had stopped at the same epoch, and as if each had stopped where its own validation was best.
 """
 
 import argparse
@@ -83,14 +86,19 @@ def members(plan: Plan, method: FedOV, config: Config, every: int) -> list[list[
         fit(watch.net, None, train, method.objective, method.local, seed, after_epoch=watch.after)
         found.append(watch.looks)
         best = min(watch.looks, key=lambda look: look.loss)
-        print(f"party {party.id}: {len(train)} samples, best loss {best.loss:.3f} after {best.epoch} epochs, then "
-              f"{watch.looks[-1].loss:.3f}; accuracy {best.accuracy:.1f}, then {watch.looks[-1].accuracy:.1f}",
-              flush=True)  # fmt: skip
+        print(
+            f"party {party.id}: {len(train)} samples, best loss {best.loss:.3f} after "
+            f"{best.epoch} epochs, then {watch.looks[-1].loss:.3f}; accuracy {best.accuracy:.1f}, "
+            f"then {watch.looks[-1].accuracy:.1f}",
+            flush=True,
+        )
     return found
 
 
 def patient(looks: list[Look]) -> Look:
-    """The best look that a member finds if it gives up after PATIENCE looks without a better one."""
+    """The best look that a member finds if it gives up after
+    PATIENCE looks without a better one.
+    """
     best = looks[0]
     for look in looks[1:]:
         if look.loss < best.loss:
@@ -113,8 +121,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     config = make({
-        "method": "fedov", "data": options.data, "partition": options.partition, "seed": options.seed,
-        "train_per_class": options.train_per_class,
+        "method": "fedov", "data": options.data, "partition": options.partition,
+        "seed": options.seed, "train_per_class": options.train_per_class,
         "set": {"recipe": "paper", "local": {"epochs": options.epochs}, "ballot": "sum"},
     })  # fmt: skip
     plan = make_plan(config)

@@ -1,9 +1,11 @@
-"""GFLOP/s on one core: the native convolution block against torch, beside the core's matrix-product rate.
+"""GFLOP/s on one core: the native convolution block against torch,
+beside the core's matrix-product rate.
 
     python benchmarks/kernel_bench.py [--batch 64] [--repeats 15] [--only 3x6] [--step]
 
-Every figure is the median of interleaved repeats on this thread's CPU time, autograd's overhead included. Only useful
-operations count (2 per multiplication that the definition asks for), so padding and waste lower a figure.
+Every figure is the median of interleaved repeats on this thread's CPU time, autograd's overhead
+included. Only useful operations count (2 per multiplication that the definition asks for), so
+padding and waste lower a figure.
 """
 
 from __future__ import annotations
@@ -48,7 +50,10 @@ class Layer:
     def __str__(self) -> str:
         """Short enough for a table, e.g. `5x5 3->6 32x32 pool`."""
         ends = f"{' same' if self.padding else ''}{' pool' if self.pool else ''}"
-        return f"{self.kernel}x{self.kernel} {self.inputs}->{self.outputs} {self.side}x{self.side}{ends}"
+        return (
+            f"{self.kernel}x{self.kernel} {self.inputs}->{self.outputs} "
+            f"{self.side}x{self.side}{ends}"
+        )
 
     def flops(self, batch: int) -> float:
         """Operations of one pass; the three passes need equally many."""
@@ -103,7 +108,8 @@ def plain_block(
 def timed(jobs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
     """Median CPU seconds of each job; the jobs take turns so that a busy moment hits all of them.
 
-    A turn is a few runs, the first of them not timed: training repeats one step, so its data are in the caches.
+    A turn is a few runs, the first of them not timed: training repeats one step,
+    so its data are in the caches.
     """
     times: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(repeats):
@@ -195,7 +201,9 @@ class SimpleCNN(nn.Module):
 
 
 def training_step(batch: int, repeats: int) -> dict[str, float]:
-    """Samples per CPU second of whole training steps: forward, cross-entropy, backward, optimiser."""
+    """Samples per CPU second of whole training steps: forward,
+    cross-entropy, backward, optimiser.
+    """
     x, labels = torch.randn(batch, 3, 32, 32), torch.randint(0, 11, (batch,))
     ways = {
         "native": (conv_block, torch.contiguous_format),
@@ -240,11 +248,13 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     print(
-        f"kernel: {native.describe()}; batch {options.batch}; matmul {matmul_rate(options.repeats):.0f} GFLOP/s"
+        f"kernel: {native.describe()}; batch {options.batch}; matmul "
+        f"{matmul_rate(options.repeats):.0f} GFLOP/s"
     )
     if not options.step:
         print(
-            f"{'layer':24}{'pass':>9}{'native':>9}{'nchw':>9}{'last':>9}{'gain':>7}   GFLOP/s; gain over the better"
+            f"{'layer':24}{'pass':>9}{'native':>9}{'nchw':>9}{'last':>9}{'gain':>7}   GFLOP/s; "
+            "gain over the better"
         )
     for layer in [] if options.step else LAYERS:
         if options.only in str(layer):

@@ -2,10 +2,10 @@
 
     python benchmarks/map_study.py --rounds 6 --data hdr-fl --train-per-class 600 --width 0.25
 
-Trains FedPD's parties in this process. Every round it prints, for each part (close-only, open-only, shared) and each
-group of hidden units, the share of units that the map moves away from their place, as a mean over all parties but the
-reference; and accuracy / AUROC of the server's model under each way to merge the very same reports. Training goes on
-from the model of `--follow`.
+Trains FedPD's parties in this process. Every round it prints, for each part (close-only, open-only,
+shared) and each group of hidden units, the share of units that the map moves away from their place,
+as a mean over all parties but the reference; and accuracy / AUROC of the server's model under each
+way to merge the very same reports. Training goes on from the model of `--follow`.
 """
 
 import argparse
@@ -95,9 +95,10 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     config = make({
-        "method": "fedpd", "data": options.data, "partition": options.partition, "known": options.known,
-        "train_per_class": options.train_per_class, "seed": options.seed,
-        "net": {"name": "digits", "options": {"width": options.width}}, "set": {"rounds": options.of},
+        "method": "fedpd", "data": options.data, "partition": options.partition,
+        "known": options.known, "train_per_class": options.train_per_class, "seed": options.seed,
+        "net": {"name": "digits", "options": {"width": options.width}},
+        "set": {"rounds": options.of},
     })  # fmt: skip
     plan = make_plan(config)
     method = plan.method

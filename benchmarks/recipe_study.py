@@ -1,17 +1,22 @@
-"""Which training makes the best members? FedOV under a list of variants, cell by cell, for choosing a recipe.
+"""Which training makes the best members?
 
-    python benchmarks/recipe_study.py --out recipes.jsonl --data digits fashion-4k --partition labels:1 labels:2 \
-        --seeds 0 1 --judge held-out --variant base --variant wide objective.outliers=wide local.most_steps=900
+FedOV under a list of variants, cell by cell, for choosing a recipe.
 
-A variant is a name and settings of `fedov`, as `ostraka run --set` takes them; `net=vgg9` and `net.width=2` choose the
-network. A cell is a variant, a data set, a partition, a seed and a number of training samples per class (`all`, or the
-first N). Its members are trained once, and judged on the data's test samples or, to choose without looking at those, on
-a fifth of the training samples that no party gets (`--judge held-out`: then the test set is not used at all).
+    python benchmarks/recipe_study.py --out recipes.jsonl --data digits fashion-4k \\
+        --partition labels:1 labels:2 --seeds 0 1 --judge held-out --variant base \\
+        --variant wide objective.outliers=wide local.most_steps=900
 
-Columns: accuracy (%) of the plain sum and of the variant's own ballot (default: calibrated) on the same members; the
-members' mean AUROC (%) between the classes they hold and the others, by their probability of unknown; CPU-seconds.
-Every finished cell is a line of the file `--out`; a second call runs only what is missing there. A cell that fails is
-named and does not stop the others. At the end: means over seeds.
+A variant is a name and settings of `fedov`, as `ostraka run --set` takes them; `net=vgg9` and
+`net.width=2` choose the network. A cell is a variant, a data set, a partition, a seed and a number
+of training samples per class (`all`, or the first N). Its members are trained once, and judged on
+the data's test samples or, to choose without looking at those, on a fifth of the training samples
+that no party gets (`--judge held-out`: then the test set is not used at all).
+
+Columns: accuracy (%) of the plain sum and of the variant's own ballot (default: calibrated) on the
+same members; the members' mean AUROC (%) between the classes they hold and the others, by their
+probability of unknown; CPU-seconds. Every finished cell is a line of the file `--out`; a second
+call runs only what is missing there. A cell that fails is named and does not stop the others. At
+the end: means over seeds.
 """
 
 import argparse
@@ -53,8 +58,9 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
         options.seeds, options.data, options.partition, options.per_class, options.variant
     ):
         yield {
-            "variant": name, "settings": sorted(settings), "data": data, "partition": partition, "seed": seed,
-            "per_class": per_class, "parties": options.parties, "judge": options.judge,
+            "variant": name, "settings": sorted(settings), "data": data, "partition": partition,
+            "seed": seed, "per_class": per_class, "parties": options.parties,
+            "judge": options.judge,
         }  # fmt: skip
 
 
@@ -63,9 +69,9 @@ def config_of(cell: Cell, workers: int | None) -> Config:
     net = values.pop("net", {})
     net = {"name": net} if isinstance(net, str) else dict(net)
     return make({
-        "method": "fedov", "data": cell["data"], "partition": cell["partition"], "seed": cell["seed"],
-        "train_per_class": cell["per_class"], "parties": cell["parties"], "workers": workers, "set": values,
-        "net": {"name": net.pop("name", "auto"), "options": net},
+        "method": "fedov", "data": cell["data"], "partition": cell["partition"],
+        "seed": cell["seed"], "train_per_class": cell["per_class"], "parties": cell["parties"],
+        "workers": workers, "set": values, "net": {"name": net.pop("name", "auto"), "options": net},
         "validation": HELD_OUT if cell["judge"] == "held-out" else 0.0,
     })  # fmt: skip
 
@@ -95,9 +101,8 @@ def judge(plan: Plan, panel: Panel) -> dict[str, float]:
     doubts = torch.cat([log_odds(votes.logits) for votes in parts], dim=1)
     strange = counts_of([member.card for member in panel.members])[:, labels] == 0
     each = [auroc(doubt, unknown) for doubt, unknown in zip(doubts, strange, strict=True)]
-    known = [
-        value for value in each if value is not None
-    ]  # a member that holds every class has none
+    # a member that holds every class has none
+    known = [value for value in each if value is not None]
     return figures | ({"auroc": 100 * mean(known)} if known else {})
 
 
@@ -107,7 +112,10 @@ def finished(path: Path) -> list[tuple[Cell, dict[str, float]]]:
 
 
 def table(path: Path, wanted: list[Cell]) -> None:
-    """Means over the seeds that are there; at the end, over all places where every variant has been."""
+    """Means over the seeds that are there.
+
+    At the end, over all places where every variant has been.
+    """
     done = [(cell, figures) for cell, figures in finished(path) if cell in wanted]
     variants = {cell["variant"] for cell in wanted}
     met: dict[tuple[Any, ...], set[str]] = {}
@@ -167,9 +175,8 @@ def main() -> None:
     wanted, failed = list(cells(options)), 0
     try:
         for cell in wanted:
-            build_method(
-                config_of(cell, options.workers)
-            )  # a mistake in the last variant must show now
+            # a mistake in the last variant must show now
+            build_method(config_of(cell, options.workers))
     except OstrakaError as error:
         parser.exit(error.exit_code, f"{error}\n")
     for number, cell in enumerate(wanted, 1):

@@ -1,14 +1,16 @@
 """How fast the simple CNN trains and votes, beside plain torch and beside the core's own limit.
 
-    make bench                      # or: python benchmarks/speed.py [--rounds 9] [--json FILE] [--quick]
+    make bench
+    python benchmarks/speed.py [--rounds 9] [--json FILE] [--quick]
 
-One run, all variants in turn (a busy moment then hits all of them), each in a process of its own (none inherits what
-another did to the C library's memory), medians of CPU-seconds; wall time for information. The opponent of every ratio
-is the better of a and a* in the same round: which of them that is depends on the machine. Beside a ratio, its range
-over the rounds.
+One run, all variants in turn (a busy moment then hits all of them), each in a process of its own
+(none inherits what another did to the C library's memory), medians of CPU-seconds; wall time for
+information. The opponent of every ratio is the better of a and a* in the same round: which of them
+that is depends on the machine. Beside a ratio, its range over the rounds.
 
     a    plain torch: eager NCHW module fed by batches cut from memory
-    a*   the same with the C library told to keep freed memory (plain torch otherwise gets fresh pages at every step)
+    a*   the same with the C library told to keep freed memory (plain torch otherwise gets fresh
+         pages at every step)
     a+   a fed by a DataLoader that loads sample by sample, as research code does
     b    ostraka's `fit` with torch's convolution
     c    ostraka's `fit` with the native convolution
@@ -130,7 +132,9 @@ def matmul(size: int = 1024) -> float:
 
 
 def flops_per_sample(shape: tuple[int, ...]) -> float:
-    """Operations of one training step per sample: forward, weight gradient and (but for layer 1) input gradient."""
+    """Operations of one training step per sample: forward, weight gradient and
+    (but for layer 1) input gradient.
+    """
     channels, side, total = shape[0], shape[1], 0.0
     for number, outputs in enumerate((6, 16)):
         out = side - 4
@@ -154,7 +158,10 @@ Seconds = list[tuple[float, float]]
 def interleave(
     jobs: dict[str, Callable[[], tuple[float, float]]], rounds: int, warm: int = 1
 ) -> dict[str, Seconds]:
-    """CPU and wall seconds that each job tells in every round; the first `warm` rounds are not counted."""
+    """CPU and wall seconds that each job tells in every round.
+
+    The first `warm` rounds are not counted.
+    """
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
     for number in range(warm + rounds):
         for name, job in jobs.items():
@@ -165,7 +172,9 @@ def interleave(
 
 
 def compared(opponents: list[Seconds], own: Seconds) -> str:
-    """How many times less CPU than the best opponent of the same round: the median over rounds, and the range."""
+    """How many times less CPU than the best opponent of the same round:
+    the median over rounds, and the range.
+    """
     best = [min(opponent[i][0] for opponent in opponents) for i in range(len(own))]
     ratios = [there / here[0] for there, here in zip(best, own, strict=True)]
     return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
@@ -186,7 +195,9 @@ VARIANTS: dict[str, tuple[Callable[[Samples], None], Callable[[], None]]] = {
 
 
 def _variant(name: str, shape: tuple[int, ...], count: int, pipe: Connection) -> None:
-    """One variant in its own process: trains once for every message and answers with the seconds."""
+    """One variant in its own process: trains once for every
+    message and answers with the seconds.
+    """
     torch.set_num_threads(1)
     samples, (train, before) = images(shape, count), VARIANTS[name]
     before()
@@ -224,7 +235,8 @@ def bench_training(
 ) -> list[dict[str, object]]:
     if not native.available():
         raise SystemExit(
-            f"the native convolution is not active ({native.describe()}): there is nothing to compare"
+            f"the native convolution is not active ({native.describe()}): "
+            "there is nothing to compare"
         )
     crew = {name: Remote(name, shape, count) for name in VARIANTS}
     seconds = interleave({name: remote.train for name, remote in crew.items()}, rounds)

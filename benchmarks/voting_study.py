@@ -1,17 +1,20 @@
-"""Every ballot, and the promise that a known sample is called unknown once in twenty, on members of finished runs.
+"""Every ballot, and the promise that a known sample is called unknown once in twenty,
+on members of finished runs.
 
-    ostraka compare fedov --data mnist --partition labels:2 dirichlet:0.1 --seeds 31,32,33 --out runs/study
+    ostraka compare fedov --data mnist --partition labels:2 dirichlet:0.1 --seeds 31,32,33 \\
+        --out runs/study
     python benchmarks/voting_study.py runs/study [runs/... ...] --out study.jsonl
 
-Members are read from the runs' folders, so any number of ballots costs one training. For each run and ballot: accuracy
-of the closed answer, AUROC, OSCR and FPR95 of the unknown score, and, with the threshold placed by what the parties
-told (`--rate`, default 0.05), the known and the unknown samples that are called unknown, and balanced open accuracy.
-All in percent, on the run's test samples. "best top-k" picks k with the test labels: nobody can have it, and a
-label-free rule is measured against it.
+Members are read from the runs' folders, so any number of ballots costs one training. For each run
+and ballot: accuracy of the closed answer, AUROC, OSCR and FPR95 of the unknown score, and, with the
+threshold placed by what the parties told (`--rate`, default 0.05), the known and the unknown
+samples that are called unknown, and balanced open accuracy. All in percent, on the run's test
+samples. "best top-k" picks k with the test labels: nobody can have it, and a label-free rule is
+measured against it.
 
-`--batches 1 10 100` adds the guarded ballot when it may look at batches of that size only (their samples drawn at
-random, 2,000 in all) and `--skewed` when it looks at batches of 500 samples of two classes. Runs that are in `--out`
-already are not counted again. At the end: means over seeds.
+`--batches 1 10 100` adds the guarded ballot when it may look at batches of that size only (their
+samples drawn at random, 2,000 in all) and `--skewed` when it looks at batches of 500 samples of two
+classes. Runs that are in `--out` already are not counted again. At the end: means over seeds.
 """
 
 import argparse
@@ -169,8 +172,10 @@ def table(records: Sequence[dict[str, Any]]) -> None:
             print(f"| {name} | {ballot} | " + " | ".join(shown) + f" | {len(rows)} |")
     rates = sorted(record["figures"]["guarded"]["known_refused"] for record in records)
     inside = sum(2 <= rate <= 8 for rate in rates)
-    print(f"\nguarded: known samples called unknown {rates[0]:.1f} to {rates[-1]:.1f} %, median "
-          f"{rates[len(rates) // 2]:.1f}; within 2 to 8 % in {inside} of {len(rates)} runs")  # fmt: skip
+    print(
+        f"\nguarded: known samples called unknown {rates[0]:.1f} to {rates[-1]:.1f} %, median "
+        f"{rates[len(rates) // 2]:.1f}; within 2 to 8 % in {inside} of {len(rates)} runs"
+    )
 
 
 def main() -> None:

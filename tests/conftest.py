@@ -6,6 +6,7 @@ import torch
 
 torch.set_num_threads(1)
 
-# A shell starts background jobs with Ctrl-C ignored, and the runs that tests interrupt would inherit that.
+# A shell starts background jobs with Ctrl-C ignored,
+# and the runs that tests interrupt would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

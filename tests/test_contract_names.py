@@ -1,4 +1,6 @@
-"""One roof for authors: every name is there, is documented, and is all that the page on methods needs."""
+"""One roof for authors: every name is there, is documented,
+and is all that the page on methods needs.
+"""
 
 import re
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""What the demo claims, checked: open-set voting far above closed voting, and that far above one-round averaging."""
+"""What the demo claims, checked: open-set voting far above closed voting, and that far above
+one-round averaging.
+"""
 
 from pathlib import Path
 
@@ -11,7 +13,9 @@ LOCAL = {"local": {"epochs": 60, "lr": 0.003, "schedule": "cosine"}}
 
 @pytest.mark.slow
 def test_order_of_methods_with_two_classes_per_party(tmp_path: Path) -> None:
-    """Ten parties, 4,000 images, two classes each, seed 0: the margins are less than half of those measured."""
+    """Ten parties, 4,000 images, two classes each, seed 0:
+    the margins are less than half of those measured.
+    """
     methods = ("fedavg", "closed-voting", "fedov-sum", "fedov", "centralised")
     grid = Grid(
         methods=methods,

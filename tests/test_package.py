@@ -1,4 +1,6 @@
-"""What pip and a package index make of the repository: wheels, the source distribution, the readme, the metadata."""
+"""What pip and a package index make of the repository: wheels, the source distribution,
+the readme, the metadata.
+"""
 
 import os
 import re
@@ -26,7 +28,9 @@ index_readme: Callable[[str], str] = SETUP["index_readme"]
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The repository with its own build files and a kernel that takes no time to compile, in a path with a space."""
+    """The repository with its own build files and a kernel that takes no time to
+    compile, in a path with a space.
+    """
     copy = tmp_path_factory.mktemp("a path")
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy / name)
@@ -116,7 +120,10 @@ def test_kernels_are_found_where_an_editable_install_puts_them(small: Path) -> N
 
 
 def test_a_library_of_an_older_build_is_not_taken(tmp_path: Path) -> None:
-    """Names with a version of Python were once used; such a file may still lie beside the new one."""
+    """Names with a version of Python were once used.
+
+    Such a file may still lie beside the new one.
+    """
     shutil.copy(ROOT / NATIVE / "library.py", tmp_path)
     (tmp_path / f"_kernel_base.cpython-3{sys.version_info[1]}-x86_64-linux-gnu.so").touch()
     assert runpy.run_path(str(tmp_path / "library.py"))["_find"]("base") is None

@@ -1,4 +1,6 @@
-"""A method from outside the package: found by its entry point, listed, built, checked and run like a built-in one."""
+"""A method from outside the package: found by its entry point, listed, built,
+checked and run like a built-in one.
+"""
 
 import json
 import os
@@ -45,13 +47,18 @@ class FedMedian(Iterative[Params, Params, Params]):
         return state
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
-        net = build_net(rnd.task, self.objective)
-        fitted = fit(net, rnd.message, party.samples, self.objective, self.local, rnd.seed, progress=party.progress)
-        return Report(fitted.params, 1.0, Card(party.id, len(party.samples)))
+        net, own = build_net(rnd.task, self.objective), party.samples
+        fitted = fit(
+            net, rnd.message, own, self.objective, self.local, rnd.seed, progress=party.progress
+        )
+        return Report(fitted.params, 1.0, Card(party.id, len(own)))
 
     def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Params]]) -> Params:
         models = [report.payload for report in reports]
-        return {name: torch.stack([model[name] for model in models]).median(dim=0).values for name in state}
+        return {
+            name: torch.stack([model[name] for model in models]).median(dim=0).values
+            for name in state
+        }
 
     def predictor(self, task: Task, state: Params) -> Predictor:
         return load_predictor(task, self.objective, state)
@@ -68,19 +75,23 @@ from ostraka.runs.record import RunDir
 from ostraka.testing import check_method
 
 if __name__ == "__main__":
-    values = {"method": "fedmedian", "parties": 3, "partition": "iid", "train_per_class": 20, "net": {"name": "mlp"}}
+    values = {"method": "fedmedian", "parties": 3, "partition": "iid", "train_per_class": 20}
+    values["net"] = {"name": "mlp"}
     values["set"] = {"rounds": 2, "local": {"epochs": 5, "lr": 0.05, "batch": 16}}
     plan = make_plan(config.make({**values, "engine": "pool", "workers": 1}))
     check_method(METHODS.get("fedmedian")())
     summary = execute(plan, RunDir(Path(sys.argv[1])))
     listed = "fedmedian" in METHODS.names()
-    print(json.dumps({"listed": listed, "method": summary["method"], "accuracy": summary["accuracy"]}))
+    told = {key: summary[key] for key in ("method", "accuracy")}
+    print(json.dumps({"listed": listed, **told}))
 """
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder with an installed package, as pip leaves it: modules, and metadata that name the entry point."""
+    """A folder with an installed package, as pip leaves it: modules,
+    and metadata that name the entry point.
+    """
     site = tmp_path / "site"
     (site / "ostraka_median").mkdir(parents=True)
     (site / "ostraka_median" / "__init__.py").write_text("")

@@ -24,6 +24,7 @@ from ostraka.registry import (
     PRESETS,
     SOURCES,
     Registry,
+    summary_of,
 )
 
 EMPTY = "ostraka.errors"
@@ -163,7 +164,9 @@ def test_two_plug_ins_of_one_name_are_told(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_plug_in_cannot_take_the_name_of_what_stands_beside_it(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A user chooses from both by one name: a thing called as a tool, or as a tool's alias, would never be found."""
+    """A user chooses from both by one name: a thing called as a tool,
+    or as a tool's alias, would never be found.
+    """
     made, tools = (
         with_plugins(monkeypatch, **{name: "decimal:Decimal"}),
         Registry[Any]("tool", EMPTY),
@@ -216,7 +219,10 @@ def test_methods_and_presets_have_their_names_together(
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cutlery\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[ostraka.{kind}]\n{name} = decimal:Decimal\n")
-    code = f"from ostraka.runs.config import build_method, make; print(build_method(make({{'method': {name!r}}})))"
+    code = (
+        "from ostraka.runs.config import build_method, make; "
+        f"print(build_method(make({{'method': {name!r}}})))"
+    )
     path = os.pathsep.join([str(tmp_path), *sys.path])
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -264,6 +270,21 @@ def test_built_ins_are_there_and_described(kind: Registry[Any], some: set[str]) 
         item = kind.get(name)
         assert (item.__doc__ or "").strip(), f"{kind.kind} {name} has no description"
         assert kind.name_of(item) == name
+
+
+def test_a_summary_is_the_first_paragraph_on_one_line() -> None:
+    class Long:
+        """One that needs
+        two lines.
+
+        And more.
+        """
+
+    class Bare:
+        pass
+
+    assert summary_of(Long) == "One that needs two lines."
+    assert summary_of(Bare()) == ""
 
 
 def test_presets_name_methods() -> None:

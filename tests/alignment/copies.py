@@ -14,7 +14,9 @@ SHAPES: dict[str, tuple[int, ...]] = {"mlp": (5,), "lenet5": (1, 28, 28)}
 
 @st.composite
 def recipes(draw: st.DrawFn) -> Recipe:
-    """Small networks of every kind that has an anatomy: chains, batch norm, flattened images, skip connections."""
+    """Small networks of every kind that has an anatomy: chains, batch norm,
+    flattened images, skip connections.
+    """
     name = draw(st.sampled_from(["mlp", "simple-cnn", "lenet5", "digits", "wideresnet"]))
     options = {
         "mlp": {"hidden": draw(st.lists(st.integers(1, 7), min_size=1, max_size=3))},

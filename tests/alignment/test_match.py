@@ -1,4 +1,6 @@
-"""Aligning whole networks: copies in another order come back, predictions never change, errors are clear."""
+"""Aligning whole networks: copies in another order come back,
+predictions never change, errors are clear.
+"""
 
 import pytest
 import torch
@@ -66,7 +68,9 @@ def test_alignment_brings_networks_nearer_and_the_average_is_that_of_aligned_one
 
 
 def test_a_chain_by_hand() -> None:
-    """Rows are exchanged; the next layer's columns follow, in runs of two places; classes never move."""
+    """Rows are exchanged; the next layer's columns follow,
+    in runs of two places; classes never move.
+    """
     layers = (Layer("a", INPUT, "one", ("bias",)), Layer("b", "one", OUTPUT))
     target = {
         "a": torch.tensor([[1.0, 0], [0, 1]]),
@@ -85,7 +89,10 @@ def test_a_chain_by_hand() -> None:
 
 
 def test_skip_connections_sum_the_costs_of_all_writers() -> None:
-    """The first writer alone would leave units as they are; the second, with stronger weights, exchanges them."""
+    """The first writer alone would leave units as they are.
+
+    The second, with stronger weights, exchanges them.
+    """
     layers = (Layer("a", INPUT, "s"), Layer("b", INPUT, "s"), Layer("c", "s", OUTPUT))
     target = {
         "a": torch.tensor([[1.0], [2.0]]),

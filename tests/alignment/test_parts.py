@@ -43,7 +43,9 @@ def assert_equal(a: Params, b: Params, atol: float = 0.0) -> None:
 @CASES
 @given(recipes(), SEEDS)
 def test_identical_parties_give_that_party(recipe: Recipe, seed: int) -> None:
-    """With any equal masks: every part's map is the identity, and nothing is lost or counted twice."""
+    """With any equal masks: every part's map is the identity,
+    and nothing is lost or counted twice.
+    """
     net = random_net(recipe, seed)
     params, masks = params_of(net), random_masks(net, seed)
     for how in (
@@ -83,7 +85,9 @@ def test_full_masks_are_plain_matched_averaging(recipe: Recipe, seed: int, maps:
 @CASES
 @given(recipes(), SEEDS)
 def test_one_map_brings_a_shuffled_party_with_its_masks_back(recipe: Recipe, seed: int) -> None:
-    """Any masks, moved as their party was: no weight is left unaligned if the remainder follows too."""
+    """Any masks, moved as their party was: no weight is left
+    unaligned if the remainder follows too.
+    """
     net = random_net(recipe, seed)
     layers, masks = net.anatomy(), random_masks(net, seed)
     copy, maps = shuffled(net, seed + 1)
@@ -94,7 +98,9 @@ def test_one_map_brings_a_shuffled_party_with_its_masks_back(recipe: Recipe, see
 
 
 def test_an_empty_part_reuses_the_shared_map() -> None:
-    """Two networks in different orders, open-only weights in neither: the open map has nothing to go by."""
+    """Two networks in different orders, open-only weights in neither:
+    the open map has nothing to go by.
+    """
     net = random_net(Recipe("mlp", {"hidden": [5]}), 0)
     copy, _ = shuffled(net, 1)
     layers, shared = net.anatomy(), same_masks(net, 3)
@@ -121,12 +127,17 @@ CODES: Masks = {
     "a": torch.tensor([[1, 2], [2, 1]], dtype=torch.uint8),
     "b": torch.tensor([[1, 2]], dtype=torch.uint8),
 }
-"""Close-only on the diagonal, open-only beside it; nothing is shared, so that map is the identity."""
+"""Close-only on the diagonal, open-only beside it; nothing is shared,
+so that map is the identity.
+"""
 
 
 def test_two_parts_by_hand() -> None:
-    """Close weights of mine: rows (2, 0), (0, 2) against (8, 0), (0, 8): the identity. Open ones: (0, 8), (8, 0)
-    against (0, 1), (1, 0): the identity too. So the result is the plain mean, half of each sum."""
+    """Close weights of mine: rows (2, 0), (0, 2) against (8, 0), (0, 8): the identity.
+
+    Open ones: (0, 8), (8, 0) against (0, 1), (1, 0): the identity too. So the result is the plain
+    mean, half of each sum.
+    """
     found = PLAIN.merge(LAYERS, [THEIRS, MINE], [CODES, CODES], 0)
     assert found["a"].tolist() == [[5.0, 4.5], [4.5, 5.0]]
     assert found["b"].tolist() == [[5.5, 11.0]]
@@ -134,11 +145,12 @@ def test_two_parts_by_hand() -> None:
 
 
 def test_parts_with_maps_of_their_own_by_hand() -> None:
-    """My masks are the other way round, so my close rows are (0, 8), (8, 0) against (8, 0), (0, 8): crossed; the open
-    rows (2, 0), (0, 2) against (0, 1), (1, 0): crossed. The bias follows the shared part, which is empty: it stays.
+    """My masks are the other way round, so my close rows are (0, 8), (8, 0) against (8, 0), (0, 8):
+    crossed; the open rows (2, 0), (0, 2) against (0, 1), (1, 0): crossed. The bias follows the
+    shared part, which is empty: it stays.
 
-    close: a -> [[8, 0], [0, 8]], its b is 20 (column 1, close), which moves to column 0. open: a -> [[0, 2], [2, 0]]
-    and b's 10 moves to column 1.
+    close: a -> [[8, 0], [0, 8]], its b is 20 (column 1, close), which moves to column 0. open: a ->
+    [[0, 2], [2, 0]] and b's 10 moves to column 1.
     """
     mine = {"a": 3 - CODES["a"], "b": 3 - CODES["b"]}
     found = PLAIN.merge(LAYERS, [THEIRS, MINE], [CODES, mine], 0)
@@ -159,7 +171,9 @@ def test_weights_in_neither_mask(remainder: Any, corner: float) -> None:
 
 
 def test_the_remainder_moves_with_the_shared_map_or_stays() -> None:
-    """My first layer is crossed and all of it shared, but for the last weight of row 1, which is in no mask."""
+    """My first layer is crossed and all of it shared,
+    but for the last weight of row 1, which is in no mask.
+    """
     target = {
         "a": torch.tensor([[8.0, 0, 1], [0, 8, 1]]),
         "b": torch.ones(1, 2),
@@ -183,11 +197,12 @@ def test_the_remainder_moves_with_the_shared_map_or_stays() -> None:
 
 
 def test_undivided_subnetworks_halve_what_lies_in_both() -> None:
-    """Party 1 alone in a federation of two copies of itself with other masks: a weight in both masks, moved by two
-    different maps, leaves half of itself at either place.
+    """Party 1 alone in a federation of two copies of itself with other masks: a weight in both
+    masks, moved by two different maps, leaves half of itself at either place.
 
-    Close subnetwork: rows (2, 0), (8, 0) against (8, 0), (1, 0) cross; open subnetwork: rows (2, 8), (0, 2) against
-    (0, 1), (0, 8) keep their order?  2*0 + 8*1 + 2*8 = 24 for keeping, 8*8 + 2*1 = 66 for crossing: they cross too.
+    Close subnetwork: rows (2, 0), (8, 0) against (8, 0), (1, 0) cross; open subnetwork: rows (2,
+    8), (0, 2) against (0, 1), (0, 8) keep their order? 2*0 + 8*1 + 2*8 = 24 for keeping, 8*8 +
+    2*1 = 66 for crossing: they cross too.
     """
     codes: Masks = {
         "a": torch.tensor([[3, 2], [1, 2]], dtype=torch.uint8),

@@ -1,4 +1,6 @@
-"""Transport between rows: exactness against the library POT and by hand, ties, empty rows, mixtures."""
+"""Transport between rows: exactness against the library POT and by hand,
+ties, empty rows, mixtures.
+"""
 
 import warnings
 from itertools import permutations
@@ -23,7 +25,9 @@ def cost_of(way: torch.Tensor, moving: torch.Tensor, target: torch.Tensor) -> fl
 
 
 def test_distances_by_hand() -> None:
-    """Rows are the target's: (0, 0) is 25 from (3, 4) and 4 from (2, 0); (3, 0) is 16 and 1 from them."""
+    """Rows are the target's: (0, 0) is 25 from (3, 4) and 4 from (2, 0);
+    (3, 0) is 16 and 1 from them.
+    """
     found = distances(
         torch.tensor([[3.0, 4.0], [2.0, 0.0]]), torch.tensor([[0.0, 0.0], [3.0, 0.0]])
     )
@@ -49,7 +53,9 @@ def test_exact_equals_the_optimal_transport_of_pot() -> None:
 
 
 def test_the_target_gets_the_units_that_fit() -> None:
-    """A map names, for each unit of the target, the unit that takes its place: moved, the rows agree."""
+    """A map names, for each unit of the target,
+    the unit that takes its place: moved, the rows agree.
+    """
     target, order = rows(5, 3, 0), torch.tensor([3, 0, 4, 1, 2])
     found = Exact().solve(target[order], target)
     assert torch.equal(target[order][found], target)
@@ -65,10 +71,11 @@ def test_all_ties_follow_the_preferred_map_and_then_the_identity() -> None:
 
 
 def test_empty_rows_follow_the_preferred_map_where_it_is_free_and_then_the_identity() -> None:
-    """Units 0 and 1 are full and crossed. Unit 2 of the target is empty, as are 2, 3 and 4 of the moving network.
+    """Units 0 and 1 are full and crossed.
 
-    The preferred map wants 2 <- 4, which is free, and 4 <- 0, which is not: 0 fits 1 better than nothing. What is left
-    to 3 and 4 are the empty rows 2 and 3: the identity takes 3 <- 3, and 4 <- 2 remains.
+    Unit 2 of the target is empty, as are 2, 3 and 4 of the moving network. The preferred map wants
+    2 <- 4, which is free, and 4 <- 0, which is not: 0 fits 1 better than nothing. What is left to 3
+    and 4 are the empty rows 2 and 3: the identity takes 3 <- 3, and 4 <- 2 remains.
     """
     moving = torch.tensor([[0.0, 5.0], [5.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
     target = torch.tensor([[5.0, 0.0], [0.0, 5.0], [0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
@@ -77,7 +84,9 @@ def test_empty_rows_follow_the_preferred_map_where_it_is_free_and_then_the_ident
 
 
 def test_units_that_are_alike_stay_where_they_are() -> None:
-    """Two units of 2 for one place that wants a 2, and four zeros: a plain assignment moves four of the six."""
+    """Two units of 2 for one place that wants a 2, and four zeros:
+    a plain assignment moves four of the six.
+    """
     moving, target = (
         torch.tensor([[0.0, 0, 2, 0, 2, 0]]).t(),
         torch.tensor([[0.0, 0, 0, 0, 2, 0]]).t(),
@@ -123,7 +132,10 @@ def test_sinkhorn_gives_shares_and_with_little_blur_the_assignment() -> None:
 
 
 def test_sinkhorn_leaves_empty_rows_to_the_preferred_map() -> None:
-    """The target's empty row takes its line of the preferred map; the moving network's dilute nobody else."""
+    """The target's empty row takes its line of the preferred map.
+
+    The moving network's dilute nobody else.
+    """
     pytest.importorskip("ot")
     moving, target = 3 * torch.eye(3), 3 * torch.eye(3)
     moving[2], target[1] = 0.0, 0.0
@@ -137,7 +149,9 @@ def test_sinkhorn_leaves_empty_rows_to_the_preferred_map() -> None:
 
 
 def test_sinkhorn_says_when_it_has_not_converged() -> None:
-    """Points on a line that all have to move a little further: with little blur this takes many steps."""
+    """Points on a line that all have to move a little further:
+    with little blur this takes many steps.
+    """
     pytest.importorskip("ot")
     line = torch.arange(8.0)[:, None]
     short, line = 1 + 0.9 * (8 * line).sqrt(), 1 + line

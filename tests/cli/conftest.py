@@ -14,7 +14,9 @@ from ostraka.registry import METHODS
 def ostraka(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Ostraka:
-    """The command line in this process, in an empty folder, 80 columns wide, without any data folder."""
+    """The command line in this process, in an empty folder, 80 columns wide,
+    without any data folder.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("OSTRAKA_DATA", raising=False)

@@ -72,13 +72,15 @@ def test_settings_in_another_order_are_the_same_cell(ostraka: Ostraka) -> None:
 
 
 def test_a_cell_that_an_older_version_made_is_found(ostraka: Ostraka) -> None:
-    """Its name came from the settings as they were written, so another order of them is another cell, as it was."""
+    """Its name came from the settings as they were written,
+    so another order of them is another cell, as it was.
+    """
     words = ("compare", "fedavg", *GRID, "--partition", "iid", "--out", "grid")
     first = ostraka(*words, *SETTINGS, "--json").json()["cells"]
     [cell] = Path("grid/cells").iterdir()
     chosen = (
-        "[('data', 'digits'), ('method', 'fedavg'), ('parties', 3), ('partition', 'iid'), ('set', {'local': "
-        "{'epochs': 1, 'batch': 7, 'lr': 0.5}, 'fraction': 0.5}), ('train_per_class', 6)]"
+        "[('data', 'digits'), ('method', 'fedavg'), ('parties', 3), ('partition', 'iid'), ('set', "
+        "{'local': {'epochs': 1, 'batch': 7, 'lr': 0.5}, 'fraction': 0.5}), ('train_per_class', 6)]"
     )
     older = cell.with_name(
         f"fedavg--digits--iid--s0--{blake2b(chosen.encode(), digest_size=4).hexdigest()}"
@@ -90,9 +92,8 @@ def test_a_cell_that_an_older_version_made_is_found(ostraka: Ostraka) -> None:
     assert ostraka(*words, *SETTINGS, "--dry-run", "--json").json()["cells"][0]["finished"] is True
     other = ostraka(*words, *IN_OTHER_ORDER, "--json").json()["cells"]
     assert other[0]["cpu_seconds"] != first[0]["cpu_seconds"]
-    assert (
-        ostraka(*words, *SETTINGS, "--json").json()["cells"] == other
-    )  # from now on it has the new name
+    # from now on it has the new name
+    assert ostraka(*words, *SETTINGS, "--json").json()["cells"] == other
     assert {path.name for path in Path("grid/cells").iterdir()} == {older.name, cell.name}
 
 
@@ -186,8 +187,17 @@ def test_open_set_grids_tell_how_the_open_answer_does(ostraka: Ostraka) -> None:
 
 def test_a_grid_file_and_settings_of_one_method(ostraka: Ostraka) -> None:
     Path("grid.toml").write_text(
-        'methods = ["solo", "fedavg"]\ndata = ["digits"]\npartition = ["iid"]\nseeds = [4, 7]\nparties = 3\n'
-        'train_per_class = 6\nengine = "serial"\n[set.local]\nepochs = 1\n[method.fedavg]\nrounds = 2\n'
+        'methods = ["solo", "fedavg"]\n'
+        'data = ["digits"]\n'
+        'partition = ["iid"]\n'
+        "seeds = [4, 7]\n"
+        "parties = 3\n"
+        "train_per_class = 6\n"
+        'engine = "serial"\n'
+        "[set.local]\n"
+        "epochs = 1\n"
+        "[method.fedavg]\n"
+        "rounds = 2\n"
     )
     cells = ostraka("compare", "--config", "grid.toml", "--json", "--out", "a").json()["cells"]
     assert [(c["method"], c["seed"], c["rounds"]) for c in cells] == [

@@ -100,7 +100,10 @@ def test_bash_completes(
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file.toml").write_text("")
-    program = 'source "$1"; shift; COMP_WORDS=(ostraka "$@"); COMP_CWORD=$#; _ostraka; printf "%s\\n" "${COMPREPLY[@]}"'
+    program = (
+        'source "$1"; shift; COMP_WORDS=(ostraka "$@"); COMP_CWORD=$#; _ostraka; '
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
     done = subprocess.run(
         ["bash", "-c", program, "bash", str(script), *words],
         cwd=tmp_path,
@@ -116,7 +119,10 @@ def test_bash_completes(
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 def test_fish_completes(ostraka: Ostraka) -> None:
     Path("script").write_text(ostraka("completion", "fish").out)
-    ask = 'source script; complete -C "ostraka ru"; complete -C "ostraka run --data dig"; complete -C "ostraka run scaf"'
+    ask = (
+        'source script; complete -C "ostraka ru"; complete -C "ostraka run --data dig"; complete '
+        '-C "ostraka run scaf"'
+    )
     done = subprocess.run(
         ["fish", "--no-config", "-c", ask], capture_output=True, text=True, timeout=60, check=False
     )

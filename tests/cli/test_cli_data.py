@@ -1,4 +1,6 @@
-"""Data through the command line: folders, shapes and sizes, what is held back, how features are shown."""
+"""Data through the command line: folders, shapes and sizes,
+what is held back, how features are shown.
+"""
 
 import json
 import os

@@ -1,4 +1,6 @@
-"""Data with domains from the command line: figures per domain and their average, in every output."""
+"""Data with domains from the command line:
+figures per domain and their average, in every output.
+"""
 
 import json
 from pathlib import Path
@@ -30,7 +32,9 @@ RUN = (
 
 @pytest.fixture
 def data(ostraka: Ostraka) -> None:
-    """Scikit-learn's digits as USPS, and turned to their negative, in colour, as the look-alike of SynthDigits."""
+    """Scikit-learn's digits as USPS, and turned to their negative, in colour,
+    as the look-alike of SynthDigits.
+    """
     digits = load("digits", [])
     for name, turn in (
         ("usps", lambda x: x),
@@ -76,7 +80,9 @@ def test_a_run_reports_every_domain_and_the_average(ostraka: Ostraka, data: None
 
 
 def test_validation_counts_every_domain_the_same(ostraka: Ostraka, data: None) -> None:
-    """Of 150 and 25 training images 40 % are held back: mostly USPS, and still each domain is half of the figure."""
+    """Of 150 and 25 training images 40 % are held back: mostly USPS,
+    and still each domain is half of the figure.
+    """
     few = dict(np.load("synthdigits-like.npz"))
     np.savez("synthdigits-like.npz", **few | {key: few[key][:25] for key in ("x_train", "y_train")})
     ostraka("run", "fedavg", *RUN, "--validation", "0.4", "--out", "run")
@@ -135,7 +141,9 @@ def test_partition_and_list_name_the_domains(ostraka: Ostraka, data: None) -> No
 def test_the_vote_of_all_members_is_drawn_as_the_run_reports_it(
     ostraka: Ostraka, data: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """USPS has only zeros to test on: the last point of the curve, where all members count, averages domains too."""
+    """USPS has only zeros to test on: the last point of the curve, where all members count,
+    averages domains too.
+    """
     few = dict(np.load("usps.npz"))
     zeros = few["y_test"] == 0
     np.savez("usps.npz", **few | {key: few[key][zeros] for key in ("x_test", "y_test")})

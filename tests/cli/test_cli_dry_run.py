@@ -26,7 +26,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_is_counted_exactly(ostraka: Ostraka) -> None:
-    """200 samples among 3 parties: 67, 67 and 66, each 2 batches of 64 (or 66: 2); 5 epochs and 4 rounds."""
+    """200 samples among 3 parties: 67, 67 and 66, each 2 batches of 64 (or 66:
+    2); 5 epochs and 4 rounds.
+    """
     words = ("run", "fedavg", *WORDS, "--rounds", "4", "--set", "local.epochs=5", "--dry-run")
     found = ostraka(*words, "--json").json()
     assert [(p["samples"], p["classes"], p["steps"]) for p in found["parties"]] == [

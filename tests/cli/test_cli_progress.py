@@ -94,7 +94,10 @@ def test_lines_come_every_few_per_cent_or_after_a_minute(
 
 
 def test_the_time_left_starts_with_the_first_sign_of_work(clock: list[float]) -> None:
-    """Half of the round was ready; workers took 10 s to start; then a quarter of the whole took 5 s."""
+    """Half of the round was ready; workers took 10 s to start.
+
+    Then a quarter of the whole took 5 s.
+    """
     course = Course()
     course.begin(index=1, rounds=1, parties=4, ready=2)
     clock[0] = 10.0
@@ -108,7 +111,9 @@ def test_the_time_left_starts_with_the_first_sign_of_work(clock: list[float]) ->
 
 
 def test_the_time_left_of_a_grid_counts_trained_cells_only(clock: list[float]) -> None:
-    """Ten cells, four were finished before and two trained in 20 s: 10 s for each of the other four."""
+    """Ten cells, four were finished before and two trained in 20 s:
+    10 s for each of the other four.
+    """
     grid = Grid(began=0.0)
     clock[0] = 20.0
     grid.trained = 2

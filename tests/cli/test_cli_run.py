@@ -163,7 +163,10 @@ def test_a_failed_party_can_be_dropped(ostraka: Ostraka, fragile: str) -> None:
 
 
 def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bits(ostraka: Ostraka) -> None:
-    """SIGINT after the first round; the resumed model equals that of a run that was never stopped."""
+    """SIGINT after the first round.
+
+    The resumed model equals that of a run that was never stopped.
+    """
     words = ["run", "fedavg", *TINY, *ONE_EPOCH, "--rounds", "40", "--eval-every", "10"]
     command = [sys.executable, "-m", "ostraka.cli.main", *words, "--out", "stopped"]
     with subprocess.Popen(

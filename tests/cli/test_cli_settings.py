@@ -1,4 +1,6 @@
-"""How settings are given, listed and refused: short options, files for the wrong verb, one method several times."""
+"""How settings are given, listed and refused: short options, files for the wrong verb,
+one method several times.
+"""
 
 import csv
 import json
@@ -241,7 +243,9 @@ def test_another_recipe_is_not_resumed_in_silence(ostraka: Ostraka) -> None:
 
 
 def test_one_method_with_several_settings(ostraka: Ostraka) -> None:
-    """Two rates, one of them with another net, and the method as it is: three rows, three folders."""
+    """Two rates, one of them with another net, and the method as it is:
+    three rows, three folders.
+    """
     named = ["fedavg:lr=0.01,epochs=2", "fedavg:local.lr=0.5,net.hidden=[4, 4]", "fedavg"]
     words = (
         "compare",

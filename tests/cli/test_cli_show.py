@@ -143,7 +143,9 @@ def test_a_grid_as_json(ostraka: Ostraka) -> None:
 
 
 def test_published_figures_are_shown_again(ostraka: Ostraka) -> None:
-    """They are stored with the records: a configuration with all settings written out does not tell what was chosen."""
+    """They are stored with the records: a configuration with all settings written
+    out does not tell what was chosen.
+    """
     ostraka(*GRID)
     records = codec.read_json(Path("grid/results.json"))
     told = {

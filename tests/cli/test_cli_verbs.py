@@ -280,7 +280,10 @@ def test_ctrl_c_is_exit_code_130_anywhere(
 
 
 def test_the_installed_command(tmp_path: Path) -> None:
-    """The one test that starts the program as a user does; a quiet run prints its result and nothing else."""
+    """The one test that starts the program as a user does.
+
+    A quiet run prints its result and nothing else.
+    """
     words = ["run", "fedavg", *TINY, *ONE_EPOCH, "--json"]
     done = subprocess.run(
         [str(Path(sys.executable).with_name("ostraka")), *words],

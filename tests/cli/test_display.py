@@ -25,7 +25,9 @@ def text_of(console: Console) -> str:
 
 
 def division(parties: int, classes: int, names: tuple[str, ...] = ()) -> Any:
-    """Every party holds its number plus one of the class with its own number, and one of the class after."""
+    """Every party holds its number plus one of the class with its own number,
+    and one of the class after.
+    """
     counts = np.zeros((parties, classes), int)
     for party in range(parties):
         counts[party, party % classes] = party + 1
@@ -143,14 +145,17 @@ def test_a_summary_shows_balanced_accuracy_f1_and_the_confusion_matrix(ostraka: 
 @pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize("classes", [10, 28, 200])
 def test_a_summary_fits_any_terminal(width: int, classes: int) -> None:
-    """Numbers for 10 classes at 80 columns, blocks for 28, and where nothing fits, the most frequent mistakes."""
+    """Numbers for 10 classes at 80 columns, blocks for 28, and where nothing fits,
+    the most frequent mistakes.
+    """
     names = [f"kind {k}" for k in range(classes)]
     matrix = np.eye(classes, dtype=int) + np.eye(classes, k=1, dtype=int) * 2
     summary = {
-        "method": "fedov", "data": "digits", "partition": "labels:2", "parties": 3, "seed": 0, "rounds": 1,
-        "accuracy": 50.0, "balanced_accuracy": 40.0, "f1": 30.0, "open": None, "best_on_validation": None,
-        "seconds": 1.0, "cpu_seconds": 1.0, "bytes_up": 1, "bytes_down": 1, "dropped": [], "out": "x",
-        "per_class": dict.fromkeys(names, 50.0), "per_part": {}, "confusion": matrix.tolist(),
+        "method": "fedov", "data": "digits", "partition": "labels:2", "parties": 3, "seed": 0,
+        "rounds": 1, "accuracy": 50.0, "balanced_accuracy": 40.0, "f1": 30.0, "open": None,
+        "best_on_validation": None, "seconds": 1.0, "cpu_seconds": 1.0, "bytes_up": 1,
+        "bytes_down": 1, "dropped": [], "out": "x", "per_class": dict.fromkeys(names, 50.0),
+        "per_part": {}, "confusion": matrix.tolist(),
     }  # fmt: skip
     console = terminal(width)
     show_summary(console, summary)
@@ -168,9 +173,10 @@ def test_a_summary_fits_any_terminal(width: int, classes: int) -> None:
 def finished(opened: dict[str, float | None] | None, **more: Any) -> dict[str, Any]:
     """A summary with these open-set figures."""
     return {
-        "method": "fedov", "data": "digits", "partition": "labels:2", "parties": 3, "seed": 0, "rounds": 1,
-        "accuracy": 50.0, "balanced_accuracy": 40.0, "f1": 30.0, "open": opened, "best_on_validation": None,
-        "seconds": 1.0, "cpu_seconds": 1.0, "bytes_up": 1, "bytes_down": 1, "dropped": [], "out": "x",
+        "method": "fedov", "data": "digits", "partition": "labels:2", "parties": 3,
+        "seed": 0, "rounds": 1, "accuracy": 50.0, "balanced_accuracy": 40.0, "f1": 30.0,
+        "open": opened, "best_on_validation": None, "seconds": 1.0, "cpu_seconds": 1.0,
+        "bytes_up": 1, "bytes_down": 1, "dropped": [], "out": "x",
         "per_class": {"ant": 50.0}, "per_part": {}, **more,
     }  # fmt: skip
 
@@ -218,7 +224,9 @@ def test_where_all_classes_are_known_only_what_is_defined_is_printed() -> None:
 
 
 def test_closed_set_runs_and_older_ones_are_printed_without_what_they_do_not_have() -> None:
-    """A run that never calls a known sample unknown says nothing of it, unless there are unknown classes too."""
+    """A run that never calls a known sample unknown says nothing of it,
+    unless there are unknown classes too.
+    """
     closed, older = printed(finished({**ALL_KNOWN, "known_refused": 0.0})), printed(finished(None))
     assert closed == older
     assert not any("unknown" in words for words in closed)
@@ -231,7 +239,9 @@ def test_closed_set_runs_and_older_ones_are_printed_without_what_they_do_not_hav
 
 @pytest.mark.parametrize("width", [40, 80, 160])
 def test_domains_have_columns_of_the_open_answer(width: int) -> None:
-    """Photos have no unknown samples; sketches come from a run of an older version, which did not count them."""
+    """Photos have no unknown samples; sketches come from a run of an older version,
+    which did not count them.
+    """
     photo = {"accuracy": 50.0, **OLD_FIGURES, "known_refused": 3.25, "unknown_refused": None}
     domains = {
         "photo": photo | {"open_balanced_accuracy": 71.5},
@@ -300,7 +310,10 @@ def test_numbers_stay_whole_where_names_are_broken() -> None:
 
 
 def test_a_promise_stands_behind_what_came_out() -> None:
-    """5 % were promised and 12.5 % came out. Without a promise the reason is a note; a closed result needs neither."""
+    """5 % were promised and 12.5 % came out.
+
+    Without a promise the reason is a note; a closed result needs neither.
+    """
     kept = {"rate": 0.05, "basis": "told", "threshold": 1.0, "why": ""}
     broken = {"rate": None, "basis": "told", "threshold": 1.0, "why": "members have hardly learnt"}
     figures = {**OLD_FIGURES, **REFUSED}
@@ -311,9 +324,9 @@ def test_a_promise_stands_behind_what_came_out() -> None:
     show_summary(console, {**finished(figures), "answer": broken})
     assert "promised:" not in text_of(console)
     assert (
-        "Note: nothing is promised of how often a known sample is called unknown: members have hardly learnt"
-        in (text_of(console))
-    )
+        "Note: nothing is promised of how often a known sample is called unknown: "
+        "members have hardly learnt"
+    ) in (text_of(console))
     closed = terminal(80)
     never = {**broken, "why": "it never answers unknown"}
     show_summary(closed, {**finished({**ALL_KNOWN, "known_refused": 0.0}), "answer": never})

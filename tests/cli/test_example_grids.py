@@ -32,7 +32,9 @@ def out_of(path: Path) -> str:
 
 
 def test_figure_4(ostraka: Ostraka) -> None:
-    """Starts first; then what begins there is evaluated as round 0, with the accuracy of its start."""
+    """Starts first; then what begins there is evaluated as round 0,
+    with the accuracy of its start.
+    """
     cells = {}
     for name in ("fedov", "fedkt", *ROUNDS):
         path = EXAMPLES / "figure4" / f"{name}.toml"

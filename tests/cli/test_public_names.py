@@ -14,7 +14,10 @@ from ostraka.runs.config import identity, resolve
 
 
 def test_import_does_not_load_torch() -> None:
-    script = "import sys, ostraka; dir(ostraka); sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    script = (
+        "import sys, ostraka; dir(ostraka); sys.exit('torch' in "
+        "sys.modules or 'numpy' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0
 
 

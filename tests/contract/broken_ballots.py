@@ -1,4 +1,6 @@
-"""A sound toy ballot, and one broken in each way that a check of `ostraka.testing.ballots` looks for."""
+"""A sound toy ballot, and one broken in each way that a check of
+`ostraka.testing.ballots` looks for.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,4 +1,6 @@
-"""Sound toy sources and partition rules, and ones broken in each way that `ostraka.testing` looks for."""
+"""Sound toy sources and partition rules, and ones broken in each way
+that `ostraka.testing` looks for.
+"""
 
 import json
 from collections.abc import Callable

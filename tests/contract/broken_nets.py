@@ -1,4 +1,6 @@
-"""A sound toy network, and one broken in each way that a check of `ostraka.testing.nets` looks for."""
+"""A sound toy network, and one broken in each way that a check of
+`ostraka.testing.nets` looks for.
+"""
 
 from collections.abc import Callable
 from math import prod

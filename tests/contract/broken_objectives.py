@@ -1,4 +1,6 @@
-"""A sound toy objective, and one broken in each way that a check of `ostraka.testing.objectives` looks for."""
+"""A sound toy objective, and one broken in each way that a check of
+`ostraka.testing.objectives` looks for.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,7 @@
-"""Every registered method and preset keeps the contract; a method broken in one way fails that check and no other."""
+"""Every registered method and preset keeps the contract.
+
+A method broken in one way fails that check and no other.
+"""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -68,9 +71,8 @@ def test_a_sound_toy_passes() -> None:
     "method", [toys.OneRound(), toys.TwoFitsTwoNames(), toys.SeededNoise(), toys.KeyOfSettings()]
 )
 def test_what_looks_odd_but_is_sound_passes(method: AnyMethod) -> None:
-    for check in methods.CHECKS[
-        :-1
-    ]:  # the pool is slow to start, and nothing here depends on the process
+    # the pool is slow to start, and nothing here depends on the process
+    for check in methods.CHECKS[:-1]:
         check(method, None)
 
 
@@ -138,7 +140,9 @@ def test_check_method_runs_all_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_another_task_can_be_given() -> None:
-    """A network with batch norm: the one-sample batch is then a real obstacle, which `fit` takes away."""
+    """A network with batch norm: the one-sample batch is then a real
+    obstacle, which `fit` takes away.
+    """
     task = Task(("ant", "bee"), (1, 28, 28), Recipe("lenet5", {"norm": "batch"}))
     method = toys.Sound(local=Budget(epochs=1, batch=16))
     for check in (

@@ -1,4 +1,6 @@
-"""Every built-in objective, net, source, partition and ballot keeps the contract that plug-ins are checked for."""
+"""Every built-in objective, net, source, partition and ballot keeps the
+contract that plug-ins are checked for.
+"""
 
 import gzip
 import json

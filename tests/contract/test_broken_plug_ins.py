@@ -1,4 +1,7 @@
-"""A sound toy passes all checks of its kind; one broken in one way fails the check for it, and none before that."""
+"""A sound toy passes all checks of its kind.
+
+One broken in one way fails the check for it, and none before that.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -35,8 +35,8 @@ def test_equal_values_have_the_same(one: Any, other: Any) -> None:
 
 def test_other_values_have_others() -> None:
     values: list[Any] = [
-        None, True, False, 0, 1, "1", "", "true", 0.1, 0.2, math.inf, "Infinity", [], [1], [[1]], {}, {"a": 1},
-        {"a": {"b": 1}}, {"a.b": 1}, {"a": [1, 2]}, {"a": [2, 1]},
+        None, True, False, 0, 1, "1", "", "true", 0.1, 0.2, math.inf, "Infinity", [], [1], [[1]],
+        {}, {"a": 1}, {"a": {"b": 1}}, {"a.b": 1}, {"a": [1, 2]}, {"a": [2, 1]},
     ]  # fmt: skip
     assert len({digest_of(value) for value in values}) == len(values)
     assert [len(digest_of(1, size)) for size in (4, 16)] == [8, 32]

@@ -29,7 +29,8 @@ def random_samples(count: int, inputs: int = 3, classes: int = 2) -> Samples:
 
 
 def test_two_steps_with_momentum_by_hand() -> None:
-    """x = (1, 2), y = (2, 4), w = 0, lr 0.1, momentum 0.5, one batch an epoch; gradient = mean of x (w x - y).
+    """x = (1, 2), y = (2, 4), w = 0, lr 0.1, momentum 0.5, one batch an epoch;
+    gradient = mean of x (w x - y).
 
     Step 1: g = mean(-2, -8) = -5, v = -5, w = 0.5; loss 0.5 mean(4, 16) = 5.
     Step 2: g = mean(1 (0.5 - 2), 2 (1 - 4)) = -3.75, v = 0.5 (-5) - 3.75 = -6.25, w = 1.125;
@@ -42,7 +43,8 @@ def test_two_steps_with_momentum_by_hand() -> None:
 
 
 def test_two_steps_of_cross_entropy_by_hand() -> None:
-    """One sample x = 2 of class 0, two classes, w = (0, 0), lr 0.1: gradient (p - 1, 1 - p) x, p that of class 0.
+    """One sample x = 2 of class 0, two classes, w = (0, 0), lr 0.1: gradient (p - 1,
+    1 - p) x, p that of class 0.
 
     Step 1: p = 1/2, w = (0.1, -0.1), loss log 2. Step 2: logits +-0.2, p = 1 / (1 + exp(-0.4)),
     w_0 = 0.1 + 0.2 (1 - p), loss log(1 + exp(-0.4)).
@@ -135,14 +137,17 @@ def test_most_steps_is_an_upper_bound(budget: dict[str, int], steps: int) -> Non
 def test_class_steps_grow_with_the_classes_that_a_party_holds(
     budget: dict[str, int], steps: int
 ) -> None:
-    """Ten samples of two classes (0 and 7) in batches of four: three steps an epoch, six for both classes."""
+    """Ten samples of two classes (0 and 7) in batches of four:
+    three steps an epoch, six for both classes.
+    """
     samples = replace(random_samples(10, 1), y=torch.tensor([0, 7] * 5))
     fitted = fit(Line(), None, samples, Squares(), replace(PLAIN, batch=4, **budget), seed=0)
     assert fitted.steps == steps
 
 
 def test_steps_replace_epochs() -> None:
-    """5 steps in batches of 4 of 10: an epoch of three, then two. w falls by 0.1 a step from 0, and loss = w + 2.
+    """5 steps in batches of 4 of 10: an epoch of three,
+    then two. w falls by 0.1 a step from 0, and loss = w + 2.
 
     Epoch 1: losses 2, 1.9, 1.8 on 4, 4, 2 samples: mean (8 + 7.6 + 3.6) / 10 = 1.92.
     Epoch 2: 1.7, 1.6 on 4 and 4 samples: 1.65.
@@ -195,7 +200,9 @@ def test_a_last_sample_joins_the_batch_before_it_with_batch_norm_only() -> None:
 
 
 def test_every_epoch_has_its_own_order_and_the_seed_decides_it() -> None:
-    """Batches of one, labels 0 to 5: the order in which labels come is a permutation, new in each epoch."""
+    """Batches of one, labels 0 to 5: the order in which labels come is
+    a permutation, new in each epoch.
+    """
 
     @dataclass(frozen=True)
     class Order(UnitGradient):
@@ -344,9 +351,11 @@ BUDGETS = {
 def test_interrupted_training_goes_on_to_the_same_bits(
     between: str, budget: Budget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """21 samples in batches of 4 (6, or 5 with batch norm, an epoch), saved every two batches: also inside epochs.
+    """21 samples in batches of 4 (6, or 5 with batch norm, an epoch),
+    saved every two batches: also inside epochs.
 
-    Killed at each of the saves in turn, and resumed: the result is always that of straight training.
+    Killed at each of the saves in turn, and resumed:
+    the result is always that of straight training.
     """
     monkeypatch.setattr(Noisy, "chunk", 8)
     samples = random_samples(21)

@@ -8,7 +8,9 @@ from ostraka.errors import OstrakaError
 
 
 def test_weighted_mean_by_hand() -> None:
-    """(1 * 1 + 3 * 5) / 4 = 4 and (1 * 2 + 3 * -2) / 4 = -1; batch norm's counter: (10 + 3 * 13) / 4 = 12.25, 12."""
+    """(1 * 1 + 3 * 5) / 4 = 4 and (1 * 2 + 3 * -2) / 4 = -1; batch norm's counter:
+    (10 + 3 * 13) / 4 = 12.25, 12.
+    """
     a = {"w": torch.tensor([1.0, 2.0]), "n": torch.tensor(10)}
     b = {"w": torch.tensor([5.0, -2.0]), "n": torch.tensor(13)}
     mean = average([(a, 1.0), (b, 3.0)])

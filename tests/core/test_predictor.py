@@ -61,14 +61,18 @@ def test_the_threshold_decides() -> None:
 
 
 def test_logits_carry_the_threshold() -> None:
-    """On the common scale the unknown logit is the larger one exactly where the answer is unknown."""
+    """On the common scale the unknown logit is the larger one
+    exactly where the answer is unknown.
+    """
     scores = Scores(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([0.6, 0.4]), 0.5)
     assert scores.logits().argmax(dim=1).tolist() == [2, 0]
     assert open_scores(scores.logits()).open.tolist() == scores.open.tolist()
 
 
 def test_far_from_everything_is_more_unknown() -> None:
-    """Outputs of distances to two centres and a constant: a far sample loses on every known output."""
+    """Outputs of distances to two centres and a constant:
+    a far sample loses on every known output.
+    """
     x = torch.tensor([[0.0], [10.0]])
     logits = torch.cat([-(x - 0.5).abs(), -(x + 0.5).abs(), torch.full((2, 1), -2.0)], dim=1)
     scores = open_scores(logits)
@@ -85,7 +89,9 @@ def test_join() -> None:
 
 
 def test_solo_gives_the_mean_probability() -> None:
-    """Two closed models with probabilities (0.8, 0.2) and (0.4, 0.6): mean (0.6, 0.4), unknown score -0.6."""
+    """Two closed models with probabilities (0.8, 0.2) and (0.4, 0.6): mean (0.6,
+    0.4), unknown score -0.6.
+    """
 
     class Fixed(Predictor):
         def __init__(self, *shares: float) -> None:
@@ -103,13 +109,18 @@ def test_solo_gives_the_mean_probability() -> None:
     ("rate", "expected"), [(0.05, 95.0), (0.10, 90.0), (0.001, 100.0), (0.5, 50.0)]
 )
 def test_threshold_for_a_rate_by_hand(rate: float, expected: float) -> None:
-    """Scores 1 to 100: above 95 lie exactly five, which is 5 %. One in a thousand of a hundred is none."""
+    """Scores 1 to 100: above 95 lie exactly five, which is 5 %.
+
+    One in a thousand of a hundred is none.
+    """
     scores = torch.arange(1.0, 101.0)[torch.randperm(100)]
     assert threshold_for(rate, scores) == expected
 
 
 def test_tied_scores_are_refused_together_or_not_at_all() -> None:
-    """Three of four share the highest score: refusing them would be 75 %, so with 50 % none is; with 80 %, all."""
+    """Three of four share the highest score: refusing them would be 75 %,
+    so with 50 % none is; with 80 %, all.
+    """
     scores = torch.tensor([1.0, 2.0, 2.0, 2.0])
     assert threshold_for(0.5, scores) == 2.0
     assert threshold_for(0.8, scores) == 1.0

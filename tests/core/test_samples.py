@@ -65,7 +65,9 @@ def test_other_labels() -> None:
 
 
 def test_view_by_hand() -> None:
-    """Two channels of 0 and 255 at scale 1/255, means (0.5, 0), deviations (0.5, 2): -1, 1 and 0, 0.5."""
+    """Two channels of 0 and 255 at scale 1/255, means (0.5, 0), deviations
+    (0.5, 2): -1, 1 and 0, 0.5.
+    """
     x = torch.tensor([[[[0, 255]], [[0, 255]]]], dtype=torch.uint8)
     view = View(1 / 255, (0.5, 0.0), (0.5, 2.0))
     assert view.apply(x).flatten().tolist() == pytest.approx([-1.0, 1.0, 0.0, 0.5])
@@ -120,7 +122,10 @@ def test_augmentation_needs_chance() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
 def test_split_is_stratified(share: float) -> None:
-    """Of 6 and 4 samples: round(6 s) and round(4 s); at 0.25 that is 2 (1.5 rounds to even) and 1."""
+    """Of 6 and 4 samples: round(6 s) and round(4 s).
+
+    At 0.25 that is 2 (1.5 rounds to even) and 1.
+    """
     rest, held = TEN.split(share, seed=1)
     assert held.counts(2).tolist() == [round(6 * share), round(4 * share)]
     assert sorted([*rest.inputs().flatten().tolist(), *held.inputs().flatten().tolist()]) == list(

@@ -7,7 +7,9 @@ from ostraka.core.seeds import derive, numpy_rng, seeded, torch_rng
 
 
 def test_pinned_values() -> None:
-    """blake2b (8 bytes, big-endian, without its lowest bit) of the path joined by slashes, noted once."""
+    """blake2b (8 bytes, big-endian, without its lowest bit)
+    of the path joined by slashes, noted once.
+    """
     assert derive(0) == PINNED_0
     assert derive(0, "round", 1, "party", 0) == PINNED_PARTY
     assert torch.randint(1000, (3,), generator=torch_rng(0, "draw", 1)).tolist() == PINNED_TORCH

@@ -256,7 +256,10 @@ def test_merge_goes_table_by_table() -> None:
 
 
 def test_merge_of_a_name_and_its_settings() -> None:
-    """`shape = "square"` and then `shape.side = 3` belong together; a new name replaces the old one."""
+    """`shape = "square"` and then `shape.side = 3` belong together.
+
+    A new name replaces the old one.
+    """
     assert merge({"shape": "square"}, {"shape": {"side": 3}}) == {
         "shape": {"name": "square", "side": 3}
     }

@@ -12,7 +12,10 @@ FLAT = (0.0,) * len(LEVELS)
 
 
 def test_quantiles_by_hand() -> None:
-    """Of 0, 1, ..., 100 the quantile at level p is 100 p; the order of the values does not matter."""
+    """Of 0, 1, ..., 100 the quantile at level p is 100 p.
+
+    The order of the values does not matter.
+    """
     values = torch.arange(101.0)[torch.randperm(101)]
     assert quantiles(values) == pytest.approx([100 * level for level in LEVELS])
 
@@ -22,7 +25,10 @@ def test_quantiles_of_one_value_are_that_value() -> None:
 
 
 def test_reading_between_the_levels_by_hand() -> None:
-    """Between .1 (value 4) and .2 (value 6), at .15: 5. At the levels, their values; at the ends, the ends."""
+    """Between .1 (value 4) and .2 (value 6), at .15: 5.
+
+    At the levels, their values; at the ends, the ends.
+    """
     curve = torch.tensor([0.0, 1.0, 2.0, 4.0, 6.0, 9.0, 10.0, 11.0, 13.0])
     shares = torch.tensor([0.0, 0.02, 0.15, 0.2, 0.35, 0.65, 0.95, 0.975, 1.0])
     assert read(curve, shares).tolist() == pytest.approx(

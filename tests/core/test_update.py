@@ -25,7 +25,9 @@ def parameters() -> list[nn.Parameter]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_equals_torch_over_many_steps_with_a_changing_rate(case: str) -> None:
-    """The second parameter has no gradient at every third step: neither it nor its state may then move."""
+    """The second parameter has no gradient at every third step:
+    neither it nor its state may then move.
+    """
     kind, options = CASES[case]
     ours, theirs = parameters(), parameters()
     update = Update(

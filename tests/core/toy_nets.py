@@ -66,7 +66,9 @@ class UnitGradient(Objective):
 
 @dataclass(frozen=True)
 class Noisy(Objective):
-    """Cross-entropy on inputs with noise: drawn for many batches at once in `prepare`, and again in `loss`."""
+    """Cross-entropy on inputs with noise: drawn for many batches at once
+    in `prepare`, and again in `loss`.
+    """
 
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         return Batch(batch.x, batch.y, {"noise": torch.randn(batch.x.shape, generator=rng)})

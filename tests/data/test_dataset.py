@@ -11,7 +11,9 @@ from ostraka.errors import DataError
 
 
 def toy():
-    """Six training samples of classes 0 1 2 0 1 2 and three test samples; sample n is filled with n."""
+    """Six training samples of classes 0 1 2 0 1 2 and three test samples;
+    sample n is filled with n.
+    """
     x = np.arange(6, dtype=np.uint8)[:, None, None] * np.ones((1, 2, 2), np.uint8)
     y = np.array([0, 1, 2, 0, 1, 2])
     return assemble("toy", Arrays(x, y, x[:3], y[:3], ("a", "b", "c")))

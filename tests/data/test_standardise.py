@@ -38,7 +38,10 @@ def divided(name="rows.npz", **values):
 
 
 def test_rows_by_hand():
-    """0 and 2 have mean 1 and deviation 1; a constant is only shifted; 100 and 300 have mean 200, deviation 100."""
+    """0 and 2 have mean 1 and deviation 1.
+
+    A constant is only shifted; 100 and 300 have mean 200, deviation 100.
+    """
     store("rows.npz", x_test=np.array([[4.0, 8.0, 0.0], [1.0, 7.0, 200.0]]))
     found = divided()
     assert found.data.train.view.mean == (1.0, 7.0, 200.0)
@@ -46,8 +49,10 @@ def test_rows_by_hand():
     assert found.data.train.inputs().tolist() == [[-1, 0, -1], [1, 0, 1], [-1, 0, -1], [1, 0, 1]]
     assert found.data.test.inputs().tolist() == [[3, 1, -2], [0, 0, 0]]
     assert found.shown == (
-        "features were standardised by the training data (mean 0, deviation 1 for each of the 3); --standardise off "
-        "leaves them as they are",
+        (
+            "features were standardised by the training data (mean 0, deviation 1 for each of the "
+            "3); --standardise off leaves them as they are"
+        ),
     )
     assert found.data.train.x[1].tolist() == [2, 7, 300]  # the stored values stay
 
@@ -203,7 +208,9 @@ def test_a_start_must_have_seen_the_same():
 
 
 def test_values_far_apart_and_nearly_none():
-    """A deviation that 32-bit numbers cannot hold is none; sums of large numbers do not overflow."""
+    """A deviation that 32-bit numbers cannot hold is none;
+    sums of large numbers do not overflow.
+    """
     tiny = torch.tensor([[0.0], [1e-45]])
     assert statistics(Samples(tiny))[1] == (1.0,)
     large = Samples(torch.tensor([[1e30], [-1e30]]))
@@ -212,7 +219,9 @@ def test_values_far_apart_and_nearly_none():
 
 
 def test_a_constant_is_found_although_its_mean_is_rounded():
-    """A thousand times 7/255, added up, is not quite a thousand times it: there would be a deviation of 1e-17."""
+    """A thousand times 7/255, added up, is not quite a thousand times it:
+    there would be a deviation of 1e-17.
+    """
     constant = Samples(torch.full((1000, 1), 7, dtype=torch.uint8), view=View(scale=1 / 255))
     assert statistics(constant)[1] == (1.0,)
 

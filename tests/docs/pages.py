@@ -16,7 +16,10 @@ LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)]+)\)")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block. `<!-- file: PATH -->` above it stores it; `<!-- run: slow -->` leaves it to the slow tests."""
+    """A fenced block.
+
+    `<!-- file: PATH -->` above it stores it; `<!-- run: slow -->` leaves it to the slow tests.
+    """
 
     page: Path
     line: int

@@ -1,4 +1,6 @@
-"""What the documentation says is run: every block, in order, page by page, each page in a folder of its own."""
+"""What the documentation says is run: every block, in order, page by page,
+each page in a folder of its own.
+"""
 
 import os
 import re
@@ -75,7 +77,9 @@ def test_slow_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_plug_in_page_makes_a_package(
     page: Path, package: str, says: list[str], tmp_path: Path
 ) -> None:
-    """The package of the page is stored, made visible as if installed, checked by its own tests, and used."""
+    """The package of the page is stored, made visible as if installed,
+    checked by its own tests, and used.
+    """
     found = blocks(page)
     for block in found:
         if block.file:
@@ -90,11 +94,13 @@ def test_a_plug_in_page_makes_a_package(
         if not checked_only(c)
     ]
     shown = call(shlex.split(commands[0]), tmp_path, environment)
-    script = "import sys; from test_docs import ostraka; sys.exit(max(ostraka(line) for line in sys.argv[1:]))"
+    script = (
+        "import sys; from test_docs import ostraka; sys.exit(max(ostraka(line) "
+        "for line in sys.argv[1:]))"
+    )
     environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parent)
-    shown += call(
-        ["python", "-c", script, *commands[1:]], tmp_path, environment
-    )  # one process: torch loads once
+    # one process: torch loads once
+    shown += call(["python", "-c", script, *commands[1:]], tmp_path, environment)
     for words in says:
         assert re.search(words, shown), f"{words!r} is not in\n{shown}"
 
@@ -128,7 +134,9 @@ def test_readme_is_short() -> None:
 
 
 def run_here(block: Block) -> None:
-    """Run a block in the current folder: ostraka's commands in this process, scripts in one of their own."""
+    """Run a block in the current folder: ostraka's commands in this process,
+    scripts in one of their own.
+    """
     if block.language == "python":
         Path("block.py").write_text(block.text)
         call(["python", "block.py"], Path.cwd(), dict(os.environ))
@@ -153,7 +161,9 @@ def ostraka(command: str) -> int:
 
 
 def checked_only(command: str) -> bool:
-    """Whether a command is not run here but looked up: make's targets, files named to pip, git clone."""
+    """Whether a command is not run here but looked up: make's targets,
+    files named to pip, git clone.
+    """
     words = shlex.split(command)
     if words[0] == "make":
         targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)

@@ -1,4 +1,6 @@
-"""docs/commands.md and docs/data.md are complete: what exists is there, and what is there exists."""
+"""docs/commands.md and docs/data.md are complete: what exists is there,
+and what is there exists.
+"""
 
 import argparse
 from dataclasses import MISSING, fields

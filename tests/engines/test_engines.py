@@ -75,7 +75,9 @@ def test_a_report_holds_no_memory_and_its_round(tmp_path: Path) -> None:
 
 
 def test_a_memory_that_is_given_up_is_gone(tmp_path: Path) -> None:
-    """Round 1 keeps something, round 2 nothing: round 3 must find an empty memory, not that of round 1."""
+    """Round 1 keeps something, round 2 nothing:
+    round 3 must find an empty memory, not that of round 1.
+    """
     desk = Desk(tmp_path)
     for index, method in enumerate((Odd(keeps=True), Odd(), Odd(keeps=True)), start=1):
         with Serial().open(work(method)) as crew:
@@ -106,7 +108,9 @@ def test_a_party_that_raises_is_named_and_the_others_finish(
     ("deed", "reason"), [("exit", "ended with exit code 7"), ("kill", "ended by SIGKILL")]
 )
 def test_a_worker_that_dies_is_named_and_replaced(deed: str, reason: str, tmp_path: Path) -> None:
-    """One worker only, and the bad party is the largest, so it comes first: the others need a new worker."""
+    """One worker only, and the bad party is the largest, so it comes first:
+    the others need a new worker.
+    """
     outcomes, desk = run(Pool(workers=1), Odd(bad=1, deed=deed), tmp_path)
     failure = outcomes[1].failure
     assert failure is not None
@@ -170,7 +174,10 @@ def test_workers_end_with_the_block(tmp_path: Path) -> None:
 
 
 def test_workers_leave_when_the_parent_is_killed(tmp_path: Path) -> None:
-    """The parent gets SIGKILL and can tell nobody; its workers, one of them at work, must be gone within seconds."""
+    """The parent gets SIGKILL and can tell nobody.
+
+    Its workers, one of them at work, must be gone within seconds.
+    """
     code = f"from toy_work import {sleep_in_a_pool.__name__} as f; f({str(tmp_path)!r})"
     paths = os.pathsep.join([str(HERE), str(Path(ostraka.__file__).parents[1])])
     parent = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths})
@@ -236,7 +243,10 @@ def test_ctrl_c_while_workers_start_ends_those_that_did(monkeypatch: pytest.Monk
 
 
 def test_processes_of_a_pool_never_hear_ctrl_c() -> None:
-    """They share the terminal with the run; a Ctrl-C while they import must not print their tracebacks."""
+    """They share the terminal with the run.
+
+    A Ctrl-C while they import must not print their tracebacks.
+    """
     with pool._deaf_children():
         child = subprocess.run(
             [
@@ -255,7 +265,8 @@ def test_processes_of_a_pool_never_hear_ctrl_c() -> None:
 def test_a_script_without_the_guard_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
     script.write_text(
-        'import ostraka\nostraka.run("fedavg", data="digits", parties=2, partition="iid", out="run", '
+        "import ostraka\n"
+        'ostraka.run("fedavg", data="digits", parties=2, partition="iid", out="run", '
         'set={"local": {"epochs": 1}})\n'
     )
     paths = str(Path(ostraka.__file__).parents[1])

@@ -35,7 +35,9 @@ def test_a_step_finds_the_memory_of_the_one_before() -> None:
     plain = _faults("plain")
     if plain < 5000:
         pytest.skip(
-            f"this system's pages are large, or its allocator another: {plain} page faults in three steps"
+            "this system's pages are large, or its allocator another: "
+            f"{plain} page faults in three steps"
         )
-    # 36,000 to 49,000 against 0 to 4,096 when it was written; a busy machine that reclaims pages only adds to them
+    # 36,000 to 49,000 against 0 to 4,096 when it was written;
+    # a busy machine that reclaims pages only adds to them
     assert min(_faults("keep") for _ in range(3)) < plain / 4

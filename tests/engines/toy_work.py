@@ -1,4 +1,7 @@
-"""Work whose parties misbehave on purpose; in a module of its own so that worker processes can import it."""
+"""Work whose parties misbehave on purpose.
+
+In a module of its own so that worker processes can import it.
+"""
 
 import os
 import signal
@@ -112,7 +115,9 @@ def do(
 
 
 def sleep_in_a_pool(folder: str) -> None:
-    """The life of a parent that will be killed: two workers, one asleep in its party's work, one idle."""
+    """The life of a parent that will be killed: two workers,
+    one asleep in its party's work, one idle.
+    """
     from ostraka.engines.pool import Pool
 
     method = Odd(bad=0, deed="sleep")

@@ -41,7 +41,8 @@ def numbered(labels: Sequence[int]) -> Samples:
     )
 
 
-# 0 ant right, 1 ant right but called unknown, 2 bee right, 3 bee wrong, 4 unknown and called so, 5 unknown called bee
+# 0 ant right, 1 ant right but called unknown, 2 bee right, 3 bee wrong,
+# 4 unknown and called so, 5 unknown called bee
 LABELS = (0, 0, 1, 1, -1, -1)
 GOOD = Written((0, 0, 1, 2, 0, 1), (-4.0, 1.0, -3.0, -2.0, 2.0, -1.0))
 
@@ -49,10 +50,10 @@ GOOD = Written((0, 0, 1, 2, 0, 1), (-4.0, 1.0, -3.0, -2.0, 2.0, -1.0))
 def test_every_figure_by_hand() -> None:
     """Known scores -4 -2 -3 (wrong at -2) and 1; unknown 2 and -1.
 
-    AUROC: all four are below 2, three below -1: 7 of 8. OSCR: without the wrong one (-2): 3 + 2 = 5 of 8.
-    FPR95: all four known samples must be accepted, t = 1; of the unknown ones only -1 is: 1 of 2.
-    Open answers right: samples 0, 2, 4: 3 of 6. Called unknown: 1 of the four known samples, 4 of the two unknown ones.
-    Balanced: 2 of 4 known samples right, 1 of 2 unknown ones.
+    AUROC: all four are below 2, three below -1: 7 of 8. OSCR: without the wrong one (-2): 3 + 2 = 5
+    of 8. FPR95: all four known samples must be accepted, t = 1; of the unknown ones only -1 is: 1
+    of 2. Open answers right: samples 0, 2, 4: 3 of 6. Called unknown: 1 of the four known samples,
+    4 of the two unknown ones. Balanced: 2 of 4 known samples right, 1 of 2 unknown ones.
     """
     result = evaluate(GOOD, numbered(LABELS), CLASSES)
     assert (result.samples, result.unknown_samples) == (6, 2)
@@ -65,10 +66,11 @@ def test_every_figure_by_hand() -> None:
 
 
 def test_balanced_accuracy_f1_and_confusion_by_hand() -> None:
-    """Closed answers: ants both right, bees one of two, so 75 balanced. F1 of ant 1, of bee 2 * 1 / (2 + 1): 5/6.
+    """Closed answers: ants both right, bees one of two, so 75 balanced.
 
-    The matrix has the open answers, as the test has unknown classes: one ant and one unknown sample are called unknown.
-    Cat has no samples: an empty row, and no part in the means.
+    F1 of ant 1, of bee 2 * 1 / (2 + 1): 5/6. The matrix has the open answers, as the test has
+    unknown classes: one ant and one unknown sample are called unknown. Cat has no samples: an empty
+    row, and no part in the means.
     """
     result = evaluate(GOOD, numbered(LABELS), CLASSES)
     assert result.balanced_accuracy == 75.0
@@ -87,9 +89,11 @@ def test_balanced_accuracy_counts_a_rare_class_like_a_frequent_one() -> None:
 
 
 def test_figures_over_models_and_domains_are_means_and_the_matrix_their_sum() -> None:
-    """Photos have no unknown sample here, sketches one: every matrix has a place for unknown, so they add up.
+    """Photos have no unknown sample here, sketches one:
+    every matrix has a place for unknown, so they add up.
 
-    Photos: ants right (one called unknown), a bee right; sketches: a bee called cat, an unknown one called so.
+    Photos: ants right (one called unknown), a bee right; sketches: a bee called cat,
+    an unknown one called so.
     """
     samples = numbered(LABELS).take(torch.tensor([0, 1, 2, 3, 4]))
     domains = {"photo": torch.tensor([0, 1, 2]), "sketch": torch.tensor([3, 4])}
@@ -109,7 +113,9 @@ def test_figures_over_models_and_domains_are_means_and_the_matrix_their_sum() ->
 
 
 def test_parties_with_one_name_are_both_counted() -> None:
-    """Three models with 75, 50 and 50, two of them of parties with the same name: the mean is over three."""
+    """Three models with 75, 50 and 50, two of them of parties with the
+    same name: the mean is over three.
+    """
     dull = Written((0,) * 6, (0.0,) * 6)
     alone = Solo({0: GOOD, 1: dull, 2: dull}, {0: "clinic", 1: "clinic", 2: "ward"})
     result = evaluate(alone, numbered(LABELS), CLASSES)
@@ -136,7 +142,9 @@ UNDEFINED = {"auroc": None, "fpr95": None, "oscr": None, "balanced_accuracy": No
 
 
 def test_without_unknown_samples_the_known_ones_called_unknown_are_counted() -> None:
-    """One of four known samples is called unknown, and with the wrong bee two open answers are not right."""
+    """One of four known samples is called unknown,
+    and with the wrong bee two open answers are not right.
+    """
     opened = evaluate(GOOD, numbered(LABELS[:4]), CLASSES).open
     assert opened.as_dict() == {
         **UNDEFINED,
@@ -147,7 +155,9 @@ def test_without_unknown_samples_the_known_ones_called_unknown_are_counted() -> 
 
 
 def test_a_predictor_with_an_infinite_threshold_refuses_nothing() -> None:
-    """Its open answers are its closed ones: right in 3 of 4 known samples, in none of the two unknown ones."""
+    """Its open answers are its closed ones: right in 3 of 4 known samples,
+    in none of the two unknown ones.
+    """
 
     class Closed(Written):
         def scores(self, x: Tensor) -> Scores:
@@ -183,10 +193,10 @@ def test_as_dict_is_strict_json_and_complete() -> None:
 
 
 def test_models_that_stand_alone_are_judged_each_and_averaged() -> None:
-    """The other model answers ant always and scores everything 0: accuracy 50, AUROC 50, OSCR 2 * 2 / 2 of 8 = 25,
-    FPR95 100, open accuracy 2 of 6, nothing called unknown. Its mean with the good one (75, 87.5, 62.5, 50,
-    50; 25 of the known and 50 of the unknown called unknown) is the headline, which the mean of their probabilities
-    (one voter) would not give.
+    """The other model answers ant always and scores everything 0: accuracy 50, AUROC 50, OSCR 2 *
+    2 / 2 of 8 = 25, FPR95 100, open accuracy 2 of 6, nothing called unknown. Its mean with the good
+    one (75, 87.5, 62.5, 50, 50; 25 of the known and 50 of the unknown called unknown) is the
+    headline, which the mean of their probabilities (one voter) would not give.
     """
     dull = Written((0,) * 6, (0.0,) * 6)
     result = evaluate(Solo({0: GOOD, 1: dull}), numbered(LABELS), CLASSES)
@@ -202,7 +212,9 @@ def test_models_that_stand_alone_are_judged_each_and_averaged() -> None:
 
 
 def test_per_party_weighs_classes_by_the_partys_own_mix() -> None:
-    """Ant 100, bee 50: three ants to one bee give 87.5; cats are not tested, so they carry no weight."""
+    """Ant 100, bee 50: three ants to one bee give 87.5; cats are not tested,
+    so they carry no weight.
+    """
     mixes = {0: torch.tensor([3, 1, 0]), 1: torch.tensor([0, 2, 9]), 2: torch.tensor([0, 0, 5])}
     assert per_party(GOOD, numbered(LABELS), mixes) == {0: 87.5, 1: 50.0, 2: None}
 
@@ -247,11 +259,13 @@ PHOTO, SKETCH = torch.tensor([0, 1, 2, 4]), torch.tensor([5, 3])
 
 
 def test_domains_are_judged_alone_and_count_the_same() -> None:
-    """Photo: known -4, 1, -3, all right, unknown 2: accuracy 100, AUROC 100, FPR95 0, open answers right 3 of 4.
+    """Photo: known -4, 1, -3, all right, unknown 2: accuracy 100, AUROC 100, FPR95 0,
+    open answers right 3 of 4.
 
-    Sketch: known -2, wrong, unknown -1 called bee: accuracy 0, AUROC 100, OSCR 0, FPR95 0, none right. Together they
-    would have 75 and, as -1 would be ranked against the photos' 1 as well, an AUROC of 87.5. Called unknown: one known
-    photo of three and the unknown one, no sketch; together it would be one known sample of four.
+    Sketch: known -2, wrong, unknown -1 called bee: accuracy 0, AUROC 100, OSCR 0, FPR95 0, none
+    right. Together they would have 75 and, as -1 would be ranked against the photos' 1 as well, an
+    AUROC of 87.5. Called unknown: one known photo of three and the unknown one, no sketch; together
+    it would be one known sample of four.
     """
     result = evaluate(GOOD, numbered(LABELS), CLASSES, domains={"photo": PHOTO, "sketch": SKETCH})
     photo, sketch = result.per_domain["photo"], result.per_domain["sketch"]

@@ -1,4 +1,6 @@
-"""Metrics against numbers derived by hand, scikit-learn, and slow references that share no code with them."""
+"""Metrics against numbers derived by hand, scikit-learn,
+and slow references that share no code with them.
+"""
 
 import math
 from itertools import pairwise
@@ -39,7 +41,10 @@ def slow_oscr(answers: Tensor, labels: Tensor, scores: Tensor) -> float:
 
 
 def test_accuracy_leaves_unknown_samples_out_and_open_accuracy_counts_them() -> None:
-    """Known: 0, 1, 1, 2 answered 0, 1, 2, 2: 3 of 4. With the unknown sample called unknown: 4 of 5."""
+    """Known: 0, 1, 1, 2 answered 0, 1, 2, 2: 3 of 4.
+
+    With the unknown sample called unknown: 4 of 5.
+    """
     labels = torch.tensor([0, 1, 1, 2, -1])
     assert metrics.accuracy(torch.tensor([0, 1, 2, 2, 0]), labels) == 0.75
     assert metrics.open_accuracy(torch.tensor([0, 1, 2, 2, -1]), labels) == 0.8
@@ -47,9 +52,10 @@ def test_accuracy_leaves_unknown_samples_out_and_open_accuracy_counts_them() -> 
 
 
 def test_refused_samples_and_balanced_open_accuracy_by_hand() -> None:
-    """Five known samples: two right, one wrong, two called unknown. Of four unknown ones three are called unknown.
+    """Five known samples: two right, one wrong, two called unknown.
 
-    The known samples are right in 2 of 5, so balanced it is (0.4 + 0.75) / 2; plain it would be 5 of 9.
+    Of four unknown ones three are called unknown. The known samples are right in 2 of 5, so
+    balanced it is (0.4 + 0.75) / 2; plain it would be 5 of 9.
     """
     labels = torch.tensor([0, 1, 1, 2, 2, -1, -1, -1, -1])
     answers = torch.tensor([0, 1, 0, -1, -1, -1, -1, 2, -1])
@@ -93,13 +99,18 @@ def test_labels_outside_the_classes_are_refused(label: int) -> None:
 
 
 def test_auroc_by_hand() -> None:
-    """Known 1, 2, 3; unknown 2, 4. Of six pairs: (1<2), (2=2) a half, (3>2) none, three times below 4: 4.5 / 6."""
+    """Known 1, 2, 3; unknown 2, 4.
+
+    Of six pairs: (1<2), (2=2) a half, (3>2) none, three times below 4: 4.5 / 6.
+    """
     scores = torch.tensor([1.0, 2.0, 3.0, 2.0, 4.0])
     assert metrics.auroc(scores, torch.tensor([False, False, False, True, True])) == 0.75
 
 
 def test_auroc_direction() -> None:
-    """Larger must mean more unknown: unknown samples that score high give 1, the flipped sign gives 0."""
+    """Larger must mean more unknown: unknown samples that score high give 1,
+    the flipped sign gives 0.
+    """
     scores, is_unknown = (
         torch.tensor([-5.0, 0.0, 1.0, 9.0]),
         torch.tensor([False, False, True, True]),
@@ -132,7 +143,10 @@ def test_infinite_scores_rank_as_extremes() -> None:
 
 
 def test_fpr95_by_hand() -> None:
-    """Known 1..20: nineteen of them (95%) are accepted at t = 19. Unknown 5, 19, 19.5, 30: two are at most 19."""
+    """Known 1..20: nineteen of them (95%) are accepted at t = 19.
+
+    Unknown 5, 19, 19.5, 30: two are at most 19.
+    """
     scores = torch.tensor([*range(1, 21), 5, 19, 19.5, 30], dtype=torch.float64)
     is_unknown = torch.arange(24) >= 20
     assert metrics.fpr_at_tpr(scores, is_unknown) == 0.5
@@ -141,7 +155,10 @@ def test_fpr95_by_hand() -> None:
 
 
 def test_fpr_direction() -> None:
-    """Unknown samples that all score above the known ones are never accepted; with the flipped sign always."""
+    """Unknown samples that all score above the known ones are never accepted.
+
+    With the flipped sign always.
+    """
     scores, is_unknown = (
         torch.tensor([0.0, 1.0, 2.0, 3.0]),
         torch.tensor([False, False, True, True]),
@@ -151,7 +168,10 @@ def test_fpr_direction() -> None:
 
 
 def test_fpr_rate_is_not_spoilt_by_floating_point() -> None:
-    """7% of known 1..100 is seven samples, t = 7, although 0.07 * 100 > 7; the unknown sample at 7.5 stays out."""
+    """7% of known 1..100 is seven samples, t = 7, although 0.07 * 100 > 7.
+
+    The unknown sample at 7.5 stays out.
+    """
     assert 0.07 * 100 > 7
     scores = torch.tensor([*range(1, 101), 7.5], dtype=torch.float64)
     assert metrics.fpr_at_tpr(scores, torch.arange(101) == 100, tpr=0.07) == 0.0
@@ -164,15 +184,16 @@ def test_an_impossible_rate_is_refused(rate: float) -> None:
 
 
 def test_oscr_by_hand() -> None:
-    """Known scores 1 (right), 2 (wrong), 3 (right); unknown 2, 4. Pairs with a right known sample that scores lower:
-    1 < 2, 1 < 4, 3 < 4: 3 of 6. The wrong one, tied at 2, adds nothing.
+    """Known scores 1 (right), 2 (wrong), 3 (right); unknown 2, 4.
+
+    Pairs with a right known sample that scores lower: 1 < 2, 1 < 4, 3 < 4: 3 of 6. The wrong one,
+    tied at 2, adds nothing.
     """
     labels, answers = torch.tensor([0, 1, 2, -1, -1]), torch.tensor([0, 0, 2, 1, 1])
     scores = torch.tensor([1.0, 2.0, 3.0, 2.0, 4.0])
     assert metrics.oscr(answers, labels, scores) == 0.5
-    assert (
-        metrics.oscr(answers, labels, torch.tensor([2.0, 2.0, 3.0, 2.0, 4.0])) == 2.5 / 6
-    )  # one right tie: a half
+    # one right tie: a half
+    assert metrics.oscr(answers, labels, torch.tensor([2.0, 2.0, 3.0, 2.0, 4.0])) == 2.5 / 6
 
 
 def test_oscr_limits() -> None:
@@ -240,7 +261,9 @@ def test_shapes_that_disagree_are_shown() -> None:
 
 
 def test_confusion_by_hand() -> None:
-    """Rows are true classes, columns answers; unknown is the last of both where it is counted, else left out."""
+    """Rows are true classes, columns answers; unknown is the last of both
+    where it is counted, else left out.
+    """
     answers, labels = torch.tensor([0, 1, 1, -1, 0]), torch.tensor([0, 0, 1, -1, -1])
     assert metrics.confusion(answers, labels, 2, unknown=True).tolist() == [
         [1, 1, 0],
@@ -253,7 +276,9 @@ def test_confusion_by_hand() -> None:
 
 
 def test_macro_f1_by_hand() -> None:
-    """a: right 1, held 2, answered 1: 2/3. b: right 1, held 1, answered 1: 1. c has no samples: a miss of a."""
+    """a: right 1, held 2, answered 1: 2/3. b: right 1, held 1,
+    answered 1: 1. c has no samples: a miss of a.
+    """
     answers, labels = torch.tensor([0, 2, 1]), torch.tensor([0, 0, 1])
     assert metrics.macro_f1(answers, labels, 3) == pytest.approx((2 / 3 + 1) / 2)
     assert metrics.macro_f1(torch.tensor([0]), torch.tensor([-1]), 3) is None

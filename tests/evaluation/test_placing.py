@@ -1,4 +1,6 @@
-"""A threshold placed on samples: by hand, without unknown classes, for models alone, and when there are too few."""
+"""A threshold placed on samples: by hand, without unknown classes, for models alone,
+and when there are too few.
+"""
 
 import pytest
 import torch

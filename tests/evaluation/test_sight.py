@@ -1,4 +1,6 @@
-"""What a predictor is shown before it is evaluated: never labels, and the same samples in whatever order they lie."""
+"""What a predictor is shown before it is evaluated: never labels,
+and the same samples in whatever order they lie.
+"""
 
 from dataclasses import dataclass, field
 
@@ -44,7 +46,9 @@ def test_evaluation_lets_the_predictor_look_once() -> None:
 
 
 def test_the_order_of_the_samples_does_not_matter() -> None:
-    """2,500 samples sorted by class, in their order and turned: the same 1,000 are shown, of both classes."""
+    """2,500 samples sorted by class, in their order and turned:
+    the same 1,000 are shown, of both classes.
+    """
     samples = make(2500)
     for order in (
         samples.labels.argsort(),

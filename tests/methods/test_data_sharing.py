@@ -16,7 +16,9 @@ from ostraka.store import codec
 
 
 def test_the_shared_set_is_held_back_before_the_rest_is_divided() -> None:
-    """120 samples, a fifth shared and a tenth for validation: 84 are divided, and nobody holds two kinds."""
+    """120 samples, a fifth shared and a tenth for validation: 84 are divided,
+    and nobody holds two kinds.
+    """
     plan = plan_of("data-sharing", shared=0.2, validation=0.1)
     shared, held = plan.task.commons.shared, plan.validation
     assert shared is not None
@@ -30,7 +32,9 @@ def test_the_shared_set_is_held_back_before_the_rest_is_divided() -> None:
 
 
 def test_a_validation_share_alone_is_divided_as_before() -> None:
-    """A shared set changes nothing for runs without one: the same validation rows with and without it."""
+    """A shared set changes nothing for runs without one:
+    the same validation rows with and without it.
+    """
     alone, both = plan_of("fedavg", validation=0.1), plan_of("fedavg", validation=0.1, shared=0.1)
     assert alone.validation is not None
     assert both.validation is not None

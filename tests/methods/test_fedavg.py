@@ -47,7 +47,10 @@ REPORTS = [report(0, [1.0, 2.0], 1.0), report(1, [5.0, -2.0], 3.0)]
 
 @pytest.mark.parametrize(("weights", "mean"), [("size", [4.0, -1.0]), ("uniform", [3.0, 0.0])])
 def test_the_server_takes_the_weighted_mean(weights: Any, mean: list[float]) -> None:
-    """Sizes 1 and 3: (1 * 1 + 3 * 5) / 4 = 4 and (2 - 6) / 4 = -1; all the same: (1 + 5) / 2 = 3 and 0."""
+    """Sizes 1 and 3: (1 * 1 + 3 * 5) / 4 = 4 and (2 - 6) / 4 = -1.
+
+    All the same: (1 + 5) / 2 = 3 and 0.
+    """
     assert FedAvg(weights=weights).aggregate(TASK, {}, REPORTS)["w"].tolist() == mean
 
 
@@ -57,7 +60,9 @@ def test_no_report_is_an_error() -> None:
 
 
 def test_one_round_is_the_mean_of_the_parties_own_trainings(tmp_path: Path) -> None:
-    """Every party's `fit` from the same start with its own seed, averaged by size: the run gives the same bits."""
+    """Every party's `fit` from the same start with its own seed, averaged by size:
+    the run gives the same bits.
+    """
     plan = plan_of("fedavg", parties=3, set={"local": {"epochs": 2, "batch": 16}})
     method = plan.method
     start = method.init(plan.task, plan.config.seed)
@@ -87,7 +92,9 @@ def test_one_party_is_plain_training(rounds: int, tmp_path: Path) -> None:
 
 
 def test_a_rate_that_is_lower_in_the_second_half_of_all_rounds() -> None:
-    """Party 1 wants 4 and starts at 0: one step of rate 1/2 leads to 2, one of a quarter of that to 1/2."""
+    """Party 1 wants 4 and starts at 0: one step of rate 1/2 leads to 2,
+    one of a quarter of that to 1/2.
+    """
     method = FedAvg(
         rounds=2,
         objective=Squares(),
@@ -150,7 +157,9 @@ def test_a_small_share_of_a_limit_is_still_a_limit() -> None:
 
 
 def test_centralised_trains_on_everything_in_one_go(tmp_path: Path) -> None:
-    """2 rounds of 3 epochs: one `fit` of 6 epochs over the rows of all parties, from FedAvg's own start."""
+    """2 rounds of 3 epochs: one `fit` of 6 epochs over the rows of all parties,
+    from FedAvg's own start.
+    """
     plan = plan_of("centralised", parties=3, set={"rounds": 2, "local": {"epochs": 3, "batch": 16}})
     assert [len(p.samples) for p in plan.parties] == [120]
     start = FedAvg().init(plan.task, plan.config.seed)
@@ -176,7 +185,9 @@ def test_no_training_at_all_is_allowed(method: str, tmp_path: Path) -> None:
 
 
 def test_fedavg_learns_as_well_as_pooled_training(tmp_path: Path) -> None:
-    """IID parties on the bundled data at equal sample passes: within 2 points of pooled training."""
+    """IID parties on the bundled data at equal sample passes:
+    within 2 points of pooled training.
+    """
     values = {
         "data": "fashion-4k",
         "partition": "iid",
@@ -197,7 +208,8 @@ def test_fedavg_learns_as_well_as_pooled_training(tmp_path: Path) -> None:
         plan = make_plan(config.make({"method": method, **values}))
         accuracy[method] = execute(plan, RunDir(tmp_path / method))["accuracy"]
     print(
-        f"fedavg {accuracy['fedavg']:.1f} %, pooled {accuracy['centralised']:.1f} % at equal sample passes"
+        f"fedavg {accuracy['fedavg']:.1f} %, pooled "
+        f"{accuracy['centralised']:.1f} % at equal sample passes"
     )
     assert accuracy["centralised"] > 78
     assert abs(accuracy["fedavg"] - accuracy["centralised"]) <= 2, accuracy

@@ -1,4 +1,6 @@
-"""FedAwS: the spread-out step by hand, what a party gets to see, and its refusal of mixed parties."""
+"""FedAwS: the spread-out step by hand, what a party gets to see,
+and its refusal of mixed parties.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,15 +24,20 @@ ROWS = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
 
 
 def test_one_step_apart_by_hand() -> None:
-    """Two unit vectors at a right angle. -sum ||w - w'||^2 counts the pair twice: 4 w.w' + a constant, so the gradient
-    in w_0 is 4 w_1 (w_0 has no part of it to lose). A step of 1/40 leads to (1, -1/10), then back to length 1."""
+    """Two unit vectors at a right angle. -sum ||w - w'||^2 counts the pair twice: 4 w.w' + a
+    constant, so the gradient in w_0 is 4 w_1 (w_0 has no part of it to lose). A step of 1/40 leads
+    to (1, -1/10), then back to length 1.
+    """
     expected = F.normalize(torch.tensor([[1.0, -0.1], [-0.1, 1.0]]), dim=1)
     assert torch.allclose(spread_out(ROWS, nearest=10, step=0.025), expected, atol=1e-6)
 
 
 def test_only_the_nearest_are_pushed_away() -> None:
-    """Of three vectors in a plane, 0 and 1 are close and 2 is opposite; with one neighbour each, 0 and 1 part from each
-    other, and 2 pushes itself from its own nearest, 1, which moves on its account too."""
+    """Of three vectors in a plane, 0 and 1 are close and 2 is opposite.
+
+    With one neighbour each, 0 and 1 part from each other, and 2 pushes itself from its own nearest,
+    1, which moves on its account too.
+    """
     rows = F.normalize(torch.tensor([[1.0, 0.1], [1.0, -0.2], [-1.0, -0.3]]), dim=1)
     moved = spread_out(rows, nearest=1, step=0.01)
     assert (moved[0] @ moved[1]) < (rows[0] @ rows[1])
@@ -39,8 +46,9 @@ def test_only_the_nearest_are_pushed_away() -> None:
 
 
 def test_the_partys_loss_is_the_squared_hinge_of_the_cosine() -> None:
-    """Embeddings at cosines 0.6, 1 and 0 from the class vector (1, 0), margin 0.9: (0.3^2 + 0 + 0.9^2) / 3 = 0.3. The
-    lengths of embeddings and of the vector do not matter."""
+    """Embeddings at cosines 0.6, 1 and 0 from the class vector (1, 0), margin 0.9: (0.3^2 + 0 +
+    0.9^2) / 3 = 0.3. The lengths of embeddings and of the vector do not matter.
+    """
     task = Task(("a", "b"), (2,), Recipe("mlp", {"hidden": [2]}))
     net = task.build_net(unknown=False)
     rows = last_layer(task, net)[0]
@@ -58,7 +66,9 @@ def test_the_partys_loss_is_the_squared_hinge_of_the_cosine() -> None:
 
 
 def test_the_servers_step_is_lambda_local_rates() -> None:
-    """Lambda 10 and a rate of 1e-3 are a step of 0.01 along 4 w' (see above): (1, 0) moves away from w' by 0.04."""
+    """Lambda 10 and a rate of 1e-3 are a step of 0.01 along 4 w' (see above): (1, 0)
+    moves away from w' by 0.04.
+    """
     task = Task(("a", "b"), (2,), Recipe("mlp", {"hidden": [2]}))
     state = replace(FedAwS().init(task, seed=0), rows=ROWS)
     reports = [report(i, Positive(state.body, ROWS[i], i)) for i in (0, 1)]
@@ -72,8 +82,11 @@ def test_a_single_class_stays_in_place_and_no_step_changes_nothing() -> None:
 
 
 def test_one_aggregation_by_hand() -> None:
-    """Two parties of class 0 with vectors (1, 0) and (0, 1), none of class 1; no spreading. Class 0 gets the direction
-    of their mean, class 1 keeps its own; bodies are averaged with equal weights, whatever the sizes."""
+    """Two parties of class 0 with vectors (1, 0) and (0, 1), none of class 1; no spreading.
+
+    Class 0 gets the direction of their mean, class 1 keeps its own; bodies are averaged with equal
+    weights, whatever the sizes.
+    """
     method = FedAwS(spread=0.0)
     task = Task(("a", "b"), (2,), Recipe("mlp", {"hidden": [2]}))
     state = method.init(task, seed=0)
@@ -121,8 +134,11 @@ def test_a_party_sees_the_network_and_its_own_class_only() -> None:
 
 
 def test_training_brings_a_class_and_its_vector_together() -> None:
-    """The mean cosine between a party's samples and its class vector grows; the first vector is the server's own. (No
-    spreading here: with such a learning rate one step of it would turn the vector away from its class.)"""
+    """The mean cosine between a party's samples and its class vector grows.
+
+    The first vector is the server's own. (No spreading here: with such a learning rate one step of
+    it would turn the vector away from its class.)
+    """
     setup = plan_of(
         "fedaws", partition="labels:1", parties=10, set={"spread": 0.0, "local": {"lr": 0.05}}
     )
@@ -139,7 +155,9 @@ def test_training_brings_a_class_and_its_vector_together() -> None:
 
 
 def test_the_farther_from_all_classes_the_more_unknown() -> None:
-    """Unknown is minus the largest cosine: an embedding opposite to every class scores above one on a class."""
+    """Unknown is minus the largest cosine: an embedding opposite to every
+    class scores above one on a class.
+    """
     method = FedAwS()
     task = Task(("a", "b"), (2,), Recipe("mlp", {"hidden": [2]}))
     state = method.init(task, seed=0)

@@ -44,7 +44,9 @@ def test_without_a_student_it_is_fedavg(tmp_path: Path) -> None:
 def test_the_student_answers_more_like_the_parties_together_than_the_mean_does(
     objective: str,
 ) -> None:
-    """RPL's answers do not come from the last layer: the student must learn the answers, not that layer's outputs."""
+    """RPL's answers do not come from the last layer: the student must learn the answers,
+    not that layer's outputs.
+    """
     settings = {"objective": objective, "local": {"epochs": 20, "lr": 0.05}}
     plan = plan_of("feddf", **PUBLIC, partition="labels:2", parties=10, set=settings)
     method, public = plan.method, plan.task.commons.public
@@ -69,7 +71,9 @@ def test_the_student_answers_more_like_the_parties_together_than_the_mean_does(
 
 
 def test_of_one_party_nothing_is_left_to_learn(tmp_path: Path) -> None:
-    """Student and teacher are the same model: the divergence is 0 from the start, and the start is kept."""
+    """Student and teacher are the same model: the divergence is 0 from
+    the start, and the start is kept.
+    """
     feddf = final_state(
         plan_of("feddf", parties=1, **PUBLIC, set={**TRAINING, "distil": {"epochs": 3}}),
         tmp_path / "a",
@@ -79,7 +83,9 @@ def test_of_one_party_nothing_is_left_to_learn(tmp_path: Path) -> None:
 
 
 def test_a_student_that_no_longer_gains_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A learning rate of almost 0 gains nothing that counts: the judge stops after `patience` epochs of a thousand."""
+    """A learning rate of almost 0 gains nothing that counts: the judge stops after `patience`
+    epochs of a thousand.
+    """
     plan = plan_of(
         "feddf", **PUBLIC, set={**TRAINING, "patience": 3, "distil": {"epochs": 1000, "lr": 1.0}}
     )

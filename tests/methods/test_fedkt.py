@@ -24,7 +24,10 @@ def small(**values: Any) -> Plan:
 
 
 def test_votes_by_hand() -> None:
-    """Three voters on two samples: (0, 0, 2) and (1, 2, 2). Only what all say counts when they must agree."""
+    """Three voters on two samples: (0, 0, 2) and (1, 2, 2).
+
+    Only what all say counts when they must agree.
+    """
     answers = [torch.tensor([0, 1]), torch.tensor([0, 2]), torch.tensor([2, 2])]
     assert tally(answers, 3).tolist() == [[2, 0, 1], [0, 1, 2]]
     assert agreed(answers[1:], 3).tolist() == [[0, 0, 0], [0, 0, 2]]
@@ -96,7 +99,9 @@ LABELS = {"always 0": 0, "always 1": 1, "always 2": 2}
 def final_labels(
     monkeypatch: pytest.MonkeyPatch, groups: list[list[str]], consistent: bool
 ) -> list[int] | None:
-    """The labels of the final student's samples, when each party's students give the named answers."""
+    """The labels of the final student's samples,
+    when each party's students give the named answers.
+    """
     plan = small(consistent=consistent)
     seen = trainings(monkeypatch)
     count = len(plan.task.commons.public)  # type: ignore[arg-type]
@@ -111,8 +116,10 @@ def final_labels(
 
 
 def test_a_party_at_odds_with_itself_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Students say (1, 2), (1, 2) and (0, 0): plain votes are 2 : 2 : 2 and the first class, 0, wins either way; with
-    one more party of (1, 2) class 1 wins the plain vote, and still loses the consistent one."""
+    """Students say (1, 2), (1, 2) and (0, 0): plain votes are 2 : 2 : 2 and the first
+    class, 0, wins either way; with one more party of (1, 2) class 1 wins the plain vote,
+    and still loses the consistent one.
+    """
     groups = [["always 1", "always 2"]] * 3 + [["always 0", "always 0"]]
     assert final_labels(monkeypatch, groups, consistent=True) == [0]
     assert final_labels(monkeypatch, groups, consistent=False) == [1]
@@ -124,7 +131,9 @@ def test_if_nobody_agrees_everyone_votes(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_samples_without_a_vote_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two students agree on the first half of the public samples only: the final student sees that half."""
+    """Two students agree on the first half of the public samples only:
+    the final student sees that half.
+    """
     plan, seen = small(), trainings(monkeypatch)
     answers = {"a": torch.zeros(500, dtype=torch.long), "b": (torch.arange(500) >= 250).long()}
     monkeypatch.setattr(fedkt, "_answers", lambda task, objective, params, samples: answers[params])
@@ -152,7 +161,9 @@ def test_public_samples_are_needed() -> None:
 
 
 def test_students_serve_every_count_of_votes_and_only_these_public_samples() -> None:
-    """Nothing is sent: which samples the teachers voted on must be in the key, or students of others would be taken."""
+    """Nothing is sent: which samples the teachers voted on must be in the key, or students of
+    others would be taken.
+    """
     plan = small()
     public = plan.task.commons.public
     assert public is not None

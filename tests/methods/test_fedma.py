@@ -1,4 +1,6 @@
-"""FedMA: layers are matched one by one and stay frozen; copies in another order average to what they are."""
+"""FedMA: layers are matched one by one and stay frozen;
+copies in another order average to what they are.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -49,8 +51,10 @@ def shuffled(net: Net, seed: int) -> Params:
 
 @pytest.mark.parametrize("recipe", NETS, ids=lambda r: r.name)
 def test_parties_in_different_orders_average_to_what_they_are(recipe: Recipe) -> None:
-    """A whole cycle without training from two copies in other orders than the first party's: every round takes one
-    layer, a party's own later layers follow its map, and the model is right after every round."""
+    """A whole cycle without training from two copies in other orders than the first
+    party's: every round takes one layer, a party's own later layers follow its map, and
+    the model is right after every round.
+    """
     task = task_of(recipe)
     net = build_net(task, CrossEntropy(), 3)
     expected, layers = params_of(net), net.anatomy()
@@ -125,9 +129,10 @@ def test_a_party_without_a_memory_starts_from_the_servers_model() -> None:
 
 
 def test_the_last_layer_is_averaged_class_by_class() -> None:
-    """Party 0 has 3 samples of the ant and 1 of the bee, party 1 one ant; nobody has a cat; the fourth row is unknown.
+    """Party 0 has 3 samples of the ant and 1 of the bee, party 1 one ant; nobody has a cat.
 
-    Ant: (3 x 0 + 1 x 8) / 4. Bee: party 0's. Cat and unknown by size: (4 x 0 + 1 x 8) / 5.
+    The fourth row is unknown. Ant: (3 x 0 + 1 x 8) / 4. Bee: party 0's. Cat and unknown by size:
+    (4 x 0 + 1 x 8) / 5.
     """
     last = build_net(
         Task(("ant", "bee", "cat"), (2,), Recipe("mlp", {"hidden": [2]})), CrossEntropy()
@@ -143,11 +148,12 @@ def test_the_last_layer_is_averaged_class_by_class() -> None:
 
 
 def test_models_are_matched_to_the_mean_of_those_before_by_weight() -> None:
-    """One layer of two units; an order is as good as the product of the differences between the two units.
+    """One layer of two units; an order is as good as the product of the
+    differences between the two units.
 
-    Differences: (1, 0), (1, 20) and (-1, 5). The first two agree (product 1), their mean is (1, 10), and the third
-    agrees with it (49), although not with the first model alone (-1). If the second weighs 1/100, that is (1, 0.198)
-    and the third is crossed (-0.01).
+    Differences: (1, 0), (1, 20) and (-1, 5). The first two agree (product 1), their mean is (1,
+    10), and the third agrees with it (49), although not with the first model alone (-1). If the
+    second weighs 1/100, that is (1, 0.198) and the third is crossed (-0.01).
     """
     task = Task(("ant",), (2,), Recipe("mlp", {"hidden": [2]}))
     layers = build_net(task, CrossEntropy()).anatomy()

@@ -36,8 +36,9 @@ def test_effective_steps_are_what_sgd_does() -> None:
 def test_one_aggregation_by_hand() -> None:
     """w = 10; sizes 1 and 3; 1 and 2 steps with momentum 1/2, so a = 1 and 2.5.
 
-    d = (10 - 8) / 1 = 2 and (10 - 0) / 2.5 = 4; sum p a = 1/4 + 3/4 * 2.5 = 2.125; sum p d = 1/2 + 3 = 3.5;
-    w = 10 - 2.125 * 3.5 = 2.5625. All the same weight: 10 - 1.75 * 3 = 4.75. (FedAvg by size gives 2.)
+    d = (10 - 8) / 1 = 2 and (10 - 0) / 2.5 = 4; sum p a = 1/4 + 3/4 * 2.5 = 2.125; sum p
+    d = 1/2 + 3 = 3.5; w = 10 - 2.125 * 3.5 = 2.5625. All the same weight: 10 - 1.75 *
+    3 = 4.75. (FedAvg by size gives 2.)
     """
     reports = [report(0, Stepped(weight(8.0), 1), 1.0), report(1, Stepped(weight(0.0), 2), 3.0)]
     assert FedNova(local=HALF).aggregate(TASK, weight(10.0), reports)["weight"].tolist() == [2.5625]

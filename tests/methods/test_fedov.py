@@ -1,4 +1,7 @@
-"""FedOV as a method: it learns, says unknown, can be distilled; what only the server uses retrains nothing."""
+"""FedOV as a method: it learns, says unknown, can be distilled.
+
+What only the server uses retrains nothing.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -46,7 +49,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_open_members_beat_closed_ones_and_know_what_they_do_not_know(folder: Path) -> None:
-    """Five parties with two of five classes each; five other classes are unknown. Chance is 20 % and an AUROC of 50."""
+    """Five parties with two of five classes each; five other classes are unknown.
+
+    Chance is 20 % and an AUROC of 50.
+    """
     closed = run(folder / "closed", "closed-voting")
     plain = run(folder / "sum", "fedov-sum", folder / "shelf")
     calibrated = RunDir(folder / "calibrated").finished()
@@ -104,7 +110,10 @@ def test_an_ensemble_of_one_is_its_member(folder: Path) -> None:
 
 
 def test_only_server_settings_share_members() -> None:
-    """Ballots, top-k and distillation use the same members; anything that changes training does not."""
+    """Ballots, top-k and distillation use the same members.
+
+    Anything that changes training does not.
+    """
 
     def key(name: str) -> Any:
         return build_method(make({"method": name})).work_key(TASK)

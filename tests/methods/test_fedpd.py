@@ -128,7 +128,9 @@ def test_defaults_are_the_papers() -> None:
 
 
 def test_a_round_in_which_both_stages_meet_trains_both() -> None:
-    """The same as the two trainings by hand, the second from the first's result and with draws of its own."""
+    """The same as the two trainings by hand, the second from the first's
+    result and with draws of its own.
+    """
     method = FedPD(local=replace(QUICK, epochs=2), open_lr=0.02, merge="average")
     state, samples = method.init(TASK, 0), party_of(1).samples
     got = report_of(method, 1, state).payload.params
@@ -139,7 +141,10 @@ def test_a_round_in_which_both_stages_meet_trains_both() -> None:
 
 
 def test_the_first_stage_does_not_mix_and_the_second_raises_the_unknown_output() -> None:
-    """Cross-entropy pushes the unknown output down on every sample; the open stage brings it back to second place."""
+    """Cross-entropy pushes the unknown output down on every sample.
+
+    The open stage brings it back to second place.
+    """
     method = FedPD(local=replace(QUICK, epochs=20), open_lr=0.05, merge="average", rounds=2)
     closed = report_of(method, 1, method.init(TASK, 0), 1).payload.params
     opened = report_of(method, 1, Conquered(closed), 2).payload.params
@@ -160,7 +165,8 @@ def test_masks_are_one_byte_for_each_weight_and_half_of_each_layer() -> None:
         assert mask.shape == sent.params[name].shape
         for bit in (1, 2):
             share = float(mask.bitwise_and(bit).ne(0).float().mean())
-            # the third convolution sees 2x2 places: 16 of its 25 taps meet only padding and so are in no mask
+            # the third convolution sees 2x2 places: 16 of its 25 taps meet
+            # only padding and so are in no mask
             assert (
                 0 < share < 0.37
                 if name == "conv3.weight"
@@ -293,7 +299,9 @@ def test_refusals_say_what_to_do(settings: dict[str, Any], words: str) -> None:
 
 
 def test_it_learns_and_a_far_away_input_is_more_unknown() -> None:
-    """Three rounds on three parties: known classes are told apart, and noise scores more unknown than samples."""
+    """Three rounds on three parties: known classes are told apart,
+    and noise scores more unknown than samples.
+    """
     method = FedPD(rounds=6, local=replace(QUICK, epochs=3), open_lr=0.02)
     state = method.init(TASK, 0)
     for index in range(1, 7):

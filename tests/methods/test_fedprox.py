@@ -15,7 +15,10 @@ TWO_STEPS = RoundBudget(epochs=2, lr=0.5, momentum=0.0, weight_decay=0.0)
 
 
 def test_two_steps_by_hand() -> None:
-    """From w = 1 towards 0 with lr 1/2. FedAvg: 1, 1/2, 1/4. With mu = 1 the gradient is w + (w - 1): 1, 1/2, 1/2."""
+    """From w = 1 towards 0 with lr 1/2.
+
+    FedAvg: 1, 1/2, 1/4. With mu = 1 the gradient is w + (w - 1): 1, 1/2, 1/2.
+    """
     plain = update(FedAvg(objective=Squares(), local=TWO_STEPS), 0, weight(1.0))
     pulled = update(FedProx(objective=Squares(), local=TWO_STEPS, mu=1.0), 0, weight(1.0))
     assert plain.payload["weight"].item() == 0.25

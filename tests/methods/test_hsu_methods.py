@@ -1,4 +1,6 @@
-"""FedIR and FedVC (both by Hsu, Qi & Brown): weights, draws and equal sizes by hand, and their limit cases."""
+"""FedIR and FedVC (both by Hsu, Qi & Brown): weights,
+draws and equal sizes by hand, and their limit cases.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,8 +35,10 @@ def test_fedir_with_parties_like_the_target_is_fedavg(tmp_path: Path) -> None:
 
 
 def test_fedir_listens_to_rare_classes_more() -> None:
-    """90 samples of class 0 and 10 of class 1 that look the same: the best a model can do is to answer with the label
-    shares. FedAvg learns the party's, 1/10 for class 1; fedir the target's, 1/2."""
+    """90 samples of class 0 and 10 of class 1 that look the same: the best a model
+    can do is to answer with the label shares. FedAvg learns the party's, 1/10 for
+    class 1; fedir the target's, 1/2.
+    """
     x = torch.zeros(100, 1, 28, 28)
     shares = {}
     for name in ("fedir", "fedavg"):
@@ -83,8 +87,10 @@ def test_a_large_party_gives_no_sample_twice(size: int, count: int) -> None:
 
 
 def test_a_small_party_draws_among_all_its_samples_every_time() -> None:
-    """300 draws of 8 among 4: each sample in a quarter of them (2400: +- 4 deviations), and its share of a single draw
-    varies as that of independent draws does: 8 * 1/4 * 3/4 = 1.5 (equal shares would never vary)."""
+    """300 draws of 8 among 4: each sample in a quarter of them (2400: +- 4 deviations), and its
+    share of a single draw varies as that of independent draws does: 8 * 1/4 * 3/4 = 1.5 (equal
+    shares would never vary).
+    """
     times = torch.stack(
         [
             torch.bincount(virtual(4, 8, torch_rng(i, "test")), minlength=4).double()
@@ -103,7 +109,9 @@ def test_a_party_trains_on_other_samples_every_round() -> None:
 
 
 def test_fedvc_draws_in_proportion_to_size() -> None:
-    """One of two parties with 30 and 10 samples: the first in 3/4 of the rounds (2000 rounds: +- 4 deviations)."""
+    """One of two parties with 30 and 10 samples: the first in 3/4 of the rounds
+    (2000 rounds: +- 4 deviations).
+    """
     roster = [PartyRef(0, 30), PartyRef(1, 10)]
     drawn = [FedVC(fraction=0.5).draw(roster, index, seed=0) for index in range(2000)]
     assert all(len(parties) == 1 for parties in drawn)

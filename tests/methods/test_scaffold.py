@@ -37,9 +37,10 @@ def numbers(reports: list[Report[Controlled]]) -> list[tuple[float, float]]:
 def test_two_rounds_by_hand() -> None:
     """Party 0 wants 0, party 1 wants 4; two steps with lr 1/2, so K lr = 1; start w = 1.
 
-    Round 1, no controls: 1, 1/2, 1/4 and 1, 2.5, 3.25; mean 1.75; c_0 = 1 - 1/4, c_1 = 1 - 3.25; c = -0.75.
-    Round 2, gradients w - 1.5 and w - 2.5 (corrected by c - c_i = -1.5 and 1.5): 1.75, 1.625, 1.5625 and
-    1.75, 2.125, 2.3125; mean 1.9375; c_0 = 1.5 + 0.1875, c_1 = -1.5 - 0.5625; c = -0.375 / 2.
+    Round 1, no controls: 1, 1/2, 1/4 and 1, 2.5, 3.25; mean 1.75; c_0 = 1 - 1/4, c_1 = 1 -
+    3.25; c = -0.75. Round 2, gradients w - 1.5 and w - 2.5 (corrected by c - c_i = -1.5 and
+    1.5): 1.75, 1.625, 1.5625 and 1.75, 2.125, 2.3125; mean 1.9375; c_0 = 1.5 + 0.1875,
+    c_1 = -1.5 - 0.5625; c = -0.375 / 2.
     """
     state, reports = one_round(begin(1.0), [{}, {}])
     assert numbers(reports) == [(0.25, 0.75), (3.25, -2.25)]
@@ -52,8 +53,11 @@ def test_two_rounds_by_hand() -> None:
 
 
 def test_absent_parties_count_among_all() -> None:
-    """Only party 1 of 2 reports: the model is its own, c = (0 - 2.25) / 2. Then party 0 comes: c = (0.75 - 2.25) / 2
-    if its control is the one of round 1 by hand, made from the same start without controls."""
+    """Only party 1 of 2 reports: the model is its own, c = (0 - 2.25) / 2.
+
+    Then party 0 comes: c = (0.75 - 2.25) / 2 if its control is the one of round 1 by hand, made
+    from the same start without controls.
+    """
     first = update(METHOD, 1, begin(1.0).sent)
     state = METHOD.aggregate(TASK, begin(1.0), [first])
     assert (state.parties, state.sent.control["weight"].item()) == (2, -1.125)
@@ -86,7 +90,9 @@ def test_the_first_round_is_fedavg_with_equal_weights(tmp_path: Path) -> None:
 
 
 def test_controls_cancel_the_drift_of_unequal_parties() -> None:
-    """At the optimum of the mean, w = 2, with the right controls no party moves: FedAvg's would, by 1.5 each."""
+    """At the optimum of the mean, w = 2, with the right controls no party moves:
+    FedAvg's would, by 1.5 each.
+    """
     still = Controlled({"weight": torch.tensor([2.0])}, {"weight": torch.tensor([0.0])})
     memories = [{"control": {"weight": torch.tensor([c])}} for c in (2.0, -2.0)]
     assert [

@@ -55,9 +55,11 @@ def vote(shares: list[list[list[float]]], classes: int, unknown: bool) -> Any:
 
 
 def test_a_closed_vote_by_hand() -> None:
-    """Sums of probabilities: (0.6 + 0.1, 0.3 + 0.5, 0.1 + 0.4) = (0.7, 0.8, 0.5): class 1, though member 0 says 0.
+    """Sums of probabilities: (0.6 + 0.1, 0.3 + 0.5, 0.1 + 0.4) = (0.7, 0.8, 0.5):
+    class 1, though member 0 says 0.
 
-    No member can answer unknown, so the vote never does; its unknown score is minus the winner's mean share.
+    No member can answer unknown, so the vote never does;
+    its unknown score is minus the winner's mean share.
     """
     scores = vote([[[0.6, 0.3, 0.1], [0.1, 0.5, 0.4]]], classes=3, unknown=False)
     assert scores.known[0].tolist() == pytest.approx([0.7, 0.8, 0.5])
@@ -66,9 +68,10 @@ def test_a_closed_vote_by_hand() -> None:
 
 
 def test_an_open_vote_by_hand() -> None:
-    """Outputs (a, b, unknown). Sample 0: one member is unsure (0.9), the other is not: (0.65, 0.15), doubt 0.3: a.
+    """Outputs (a, b, unknown).
 
-    Sample 1: all are unsure, the least unsure by 0.6: unknown.
+    Sample 0: one member is unsure (0.9), the other is not: (0.65, 0.15), doubt 0.3: a. Sample 1:
+    all are unsure, the least unsure by 0.6: unknown.
     """
     scores = vote(
         [[[0.6, 0.1, 0.3], [0.05, 0.05, 0.9]], [[0.1, 0.3, 0.6], [0.1, 0.1, 0.8]]],
@@ -95,7 +98,9 @@ def plan_of(method: str, parties: int, **values: Any) -> Plan:
 
 
 def test_a_vote_of_one_is_its_member(tmp_path: Path) -> None:
-    """The ensemble's known scores are the member's probabilities; answers and accuracy are the same."""
+    """The ensemble's known scores are the member's probabilities;
+    answers and accuracy are the same.
+    """
     plan = plan_of("closed-voting", 1, partition="iid")
     summary = execute(plan, RunDir(tmp_path / "run"))
     panel = load_run(tmp_path / "run")[1]
@@ -140,7 +145,9 @@ def test_solo_is_the_mean_of_its_members(tmp_path: Path) -> None:
 
 
 def test_own_and_shared_starts(tmp_path: Path) -> None:
-    """Without a step, members are their first weights: all different, or all the same as FedAvg's first model."""
+    """Without a step, members are their first weights: all different,
+    or all the same as FedAvg's first model.
+    """
     for start, kinds in (("own", 3), ("shared", 1)):
         plan = plan_of(
             "closed-voting", 3, partition="iid", set={"start": start, "local": {"steps": 0}}

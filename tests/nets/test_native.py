@@ -1,7 +1,9 @@
-"""The native convolution block against torch in double precision, for every build this processor can run.
+"""The native convolution block against torch in double precision,
+for every build this processor can run.
 
-Most tests use small whole numbers: then every product and sum is exact in float32, so results must be *equal*,
-ties in the pooling windows and zeros at the ReLU occur in plenty, and no tolerance can hide an error.
+Most tests use small whole numbers: then every product and sum is exact in float32, so
+results must be *equal*, ties in the pooling windows and zeros at the ReLU occur in plenty,
+and no tolerance can hide an error.
 """
 
 from __future__ import annotations
@@ -88,7 +90,8 @@ def test_built_wherever_a_compiler_exists() -> None:
     compiler = (sysconfig.get_config_var("CXX") or "c++").split()[0]
     if shutil.which(compiler) or shutil.which("g++") or shutil.which("clang++"):
         assert LEVELS, (
-            f"{library.describe()}, yet there is a compiler: run `python setup.py build_ext --inplace`"
+            f"{library.describe()}, yet there is a compiler: "
+            "run `python setup.py build_ext --inplace`"
         )
 
 
@@ -288,7 +291,9 @@ def one_after_the_other(x: Tensor, blocks: list[native.Conv]) -> Tensor:
 @needs_native
 @pytest.mark.parametrize("asked", ["x", "0", "4", "x5", "02", "x01245"])
 def test_several_blocks_in_one_go(level: str, asked: str) -> None:
-    """Weights 0, 2, 4 and biases 1, 5 (the second block has none), and any of their gradients alone."""
+    """Weights 0, 2, 4 and biases 1, 5 (the second block has none),
+    and any of their gradients alone.
+    """
     shapes = [(4, 2, 5, 5), (4,), (3, 4, 3, 3), None, (5, 3, 3, 3), (5,)]
     given = [None if s is None else whole(*s, seed=i, span=1) for i, s in enumerate(shapes)]
     x = whole(17, 2, 16, 16, seed=9, span=1)
@@ -337,7 +342,9 @@ def test_the_input_gradient_without_autograd_is_the_same_and_asks_for_x_alone(
 
 @needs_native
 def test_frozen_first_blocks_are_not_gone_back_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With only the last block's weight to learn, one backward call is made, and for that weight alone."""
+    """With only the last block's weight to learn, one backward call is made,
+    and for that weight alone.
+    """
     spy = Spy(library.current())
     monkeypatch.setattr("ostraka.nets.native.op.current", lambda: spy)
     tensors = [

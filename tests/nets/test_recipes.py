@@ -42,7 +42,9 @@ def build(
 def test_outputs_and_cut(
     name: str, options: dict[str, object], shape: tuple[int, ...], unknown: bool
 ) -> None:
-    """4 classes give 4 outputs, or 5 with unknown; late after early, and head after embed, are the whole network."""
+    """4 classes give 4 outputs, or 5 with unknown; late after early,
+    and head after embed, are the whole network.
+    """
     net, x = build(name, options, shape, unknown), torch.rand(3, *shape)
     logits = net(x)
     assert logits.shape == (3, 4 + unknown)
@@ -65,7 +67,9 @@ def test_equal_seeds_give_equal_weights_and_leave_the_global_generator_alone() -
 
 
 def test_digits_has_the_papers_widths() -> None:
-    """Convolutions 64, 64, 128; 128 channels of 7x7 are 6272 values; linear 2048, 512; six classes and unknown."""
+    """Convolutions 64, 64, 128; 128 channels of 7x7 are 6272 values; linear 2048, 512;
+    six classes and unknown.
+    """
     shapes = {
         k: tuple(v.shape)
         for k, v in Recipe("digits").build_net((3, 28, 28), 6, True, 0).state_dict().items()
@@ -97,8 +101,11 @@ def test_conv4_has_the_stated_layers() -> None:
 def test_wideresnet_has_the_papers_layers(
     depth: int, width: int, convolutions: int, last: int
 ) -> None:
-    """A depth of 6n + 4 counts three convolutions for n = 0 and the last layer; those of changed width come on top:
-    two with the original width, three with a wider first stage. The first weights are 16 filters."""
+    """A depth of 6n + 4 counts three convolutions for n = 0 and the last layer.
+
+    Those of changed width come on top: two with the original width, three with a wider first stage.
+    The first weights are 16 filters.
+    """
     net = build("wideresnet", {"depth": depth, "width": width}, (3, 32, 32), False)
     shapes = [tuple(p.shape) for p in net.parameters() if p.dim() == 4]
     assert shapes[0] == (16, 3, 3, 3)

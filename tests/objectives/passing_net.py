@@ -1,4 +1,6 @@
-"""A network whose logits are its inputs, so that what an objective makes of logits can be followed by hand."""
+"""A network whose logits are its inputs, so that what an objective makes
+of logits can be followed by hand.
+"""
 
 import torch
 from torch import Tensor, nn

@@ -40,7 +40,9 @@ def gradients(net: Net, objective: Objective) -> tuple[float, dict[str, Tensor]]
 
 
 def test_the_anchor_pulls_back() -> None:
-    """Every weight is 2 above the anchor and mu = 0.5: the term is 0.25 * 4 * count, each gradient 0.5 * 2 = 1."""
+    """Every weight is 2 above the anchor and mu = 0.5: the term is 0.25 * 4 * count,
+    each gradient 0.5 * 2 = 1.
+    """
     net = small_net()
     anchor = {name: p.detach() - 2 for name, p in net.named_parameters()}
     count = sum(p.numel() for p in net.parameters())
@@ -74,13 +76,18 @@ def test_all_else_is_the_inner_objectives(wrap: type) -> None:
 
 
 def test_importance_by_hand() -> None:
-    """p = (1/2, 1/4, 1/4), q = (1/4, 3/4, 0): weights 2, 1/3, and 0 for the class that the party lacks."""
+    """p = (1/2, 1/4, 1/4), q = (1/4, 3/4, 0): weights 2, 1/3,
+    and 0 for the class that the party lacks.
+    """
     weights = importance(torch.tensor([0.5, 0.25, 0.25]), torch.tensor([1, 3, 0]))
     assert weights.tolist() == pytest.approx([2.0, 1 / 3, 0.0])
 
 
 def test_weights_are_normalised_within_a_batch() -> None:
-    """Samples of classes 0, 1, 1 with weights 2, 1, 1: (2 l_0 + l_1 + l_2) / 4. Twice the weights change nothing."""
+    """Samples of classes 0, 1, 1 with weights 2, 1, 1: (2 l_0 + l_1 + l_2) / 4.
+
+    Twice the weights change nothing.
+    """
     net, batch = small_net(), Batch(torch.randn(3, 2), torch.tensor([0, 1, 1]))
     single = [CrossEntropy().loss(net, batch.cut(i, i + 1), RNG).item() for i in range(3)]
     expected = (2 * single[0] + single[1] + single[2]) / 4

@@ -30,11 +30,13 @@ def images(count, shape, seed=1):
     return torch.randn(count, *shape, generator=rng(seed))
 
 
-# --- the slow reference: one image, plain loops --------------------------------------------------------------------
+# --- the slow reference: one image, plain loops ---------------------------------------------------
 
 
 def slow_crop(image, top, left, height, width):
-    """Bilinear, pixel centres: output pixel r looks at (r + 0.5) * height / H - 0.5 of the crop, edges repeated."""
+    """Bilinear, pixel centres: output pixel r looks at
+    (r + 0.5) * height / H - 0.5 of the crop, edges repeated.
+    """
     channels, rows, columns = image.shape
     out = torch.zeros_like(image)
     for r in range(rows):
@@ -107,9 +109,8 @@ def slow_rotate(image, top, turns):
             turned = square.clone()
             for i in range(side):
                 for j in range(side):
-                    turned[:, side - 1 - j, i] = square[
-                        :, i, j
-                    ]  # against the clock: the right column becomes the top
+                    # against the clock: the right column becomes the top
+                    turned[:, side - 1 - j, i] = square[:, i, j]
             square = turned
         out[:, top : top + side, left : left + side] = square
     return out
@@ -167,7 +168,7 @@ def test_rotation_turns_as_rot90():
     assert torch.equal(out[0, 0, 6:], x[0, 0, 6:])
 
 
-# --- what is drawn -------------------------------------------------------------------------------------------------
+# --- what is drawn --------------------------------------------------------------------------------
 
 
 def assert_shares(drawn, expected, tolerance=0.015):
@@ -267,7 +268,9 @@ def test_cut_cases_are_equal_and_offsets_a_quarter_apart(sides):
 
 
 def test_cut_offsets_are_distributed_as_by_drawing_again():
-    """Target uniform; then a source uniform among those far enough, as the authors' loop draws it."""
+    """Target uniform; then a source uniform among those far enough,
+    as the authors' loop draws it.
+    """
     half = 14
     drawn = ops.draw_cut(200_000, (1, 28, 28), rng())
     found = (
@@ -295,7 +298,7 @@ def test_paste_and_swap_divide_the_cases_of_cut():
     assert_shares(swap, {2: 1 / 2, 5: 1 / 2})
 
 
-# --- destroy -------------------------------------------------------------------------------------------------------
+# --- destroy --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -311,13 +314,14 @@ def test_destroy_changes_images_repeatably_and_leaves_the_input_alone(mix, shape
     only = mix == "turn" and shape[1] != shape[2]  # an oblong image can only be turned upside down
     assert torch.equal(out, destroy(x, rng(4), mix)) == only
     changed = (out != x).flatten(1).any(dim=1).double().mean()
-    assert changed > (
-        0.9 if mix in ("cutpaste", "mixture") else 0.999
-    )  # a pasted patch may hit its own place
+    # a pasted patch may hit its own place
+    assert changed > (0.9 if mix in ("cutpaste", "mixture") else 0.999)
 
 
 def test_every_image_of_a_mix_gets_one_operation():
-    """Images that hold their own pixel numbers tell which operation they met: erase leaves zeros, swap keeps all."""
+    """Images that hold their own pixel numbers tell which operation they met:
+    erase leaves zeros, swap keeps all.
+    """
     x = torch.arange(1.0, 1025).view(1, 1, 32, 32).expand(7000, 1, 32, 32)
     out = destroy(x, rng(), {"erase": 1, "swap": 3})
     erased = (out == 0).flatten(1).any(dim=1)
@@ -336,7 +340,9 @@ def test_every_image_of_a_mix_gets_one_operation():
     ],
 )
 def test_the_mixes_of_the_first_version_keep_their_numbers(mix, weighed, squared):
-    """Two sums over the outliers of a fixed seed, noted before wider destruction came: results stay comparable."""
+    """Two sums over the outliers of a fixed seed, noted before wider destruction came:
+    results stay comparable.
+    """
     x = torch.sin(torch.arange(60 * 3 * 20 * 16.0) * 0.37).view(60, 3, 20, 16)
     out = destroy(x, rng(5), mix).double()
     weights = torch.cos(torch.arange(out.numel(), dtype=torch.float64) * 0.11).view_as(out)
@@ -460,7 +466,10 @@ def test_mixes_by_hand():
         ("fedov:0.4+strech:0.6", "Did you mean 'stretch'"),
         (
             "fedov+stretch:0.6",
-            "'fedov' in the mix 'fedov\\+stretch:0.6' is not NAME:SHARE.*fedov:0.4.*patchswap.*wide",
+            (
+                "'fedov' in the mix 'fedov\\+stretch:0.6' is not "
+                "NAME:SHARE.*fedov:0.4.*patchswap.*wide"
+            ),
         ),
         ("fedov:much", "'fedov:much' in the mix"),
         ("fedov:0.4+", "'' in the mix"),

@@ -1,4 +1,6 @@
-"""The geometric operations against an image-by-image reading of their definitions, with the same drawn numbers."""
+"""The geometric operations against an image-by-image reading of their definitions,
+with the same drawn numbers.
+"""
 
 import math
 
@@ -30,11 +32,14 @@ def images(count, shape, seed=1):
     return torch.randn(count, *shape, generator=rng(seed))
 
 
-# --- the slow reference: one image, plain loops --------------------------------------------------------------------
+# --- the slow reference: one image, plain loops ---------------------------------------------------
 
 
 def slow_read(image, place):
-    """Bilinear with zeros outside; `place(x, y)`, in half sides from the middle, says where a pixel is read."""
+    """Bilinear with zeros outside.
+
+    `place(x, y)`, in half sides from the middle, says where a pixel is read.
+    """
     _, height, width = image.shape
     out = np.zeros_like(image)
     for r in range(height):
@@ -106,7 +111,9 @@ def slow_mirror(images, i, drawn):
 
 
 def slow_turn(images, i, drawn):
-    """Pixel by pixel: after a quarter turn against the clock, row r was the column r-th from the right."""
+    """Pixel by pixel: after a quarter turn against the clock,
+    row r was the column r-th from the right.
+    """
     image = images[i]
     for _ in range(int(drawn["turns"][i])):
         _, height, width = image.shape
@@ -203,12 +210,19 @@ def test_a_sample_that_is_alone_swaps_with_itself_upside_down():
 
 def test_a_stretch_by_nothing_is_the_image_and_a_whole_shift_moves_pixels():
     x = images(1, (2, 8, 16))
-    same = {name: torch.tensor([value], dtype=torch.float64) for name, value in
-            {"scale_x": 1, "scale_y": 1, "shear": 0, "shift_x": 0, "shift_y": 0}.items()}  # fmt: skip
+    same = {
+        name: torch.tensor([value], dtype=torch.float64)
+        for name, value in {
+            "scale_x": 1,
+            "scale_y": 1,
+            "shear": 0,
+            "shift_x": 0,
+            "shift_y": 0,
+        }.items()
+    }
     torch.testing.assert_close(geometry.apply_stretch(x, same), x, atol=1e-5, rtol=0)
-    shifted = geometry.apply_stretch(
-        x, {**same, "shift_x": torch.tensor([0.25])}
-    )  # a quarter of 8: two columns
+    # a quarter of 8: two columns
+    shifted = geometry.apply_stretch(x, {**same, "shift_x": torch.tensor([0.25])})
     torch.testing.assert_close(shifted[..., :14], x[..., 2:], atol=1e-5, rtol=0)
     assert (shifted[..., 14:].abs() < 1e-5).all()
     still = {"moves": torch.zeros(1, 2, 4, 4), "size": torch.ones(1, dtype=torch.float64)}
@@ -217,13 +231,21 @@ def test_a_stretch_by_nothing_is_the_image_and_a_whole_shift_moves_pixels():
 
 def test_scales_above_one_make_things_small():
     x = torch.ones(1, 1, 20, 20)
-    drawn = {name: torch.tensor([value], dtype=torch.float64) for name, value in
-             {"scale_x": 2, "scale_y": 1, "shear": 0, "shift_x": 0, "shift_y": 0}.items()}  # fmt: skip
+    drawn = {
+        name: torch.tensor([value], dtype=torch.float64)
+        for name, value in {
+            "scale_x": 2,
+            "scale_y": 1,
+            "shear": 0,
+            "shift_x": 0,
+            "shift_y": 0,
+        }.items()
+    }
     out = geometry.apply_stretch(x, drawn)[0, 0]
     assert torch.equal(out[10].round(), torch.tensor([0.0] * 5 + [1.0] * 10 + [0.0] * 5))
 
 
-# --- what is drawn -------------------------------------------------------------------------------------------------
+# --- what is drawn --------------------------------------------------------------------------------
 
 
 def assert_uniform(values, low, high):
@@ -241,9 +263,8 @@ def assert_uniform(values, low, high):
 
 def assert_independent(*columns):
     together = torch.corrcoef(torch.stack([c.double() for c in columns]))
-    assert (
-        together - torch.eye(len(columns))
-    ).abs().max() < 0.03  # one standard deviation is 0.007
+    # one standard deviation is 0.007
+    assert (together - torch.eye(len(columns))).abs().max() < 0.03
 
 
 def assert_shares(drawn, expected, tolerance=0.015):
@@ -308,9 +329,8 @@ def test_patchswap_moves_reach_both_bounds_and_stay_inside(side, reach):
         assert (move.min(), move.max()) == (-reach, reach)
         assert drawn[f"to_{start}"].min() == 0
         assert (drawn[f"to_{start}"] + drawn[length]).max() == side
-        free = (drawn[start] >= reach) & (
-            drawn[start] + drawn[length] + reach <= side
-        )  # where no edge is near
+        # where no edge is near
+        free = (drawn[start] >= reach) & (drawn[start] + drawn[length] + reach <= side)
         expected = dict.fromkeys(range(-reach, reach + 1), 1 / (2 * reach + 1))
         if free.sum() > 2000:
             assert_shares(move[free], expected, 0.04)
@@ -333,7 +353,7 @@ def test_patchswap_rectangles_and_partners():
         assert_shares(few[:, row], dict.fromkeys(partners, 1 / 2), 0.04)
 
 
-# --- what comes out ------------------------------------------------------------------------------------------------
+# --- what comes out -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", GEOMETRY)
@@ -345,7 +365,10 @@ def test_no_image_stays_as_it_is(name, shape):
 
 
 def test_constant_images():
-    """What only moves or compares pixels keeps a constant image; what looks beyond its edges brings zeros in."""
+    """What only moves or compares pixels keeps a constant image.
+
+    What looks beyond its edges brings zeros in.
+    """
     x = torch.full((200, 1, 28, 28), 0.7)
     for name in ("mirror", "turn", "morph", "patches", "patchswap"):
         assert torch.equal(destroy(x, rng(), name), x)
@@ -380,7 +403,7 @@ def test_morph_of_a_single_point():
     assert out[1, 0, 2:7, 2:7].sum() == 25
 
 
-# --- the mix -------------------------------------------------------------------------------------------------------
+# --- the mix --------------------------------------------------------------------------------------
 
 
 def test_wide_is_the_papers_mix_and_six_more():
@@ -389,7 +412,8 @@ def test_wide_is_the_papers_mix_and_six_more():
     for name, share in FEDOV.items():
         assert shares[name] == pytest.approx(0.4 * share)
     assert {name: shares[name] for name in shares if name not in FEDOV} == {
-        "stretch": 0.12, "elastic": 0.12, "mirror": 0.09, "morph": 0.09, "patches": 0.09, "patchswap": 0.09,
+        "stretch": 0.12, "elastic": 0.12, "mirror": 0.09, "morph": 0.09,
+        "patches": 0.09, "patchswap": 0.09,
     }  # fmt: skip
     drawn = draw_operations(MANY, shares, rng())
     assert_shares(drawn, dict(enumerate(shares.values())), 0.01)

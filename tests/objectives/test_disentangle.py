@@ -1,4 +1,6 @@
-"""FedPD's masks: importance by hand and against finite differences, thresholds, and what changes them."""
+"""FedPD's masks: importance by hand and against finite differences,
+thresholds, and what changes them.
+"""
 
 import pytest
 import torch
@@ -33,8 +35,11 @@ class Two(Net):
 
 
 def test_importance_by_hand() -> None:
-    """One sample x = 1 of class 0, logits w = (1, 2, 0). With softmax p, dL_close/dw = p - (1, 0, 0). In L_open the
-    true class is hidden and unknown is the answer: with q the softmax of (2, 0), it is (0, q_1, q_2 - 1)."""
+    """One sample x = 1 of class 0, logits w = (1, 2, 0).
+
+    With softmax p, dL_close/dw = p - (1, 0, 0). In L_open the true class is hidden and unknown is
+    the answer: with q the softmax of (2, 0), it is (0, q_1, q_2 - 1).
+    """
     net, w = Two(), torch.tensor([1.0, 2.0, 0.5])
     net.row.weight.data = w[:, None].clone()
     samples = Samples(torch.ones(1, 1), torch.tensor([0]))
@@ -103,10 +108,22 @@ def test_the_last_batch_alone() -> None:
     net.row.weight.data = torch.ones(3, 1)
     samples = Samples(torch.tensor([[1.0], [4.0]]), torch.tensor([0, 0]))
     found = {
-        round(float(importances(net, ["row.weight"], samples, SECOND_ONLY, 1, torch_rng(s), mask_from="last-batch")[0]
-              ["row.weight"][0, 0]), 4)
+        round(
+            float(
+                importances(
+                    net,
+                    ["row.weight"],
+                    samples,
+                    SECOND_ONLY,
+                    1,
+                    torch_rng(s),
+                    mask_from="last-batch",
+                )[0]["row.weight"][0, 0]
+            ),
+            4,
+        )
         for s in range(20)
-    }  # fmt: skip
+    }
     assert found == {round(2 / 3, 4), round(8 / 3, 4)}
 
 

@@ -1,4 +1,6 @@
-"""Generator, discriminator and copycat: their steps by hand, what they leave alone, and interruption."""
+"""Generator, discriminator and copycat: their steps by hand,
+what they leave alone, and interruption.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -71,7 +73,8 @@ def test_the_range_is_per_channel_and_only_grows() -> None:
 def test_the_gans_step_by_hand() -> None:
     """One step of Adam moves every weight by the learning rate against the sign of its gradient.
 
-    Those gradients are of -log D(x) - log(1 - D(G(z))), then, with the new D, of -log D(G(z)) + the wish.
+    Those gradients are of -log D(x) - log(1 - D(G(z))), then, with the new D,
+    of -log D(G(z)) + the wish.
     """
     net, batch = build_net(IMAGES, DIAS(), 0), batch_for(IMAGES)
     parts = gan_parts(net, 4)
@@ -194,7 +197,9 @@ def test_dias_by_hand() -> None:
 
 
 def test_generators_want_opposite_things() -> None:
-    """ARPL's generator is rewarded for confusing samples, DIAS's for samples that the classifier takes for known."""
+    """ARPL's generator is rewarded for confusing samples,
+    DIAS's for samples that the classifier takes for known.
+    """
     sure, unsure = torch.tensor([[9.0, 0, 0]]), torch.zeros(1, 3)
     assert decided(unsure) < decided(sure)
     helper = DIAS().helper(build_net(ROWS, DIAS(), 0))

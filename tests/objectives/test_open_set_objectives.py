@@ -1,4 +1,7 @@
-"""What all open-set objectives share: they learn, and they vote. That they keep the contract is tested in contract."""
+"""What all open-set objectives share: they learn, and they vote.
+
+That they keep the contract is tested in contract.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +30,9 @@ from ostraka.testing import methods
 
 NAMES = ("softmax", "openmax", "rpl", "arpl", "arpl+cs", "dias", "ssb", "proser")
 KNOWN = (0, 1, 7, 8)
-"""T-shirts, trousers, sneakers and bags, against pullovers, dresses, coats, sandals, shirts and ankle boots."""
+"""T-shirts, trousers, sneakers and bags, against pullovers, dresses, coats,
+sandals, shirts and ankle boots.
+"""
 
 
 def make(name: str) -> Objective:
@@ -37,7 +42,10 @@ def make(name: str) -> Objective:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_known_and_unknown_clothes_are_told_apart(name: str) -> None:
-    """Every third training image, eight epochs. Chance is 25 % of the classes right and an AUROC of 50 %."""
+    """Every third training image, eight epochs.
+
+    Chance is 25 % of the classes right and an AUROC of 50 %.
+    """
     data = known_split(load("fashion-4k"), KNOWN)
     objective, task = make(name), Task(data.classes, data.train.shape, Recipe("simple-cnn"))
     net = build_net(task, objective, seed=0)

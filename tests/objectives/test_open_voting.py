@@ -1,4 +1,6 @@
-"""PROSER, adversarial enhancement and FedOV's whole loss, against the formula written out with plain autograd."""
+"""PROSER, adversarial enhancement and FedOV's whole loss,
+against the formula written out with plain autograd.
+"""
 
 from typing import Any
 
@@ -24,7 +26,9 @@ SHAPE = (2, 16, 16)
 
 
 class SmallNet(Net):
-    """Smooth, so that the sign of a gradient does not hang on rounding; batch norm or dropout on demand."""
+    """Smooth, so that the sign of a gradient does not hang on rounding;
+    batch norm or dropout on demand.
+    """
 
     def __init__(self, norm=False, dropout=False):
         super().__init__(CLASSES, unknown=True)
@@ -141,7 +145,9 @@ def test_loss_and_gradients_equal_the_formula(settings, labels):
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32)], ids=str)
 def test_the_simple_cnn_agrees_with_the_formula_in_float32(shape):
-    """One step: after it a sign may flip where a gradient is 0 up to rounding, and float32 cannot be compared."""
+    """One step: after it a sign may flip where a gradient is 0 up to rounding,
+    and float32 cannot be compared.
+    """
     objective = OpenVoting(steps=1, size=0.01)
     net = Recipe("simple-cnn").build_net(shape, CLASSES, unknown=True, seed=0)
     x = torch.rand(32, *shape, generator=rng())
@@ -161,7 +167,9 @@ def test_the_simple_cnn_agrees_with_the_formula_in_float32(shape):
 
 
 def test_a_scaled_loss_has_scaled_gradients():
-    """The gradients known beforehand must follow whatever is done with the loss (averaging methods add and scale)."""
+    """The gradients known beforehand must follow whatever is done with the loss
+    (averaging methods add and scale).
+    """
     objective, net = OpenVoting(), small()
     batch = batch_of(objective)
     once = gradients(objective.loss(net, batch, rng(3)), net)
@@ -196,7 +204,9 @@ def test_the_loss_can_be_watched_without_gradients():
 
 
 def test_passes_are_shared_without_batch_norm():
-    """Destruction with the first attack step, four more steps, clean and enhanced: seven passes, not eight."""
+    """Destruction with the first attack step, four more steps, clean and enhanced:
+    seven passes, not eight.
+    """
     objective, net = OpenVoting(), small()
     objective.loss(net, batch_of(objective), rng())
     assert [size for size, _ in net.sizes] == [8] * 7
@@ -299,9 +309,8 @@ def test_the_attack_computes_no_parameter_gradients():
     assert _Counts.weight_gradients == 0
     objective = OpenVoting()
     objective.loss(net, batch_of(objective), rng()).backward()
-    assert (
-        _Counts.weight_gradients == 2
-    )  # the shared pass, and the late layers of everything else at once
+    # the shared pass, and the late layers of everything else at once
+    assert _Counts.weight_gradients == 2
 
 
 def test_proser_is_fedov_without_outliers():
@@ -352,7 +361,10 @@ def test_wrong_settings_are_refused():
 
 
 def test_training_makes_a_far_away_input_more_unknown_than_a_training_sample():
-    """Four classes of bars at fixed places; a shape never seen (a diagonal) must score more unknown than they do."""
+    """Four classes of bars at fixed places.
+
+    A shape never seen (a diagonal) must score more unknown than they do.
+    """
     bars = torch.zeros(CLASSES, 1, 16, 16)
     for label in range(CLASSES):
         bars[label, 0, 2 + 3 * label : 5 + 3 * label, 2:14] = 1

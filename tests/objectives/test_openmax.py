@@ -58,10 +58,12 @@ def test_equal_values_give_the_steepest_curve() -> None:
 
 
 def test_the_answer_by_hand() -> None:
-    """Logits (4, 1, -1), means (3, 0, 0), (0, 3, 0), (0, 0, 3), tails: shift 1, scale 2, shape 1; alpha 2.
+    """Logits (4, 1, -1), means (3, 0, 0), (0, 3, 0), (0, 0, 3), tails: shift 1,
+    scale 2, shape 1; alpha 2.
 
     ||v - mu_1|| = sqrt(1 + 1 + 1), w_1 = 1 - exp(-(sqrt(3) - 1)/2), c_1 = 2/2 w_1 4;
-    ||v - mu_2|| = sqrt(16 + 4 + 1), w_2 = 1 - exp(-(sqrt(21) - 1)/2), c_2 = 1/2 w_2 1; the third is not among the two.
+    ||v - mu_2|| = sqrt(16 + 4 + 1), w_2 = 1 - exp(-(sqrt(21) - 1)/2), c_2 = 1/2 w_2 1;
+    the third is not among the two.
     """
     objective = OpenMax(alpha=2)
     net = told(objective, [0.2, 0.3, 0.5], (3 * torch.eye(3)).tolist(), [[1, 2, 1]] * 3)
@@ -94,7 +96,9 @@ def test_negative_logits_are_left_alone() -> None:
 
 
 def test_statistics_by_hand() -> None:
-    """Class 0: five right samples on a line and a wrong one, tail 3; class 1: two right samples, too few."""
+    """Class 0: five right samples on a line and a wrong one, tail 3; class 1:
+    two right samples, too few.
+    """
     right = torch.tensor([[10.0, 0], [11, 0], [12, 0], [13, 0], [19, 0]])
     logits = torch.cat([right, torch.tensor([[0.0, 5], [0, 3], [0, 4]])])
     found = measure(logits, torch.tensor([0, 0, 0, 0, 0, 0, 1, 1]), tail=3)
@@ -110,7 +114,10 @@ def test_statistics_by_hand() -> None:
 
 
 def test_a_tail_is_at_most_a_fifth_of_a_class() -> None:
-    """25 samples on a line have a tail of 5 whatever is asked beyond; with 250, a tail of 20 is one of 20."""
+    """25 samples on a line have a tail of 5 whatever is asked beyond.
+
+    With 250, a tail of 20 is one of 20.
+    """
     line = torch.stack([torch.arange(250.0) + 1000, torch.zeros(250)], dim=1)
     for count, tail, size in [(25, 20, 5), (25, 4, 4), (250, 20, 20)]:
         found = measure(line[:count], torch.zeros(count, dtype=torch.long), tail)

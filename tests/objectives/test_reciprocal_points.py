@@ -1,4 +1,6 @@
-"""RPL and ARPL: losses by hand, gradients against the formula written out, and which way their scores point."""
+"""RPL and ARPL: losses by hand, gradients against the formula written out,
+and which way their scores point.
+"""
 
 from math import log
 
@@ -56,7 +58,9 @@ def test_rpl_by_hand() -> None:
 
 
 def test_arpl_by_hand() -> None:
-    """The same place: f.P = (0, 4), so d = (2 - 0, 2 - 4) and CE = log(1 + e^-4); 2 is 1.5 beyond R = 0.5."""
+    """The same place: f.P = (0, 4), so d = (2 - 0, 2 - 4) and CE = log(1 + e^-4);
+    2 is 1.5 beyond R = 0.5.
+    """
     net = placed(ARPL(), [[0, 0], [2, 2]], radius=0.5)
     batch = Batch(torch.tensor([[2.0, 0.0]]), torch.tensor([0]))
     close = torch.tensor(-4.0).exp().log1p().item()
@@ -104,7 +108,10 @@ def test_rpl_equals_the_formula_written_out(points: int) -> None:
     "objective", [RPL(), ARPL(), ConfusingARPL()], ids=lambda o: type(o).__name__
 )
 def test_near_the_reciprocal_points_is_unknown(objective: Objective) -> None:
-    """Points at (1, 0) and (0, 1): class 0 lies towards -x, class 1 towards -y. Softmax is sure of a place between."""
+    """Points at (1, 0) and (0, 1): class 0 lies towards -x, class 1 towards -y.
+
+    Softmax is sure of a place between.
+    """
     net = placed(objective, [[1, 0], [0, 1]])
     with torch.no_grad():
         net.get_submodule("last").weight.copy_(torch.tensor([[-1.0, 0], [0, -1]]))

@@ -1,4 +1,6 @@
-"""SSB: the score that softmax throws away, smoothing by hand, and augmentation of training samples only."""
+"""SSB: the score that softmax throws away, smoothing by hand,
+and augmentation of training samples only.
+"""
 
 from dataclasses import replace
 
@@ -22,7 +24,9 @@ def rng(seed: int = 0) -> torch.Generator:
 
 
 def test_a_weak_answer_is_unknown_even_where_softmax_is_sure() -> None:
-    """Logits (1, -6, -6) and (9, 4, 4): the first has the larger probability, the second the larger logit."""
+    """Logits (1, -6, -6) and (9, 4, 4): the first has the larger probability,
+    the second the larger logit.
+    """
     x = torch.tensor([[1.0, -6.0, -6.0], [9.0, 4.0, 4.0]])
     scores, plain = MaxLogit().scores(Passing(3), x), closed_scores(x)
     assert scores.unknown.tolist() == [-1.0, -9.0]

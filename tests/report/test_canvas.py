@@ -16,12 +16,15 @@ import sys
 from pathlib import Path
 from ostraka.report.curves import Curve, accuracy_curve
 for name in ("a.pdf", "a.svg"):
-    accuracy_curve([Curve("fedavg", [1, 2], [[10, 20], [12, 21]])], Path(sys.argv[1]) / name, "Ten parties")
+    curve = Curve("fedavg", [1, 2], [[10, 20], [12, 21]])
+    accuracy_curve([curve], Path(sys.argv[1]) / name, "Ten parties")
 """
 
 
 def test_the_same_figure_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
-    """Whatever the hash seed and the day, which matplotlib takes from SOURCE_DATE_EPOCH if it is given."""
+    """Whatever the hash seed and the day, which matplotlib takes from
+    SOURCE_DATE_EPOCH if it is given.
+    """
     environment = {**os.environ, "PYTHONHASHSEED": "1", "SOURCE_DATE_EPOCH": "86400000"}
     subprocess.run(
         [sys.executable, "-c", DRAW, str(tmp_path)], env=environment, check=True, timeout=120

@@ -51,7 +51,10 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
 
 
 def drawn(tmp_path: Path, **options: bool) -> str:
-    """Ten rounds, one exchange, and a reference, of two seeds each, in a panel; the last two in another."""
+    """Ten rounds, one exchange, and a reference, of two seeds each, in a panel.
+
+    The last two in another.
+    """
     many = Curve("many", [10**6 * i for i in range(1, 11)], [range(10, 20), range(12, 22)])
     once, pooled = (
         Curve("once", [3e4], [[30.0], [32.0]]),
@@ -64,7 +67,10 @@ def drawn(tmp_path: Path, **options: bool) -> str:
 
 
 def test_panels_markers_and_references(tmp_path: Path) -> None:
-    """One band for what has several points; one exchange has a bar (LineCollection) in each panel and legend."""
+    """One band for what has several points.
+
+    One exchange has a bar (LineCollection) in each panel and legend.
+    """
     text = drawn(tmp_path)
     assert all(word in text for word in ("left", "right", "many", "once", "pooled"))
     assert text.count('id="axes_') == 2

@@ -13,8 +13,8 @@ from ostraka.report import gallery
 from ostraka.report.gallery import draw_gallery
 
 PLAIN = [
-    "sample", "crop", "blur", "erase", "cut", "rotate", "cutpaste", "stretch", "elastic", "mirror", "morph", "patches",
-    "patchswap", "turn", "random",
+    "sample", "crop", "blur", "erase", "cut", "rotate", "cutpaste", "stretch", "elastic", "mirror",
+    "morph", "patches", "patchswap", "turn", "random",
 ]  # fmt: skip
 
 
@@ -62,6 +62,5 @@ def test_standardised_samples_fill_the_range_of_a_picture(monkeypatch: pytest.Mo
     gallery.draw_gallery(samples, Path("x.png"), count=2)
     assert drawn["sample"].min().item() == 0.0
     assert drawn["sample"].max().item() == pytest.approx(1.0)
-    assert drawn["sample"][0, 0, 0, 1].item() == pytest.approx(
-        1 / 199, rel=1e-4
-    )  # values 50 to 249, evenly
+    # values 50 to 249, evenly
+    assert drawn["sample"][0, 0, 0, 1].item() == pytest.approx(1 / 199, rel=1e-4)

@@ -60,7 +60,9 @@ def test_the_same_table_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_zero_is_blank_and_one_is_not(tmp_path: Path) -> None:
-    """Even beside a count of 1,000 the colour of 1 is far from white, and more samples are darker."""
+    """Even beside a count of 1,000 the colour of 1 is far from white,
+    and more samples are darker.
+    """
     colours, norm = _colours(np.array([[0, 1, 1000]]))
     shades = [
         np.array(colours(norm(np.ma.masked_equal(np.array([n]), 0))))[0, :3]
@@ -73,9 +75,8 @@ def test_zero_is_blank_and_one_is_not(tmp_path: Path) -> None:
     path = tmp_path / "blank.png"
     heatmap_svg(np.zeros((2, 3), dtype=int), PARTIES, CLASSES, path)
     pixels = drawn_colours(path)
-    assert np.all(
-        pixels[len(pixels) // 3, 100:250] > 0.85
-    )  # cells of nothing: white, but for the thin lines between
+    # cells of nothing: white, but for the thin lines between
+    assert np.all(pixels[len(pixels) // 3, 100:250] > 0.85)
 
 
 def test_many_parties_lie_along_the_width_without_numbers(tmp_path: Path) -> None:
@@ -87,9 +88,8 @@ def test_many_parties_lie_along_the_width_without_numbers(tmp_path: Path) -> Non
     heatmap_svg(counts, [f"p{i}" for i in range(1000)], letters, path)
     text = path.read_text()
     assert all(f">{letter}<" in text for letter in letters)  # every class is named
-    assert (
-        10 <= sum(f">{i}<" in text for i in range(20, 1000)) <= 30
-    )  # parties are counted at round positions
+    # parties are counted at round positions
+    assert 10 <= sum(f">{i}<" in text for i in range(20, 1000)) <= 30
     assert ">500<" in text
     assert ">p500<" not in text
     assert "parties, ordered by their largest class" in text
@@ -105,7 +105,9 @@ def test_many_parties_lie_along_the_width_without_numbers(tmp_path: Path) -> Non
     ("most", "ticks"), [(0, [1]), (1, [1]), (5, [1, 2, 5]), (484, [1, 20, 100, 200, 484])]
 )
 def test_colour_bar_ticks(most: int, ticks: list[int]) -> None:
-    """484 has root 22, so ticks lie at least 2.64 apart in root: 1, 20 (4.5), 100 (10), 200 (14.1), 484 (22)."""
+    """484 has root 22, so ticks lie at least 2.64 apart in root: 1, 20 (4.5), 100
+    (10), 200 (14.1), 484 (22).
+    """
     assert _ticks(most) == ticks
 
 
@@ -123,7 +125,10 @@ def test_a_wrong_suffix_and_a_wrong_shape_are_refused(tmp_path: Path) -> None:
 
 
 def test_importing_reports_does_not_import_matplotlib() -> None:
-    code = "import sys, ostraka.report.heatmap, ostraka.report.curves; print('matplotlib' in sys.modules)"
+    code = (
+        "import sys, ostraka.report.heatmap, ostraka.report.curves; "
+        "print('matplotlib' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
@@ -152,7 +157,10 @@ def test_every_one_of_30_classes_is_named_and_numbers_are_written_where_they_fit
 
 
 def test_a_crowd_is_ordered_by_largest_class_and_its_share(tmp_path: Path) -> None:
-    """Class 0: 9 of 9, then 5 of 6; class 1 after them. However the parties come, the picture is the same."""
+    """Class 0: 9 of 9, then 5 of 6; class 1 after them.
+
+    However the parties come, the picture is the same.
+    """
     assert _by_largest_class(np.array([[0, 3], [5, 1], [9, 0]])).tolist() == [2, 1, 0]
     counts = np.array([[2, 0], [0, 2]] * 60)
     names = [f"p{i}" for i in range(120)]

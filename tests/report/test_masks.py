@@ -23,7 +23,10 @@ OTHER = {
 
 
 def test_the_drawing_tells_shares_agreement_and_every_layer(tmp_path: Path) -> None:
-    """Close of layer a: {0, 2} and {0, 1, 2, 3} agree on 2 of 4. Open: {1, 2} and {1, 2, 3} on 2 of 3."""
+    """Close of layer a: {0, 2} and {0, 1, 2, 3} agree on 2 of 4.
+
+    Open: {1, 2} and {1, 2, 3} on 2 of 3.
+    """
     kept = record(chain("a", "b"), [3, 8], [CODES, OTHER])
     draw_masks(kept, tmp_path / "masks.svg", party=8)
     text = (tmp_path / "masks.svg").read_text()
@@ -105,7 +108,9 @@ def test_the_verb_draws_a_run_of_fedpd_and_refuses_others(
 
 
 def test_a_hundred_parties_make_no_endless_picture(tmp_path: Path) -> None:
-    """Two layers of at most 2.4 + 0.35 inches below the first: some numbers are left out, and no more than fit."""
+    """Two layers of at most 2.4 + 0.35 inches below the first:
+    some numbers are left out, and no more than fit.
+    """
     draw_masks(record(chain("a", "b"), list(range(100)), [CODES] * 100), tmp_path / "m.svg")
     text = (tmp_path / "m.svg").read_text()
     height = float(re.findall(r'height="([0-9.]+)pt"', text)[0]) / 72

@@ -43,7 +43,10 @@ def test_blocks_become_thin_and_then_give_up() -> None:
 
 
 def test_the_ruler_numbers_classes_whose_names_are_long() -> None:
-    """Every fifth number where blocks are two wide, every tenth where they are one; below, the last digits."""
+    """Every fifth number where blocks are two wide, every tenth where they are one.
+
+    Below, the last digits.
+    """
     names = tuple(f"class {k}" for k in range(12))
     wide = lines([[1] * 12], 80, names)
     assert wide[:2] == ["   0         5         10", "   0 1 2 3 4 5 6 7 8 9 0 1 "]
@@ -56,7 +59,10 @@ def test_the_legend_keeps_a_shade_and_its_counts_on_one_line() -> None:
 
 
 def test_words_for_each_party_by_hand() -> None:
-    """Halves of two of four classes: entropy log 2 of log 4, half a bar. One class alone: an empty one."""
+    """Halves of two of four classes: entropy log 2 of log 4, half a bar.
+
+    One class alone: an empty one.
+    """
     counts = np.array([[5, 5, 0, 0], [0, 0, 0, 3]])
     found = [
         line.plain

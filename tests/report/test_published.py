@@ -1,4 +1,6 @@
-"""The papers' figures: every row resolves or is listed as pending, lookups by hand, and the table beside ours."""
+"""The papers' figures: every row resolves or is listed as pending, lookups by hand,
+and the table beside ours.
+"""
 
 import csv
 import io
@@ -38,8 +40,9 @@ NO_PARTITION = {"centralised", ""}
 
 
 def is_method(name: str) -> bool:
-    """A method, preset or objective, of ours or under the name that the papers' table gives it; `centralised lr=0.1`
-    is one.
+    """A method, preset or objective, of ours or under the name that the papers' table gives it.
+
+    `centralised lr=0.1` is one.
     """
     name = {theirs: ours for ours, theirs in PAPERS_NAME.items()}.get(name, name).split(" ")[0]
     return name in {*METHODS.names(), *PRESETS.names(), *OBJECTIVES.names(), SOFTMAX}
@@ -117,15 +120,16 @@ def test_a_figure_of_table_1() -> None:
 )
 def test_other_spellings_find_the_same(other: dict[str, Any]) -> None:
     cell = {
-        "data": "cifar10", "partition": "labels:2", "net": "simple-cnn", "method": "fedov", "parties": 10, "rounds": 1,
+        "data": "cifar10", "partition": "labels:2", "net": "simple-cnn", "method": "fedov",
+        "parties": 10, "rounds": 1,
     }  # fmt: skip
     assert published(**{**cell, **other}) == published(**cell) is not None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("place", "value"),
-    [(0, "fashion-4k"), (0, "no such data"), (1, "labels:7"), (1, "nonsense"), (2, "mlp"), (3, "centralised"), (4, 11),
-     (5, 2)],
+    [(0, "fashion-4k"), (0, "no such data"), (1, "labels:7"), (1, "nonsense"), (2, "mlp"),
+     (3, "centralised"), (4, 11), (5, 2)],
 )  # fmt: skip
 def test_what_no_paper_has_is_none(place: int, value: Any) -> None:
     assert published(*CELL) is not None
@@ -235,7 +239,9 @@ HDR = {"data": "hdr-fl", "partition": "domain", "known": 6, "net": {"name": "dig
 
 
 def test_all_five_domains_of_hdr_fl() -> None:
-    """FedPD, Table 1: PROSER 98.04 / 83.63 on MNIST, 86.92 / 71.76 on SynthDigits, 88.58 / 76.20 on average."""
+    """FedPD, Table 1: PROSER 98.04 / 83.63 on MNIST, 86.92 / 71.76 on SynthDigits,
+    88.58 / 76.20 on average.
+    """
     told = cell_of("fedavg", on_domains(*NAMED["hdr-fl"]), **HDR, set={"objective": "proser"})[
         "published"
     ]
@@ -248,7 +254,9 @@ def test_all_five_domains_of_hdr_fl() -> None:
 
 
 def test_fewer_domains_stand_beside_the_same_ones_of_the_paper() -> None:
-    """FedAvg trained with cross-entropy is the paper's SoftMax: 97.97 on USPS, 83.99 on SynthDigits, mean 90.98."""
+    """FedAvg trained with cross-entropy is the paper's SoftMax: 97.97 on USPS, 83.99 on
+    SynthDigits, mean 90.98.
+    """
     record = cell_of(
         "fedavg",
         on_domains("usps", "synthdigits-like") | {"parties": 2, "notes": ["a stand-in"]},
@@ -299,9 +307,11 @@ def test_cifar10_with_known_classes() -> None:
 
 
 def test_centralised_open_set_training() -> None:
-    """FedOV, Table 20, MNIST, 6 known: PROSER + DD + AOE 70.9 ± 1.1, PROSER 65.9 ± 1.3, with unknown as a class.
+    """FedOV, Table 20, MNIST, 6 known: PROSER + DD + AOE 70.9 ± 1.1, PROSER 65.9 ± 1.3,
+    with unknown as a class.
 
-    Its accuracy is not the closed one; neither partition, nor parties, nor rounds matter to pooled data.
+    Its accuracy is not the closed one; neither partition, nor parties,
+    nor rounds matter to pooled data.
     """
     figures = {"accuracy": 99.0, "auroc": 90.0, "open": {"open_accuracy": 70.0}, "parties": 10}
     for objective, value in (("fedov", 70.9), ("proser", 65.9)):
@@ -318,7 +328,10 @@ def test_centralised_open_set_training() -> None:
 
 
 def test_one_known_class_on_pooled_data() -> None:
-    """FedOV, Table 16, MNIST: PROSER + DD has 99.1 with class 0 known, 94.1 with class 3; the average is no run."""
+    """FedOV, Table 16, MNIST: PROSER + DD has 99.1 with class 0 known, 94.1 with class 3.
+
+    The average is no run.
+    """
     figures = {"accuracy": 100.0, "auroc": 90.0}
     without = {"objective": {"name": "fedov", "w_adversarial": 0.0}}
     for known, value in (({"known": 1}, 99.1), ({"known_classes": [3]}, 94.1)):

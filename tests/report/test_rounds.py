@@ -1,4 +1,6 @@
-"""Histories of finished runs as curves: seeds together, settings apart, bytes with those of the start."""
+"""Histories of finished runs as curves: seeds together, settings apart,
+bytes with those of the start.
+"""
 
 import shutil
 from collections.abc import Callable
@@ -41,7 +43,9 @@ def run(out: Path, **values: Any) -> dict[str, Any]:
 
 
 def test_seeds_are_one_curve_and_other_settings_another() -> None:
-    """Labels name what differs, and only that; bytes are the seeds' mean: (10 + 14) / 2 and (20 + 26) / 2."""
+    """Labels name what differs, and only that; bytes are the seeds' mean:
+    (10 + 14) / 2 and (20 + 26) / 2.
+    """
     seed = replace(ONE, seed=1, sent=(14, 26), accuracy=(52.0, 64.0))
     faster = replace(ONE, settings={"local.lr": 0.2, "mu": 1})
     [first, second] = panels([ONE, seed, faster], "bytes")["digits / iid"]
@@ -85,7 +89,9 @@ def test_histories_of_runs_and_of_what_follows_them(tmp_path: Path) -> None:
 
 
 def test_stored_runs_of_two_seeds_are_one_curve(tmp_path: Path) -> None:
-    """Their configurations differ in the seed and in the model that each starts from, and in nothing else."""
+    """Their configurations differ in the seed and in the model that each
+    starts from, and in nothing else.
+    """
     for seed in (0, 1):
         run(tmp_path / f"start-{seed}", seed=seed)
         run(tmp_path / f"next-{seed}", seed=seed, start_from=str(tmp_path / f"start-{seed}"))

@@ -119,7 +119,10 @@ def test_a_row_of_the_wrong_width_is_refused() -> None:
 
 
 def test_comparison_by_hand() -> None:
-    """Seeds 70, 72, 77: mean 73, sample variance (9 + 1 + 16) / 2 = 13. Times 10, 10, 40: median 10."""
+    """Seeds 70, 72, 77: mean 73, sample variance (9 + 1 + 16) / 2 = 13.
+
+    Times 10, 10, 40: median 10.
+    """
     cells = [cell("fedov", s, a) for s, a in enumerate((70.0, 72.0, 77.0))] + [
         cell("solo", 0, 40.0)
     ]
@@ -172,7 +175,10 @@ def test_best_is_judged_within_each_column() -> None:
 
 
 def test_failed_and_missing_cells() -> None:
-    """b failed outright in one place and was not run in the other; a lost one seed of two, and says so."""
+    """b failed outright in one place and was not run in the other.
+
+    A lost one seed of two, and says so.
+    """
     cells = [
         cell("a", 0, 60.0),
         failed("a", 1, "party 3: out of memory"),
@@ -247,13 +253,17 @@ def test_human_seconds(seconds: float, text: str) -> None:
 
 
 def opened(method: str, seed: int, *figures: float | None, **more: Any) -> dict[str, Any]:
-    """A cell with shares of refused known and unknown samples, and the balanced accuracy of the open answer."""
+    """A cell with shares of refused known and unknown samples,
+    and the balanced accuracy of the open answer.
+    """
     names = ("known_refused", "unknown_refused", "open_balanced_accuracy")
     return cell(method, seed, 1.0, **dict(zip(names, figures, strict=True)), **more)
 
 
 def test_open_answers_have_a_table_for_each_place() -> None:
-    """Only the balanced accuracy has a best one: refusing nothing, or everything, would win the other two columns."""
+    """Only the balanced accuracy has a best one: refusing nothing, or everything,
+    would win the other two columns.
+    """
     cells = [
         opened("a", 0, 4.0, 60.0, 78.0),
         opened("a", 1, 6.0, 62.0, 80.0),
@@ -313,7 +323,8 @@ def test_a_table_per_domain() -> None:
     )
     assert table.rows[2] == ("c", MISSING, MISSING, "failed [1]")
     assert table.notes == (
-        "[1] c on fashion / classes:2 failed: seed 0: no", "fashion: plain average over 2 domains", "a stand-in"
+        "[1] c on fashion / classes:2 failed: seed 0: no",
+        "fashion: plain average over 2 domains", "a stand-in"
     )  # fmt: skip
     assert "a stand-in" in comparison(cells)[0].notes
     assert per_domain([cell("a", 0, 1.0)]) == []

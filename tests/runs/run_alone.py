@@ -1,4 +1,6 @@
-"""One run in a process of its own, to be killed: `run_alone.py OUT VALUES [resume]`, VALUES being JSON."""
+"""One run in a process of its own, to be killed:
+`run_alone.py OUT VALUES [resume]`, VALUES being JSON.
+"""
 
 import json
 import sys

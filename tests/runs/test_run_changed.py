@@ -1,4 +1,6 @@
-"""Data, divisions and stored files that change between the stop of a run and its resume, or after its end."""
+"""Data, divisions and stored files that change between the stop of a run
+and its resume, or after its end.
+"""
 
 import json
 import os
@@ -47,7 +49,9 @@ def arrays(seed: int = 0) -> dict[str, np.ndarray]:
 
 @pytest.fixture(autouse=True)
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A data set in the working folder, and a way to write it anew as another process would meet it."""
+    """A data set in the working folder, and a way to write it anew
+    as another process would meet it.
+    """
     monkeypatch.chdir(tmp_path)
 
     def write(**changed: np.ndarray) -> None:
@@ -316,7 +320,10 @@ def test_a_lock_that_is_a_folder_and_folders_that_are_not_ours() -> None:
 
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk fills up when party 2 stores its report; with space again, only that party trains."""
+    """The disk fills up when party 2 stores its report.
+
+    With space again, only that party trains.
+    """
     write, full = codec.write_atomically, True
 
     def fails(path: Path, data: bytes) -> None:

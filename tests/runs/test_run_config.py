@@ -167,12 +167,17 @@ def test_plans_check_the_whole_before_anything_trains() -> None:
     [
         (
             {"epochs": 100},
-            "2 of 2 parties end before their 100 epochs, the first after 2.5: local.most_steps is 10",
+            (
+                "2 of 2 parties end before their 100 epochs, "
+                "the first after 2.5: local.most_steps is 10"
+            ),
         ),
         (
             {"epochs": 100, "class_steps": 1, "most_steps": 11},
-            "2 of 2 parties end before their 100 epochs, the first after 2.5: local.most_steps is 11 and "
-            "local.class_steps is 1",
+            (
+                "2 of 2 parties end before their 100 epochs, the first after 2.5: local.most_steps "
+                "is 11 and local.class_steps is 1"
+            ),
         ),
         ({"epochs": 100, "class_steps": 40, "most_steps": 0}, None),
         ({"epochs": 2}, None),
@@ -201,7 +206,10 @@ def test_epochs_that_will_not_be_trained_are_told(local: dict[str, int], words: 
 
 
 def test_validation_samples_are_taken_from_training() -> None:
-    """A fifth of 100 rows: 80 are left to the parties, 20 are held, none is both; the test set is untouched."""
+    """A fifth of 100 rows: 80 are left to the parties, 20 are held, none is both.
+
+    The test set is untouched.
+    """
     plan = make_plan(
         make({"train_per_class": 10, "validation": 0.2, "parties": 4, "partition": "iid"})
     )

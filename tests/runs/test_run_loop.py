@@ -1,4 +1,6 @@
-"""The round loop: folders that are refused, parties that fail, members that are shared, figures that are kept."""
+"""The round loop: folders that are refused, parties that fail,
+members that are shared, figures that are kept.
+"""
 
 import json
 import subprocess
@@ -103,7 +105,9 @@ def test_a_finished_run(tmp_path: Path) -> None:
 
 
 def test_bytes_are_counted_per_party_and_round(tmp_path: Path) -> None:
-    """Four parties get and give the same network in each of 2 rounds: twice the bytes of one round, up and down."""
+    """Four parties get and give the same network in each of 2 rounds:
+    twice the bytes of one round, up and down.
+    """
     once, twice = (
         execute(plan_of(set={"rounds": n, "local": {"epochs": 1}}), RunDir(tmp_path / str(n)))
         for n in (1, 2)
@@ -212,7 +216,10 @@ def test_a_round_in_which_all_fail_stops_even_so(tmp_path: Path) -> None:
 
 
 def test_members_are_trained_once_for_every_ballot(tmp_path: Path) -> None:
-    """A second run with another ballot takes all members from the shelf; another seed or training does not."""
+    """A second run with another ballot takes all members from the shelf.
+
+    Another seed or training does not.
+    """
     first, second, other, seed = Counter(), Counter(), Counter(), Counter()
     shelf = tmp_path / "shelf"
     execute(plan_of("closed-voting"), RunDir(tmp_path / "a"), first, shelf=shelf)
@@ -270,7 +277,9 @@ def test_a_strange_metrics_line_is_refused(line: str, tmp_path: Path) -> None:
 
 
 def test_metrics_of_a_round_without_checkpoint_come_again_once(tmp_path: Path) -> None:
-    """Stopped after round 2 was evaluated and before it was checkpointed: its line must not be there twice."""
+    """Stopped after round 2 was evaluated and before it was checkpointed:
+    its line must not be there twice.
+    """
 
     class Stop(Watch):
         def evaluated(self, index: int, accuracy: float | None) -> None:

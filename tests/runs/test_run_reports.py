@@ -1,4 +1,6 @@
-"""What happens to reports on their way: looked at when they arrive, kept until the checkpoint, memory before report."""
+"""What happens to reports on their way: looked at when they arrive, kept until the checkpoint,
+memory before report.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -78,7 +80,9 @@ def test_a_report_in_another_partys_name_is_refused(
 def test_reports_stay_until_the_checkpoint_lies_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed while the checkpoint of round 2 is written: no party of round 2 may have to train again."""
+    """Killed while the checkpoint of round 2 is written:
+    no party of round 2 may have to train again.
+    """
     home, save = RunDir(tmp_path / "run"), Place.save
 
     def killed(self: Place, value: Any) -> None:

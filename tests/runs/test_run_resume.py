@@ -108,7 +108,9 @@ def assert_same(a: Path, b: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["serial", "pool"])
 def test_a_one_round_run_killed_inside_training(engine: str, tmp_path: Path, straight: Any) -> None:
-    """Killed as soon as half-finished training lies on the disk; resumed with that, not from the start."""
+    """Killed as soon as half-finished training lies on the disk;
+    resumed with that, not from the start.
+    """
     out = tmp_path / "run"
     process = start(out, {**ONE_SHOT, "engine": engine})
     wait_for(lambda: len(progress_files(out)) > 0, process)

@@ -1,4 +1,6 @@
-"""What a round costs depends on the parties that it has drawn, not on how many there are; counted, not timed."""
+"""What a round costs depends on the parties that it has drawn,
+not on how many there are; counted, not timed.
+"""
 
 import sys
 import weakref
@@ -49,12 +51,16 @@ def plan_of(method: str, parties: int, rounds: int, drawn: int) -> Plan:
     return make_plan(
         config.make(
             {
-                "method": method, "data": "digits", "partition": "iid", "parties": parties, "engine": "serial",
+                "method": method,
+                "data": "digits",
+                "partition": "iid",
+                "parties": parties,
+                "engine": "serial",
                 "net": {"name": "mlp", "options": {"hidden": [4]}},
                 "set": {"rounds": rounds, "fraction": drawn / parties, "local": {"steps": 1}},
             }
         )
-    )  # fmt: skip
+    )
 
 
 class Drawn(Watch):
@@ -71,7 +77,10 @@ class Drawn(Watch):
 
 
 def test_only_the_drawn_parties_memories_are_touched(tmp_path: Path) -> None:
-    """Scaffold's parties keep memories. Those of earlier rounds must not be looked at by later ones."""
+    """Scaffold's parties keep memories.
+
+    Those of earlier rounds must not be looked at by later ones.
+    """
     watch, seen = Drawn(), list[set[int]]()
 
     class Listener(Drawn):
@@ -138,7 +147,9 @@ def test_a_round_makes_no_list_of_all_parties(
 def test_reports_are_never_in_memory_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Received, looked at and averaged one by one: the one before may still be held while the next is loaded."""
+    """Received, looked at and averaged one by one:
+    the one before may still be held while the next is loaded.
+    """
     alive: weakref.WeakSet[torch.Tensor] = weakref.WeakSet()
     most, usual = [0], Place.load
 

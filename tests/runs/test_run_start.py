@@ -1,4 +1,6 @@
-"""Runs that start from the model of another: what is taken, what it costs, what is refused, what is resumed."""
+"""Runs that start from the model of another: what is taken, what it costs,
+what is refused, what is resumed.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -38,7 +40,9 @@ def start(tmp_path: Path) -> Path:
 
 
 def test_the_first_model_is_the_last_of_the_other_run(start: Path, tmp_path: Path) -> None:
-    """Training for no step changes nothing: the result is the start, bit for bit, and so is its accuracy."""
+    """Training for no step changes nothing: the result is the start,
+    bit for bit, and so is its accuracy.
+    """
     still = {"local": {"steps": 0}, "rounds": 2}
     summary = run(tmp_path / "next", "fedprox", set=still, start_from=str(start))
     first = load_run(start)[1]
@@ -69,7 +73,9 @@ def test_every_averaging_method_begins_there(start: Path, tmp_path: Path, method
 
 
 def test_round_0_is_evaluated_and_no_round_of_the_run(start: Path, tmp_path: Path) -> None:
-    """Without a step all rounds are as good as the start, the best is round 1: round 0 does not count."""
+    """Without a step all rounds are as good as the start,
+    the best is round 1: round 0 does not count.
+    """
     still = {"local": {"steps": 0}, "rounds": 2}
     summary = run(tmp_path / "next", set=still, start_from=str(start))
     assert [row["round"] for row in RunDir(tmp_path / "next").read_metrics()] == [0, 1, 2]
@@ -77,8 +83,9 @@ def test_round_0_is_evaluated_and_no_round_of_the_run(start: Path, tmp_path: Pat
 
 
 def test_bytes_of_the_start_are_counted_once(start: Path, tmp_path: Path) -> None:
-    """The model goes down with the message of round 1, as a random one would: the same bytes as without a start. What
-    the run before had cost is said apart."""
+    """The model goes down with the message of round 1, as a random one would: the same bytes as
+    without a start. What the run before had cost is said apart.
+    """
     plain = run(tmp_path / "plain", set={**QUICK, "rounds": 2})
     summary = run(tmp_path / "next", set={**QUICK, "rounds": 2}, start_from=str(start))
     assert summary["bytes_down"] == plain["bytes_down"]
@@ -106,7 +113,9 @@ def test_bytes_of_the_start_are_counted_once(start: Path, tmp_path: Path) -> Non
 def test_whatever_ends_in_one_network_can_be_a_start(
     tmp_path: Path, method: str, settings: dict[str, Any]
 ) -> None:
-    """FedOV's Figure 4 without further settings: the student has one output for each class, as cross-entropy has."""
+    """FedOV's Figure 4 without further settings:
+    the student has one output for each class, as cross-entropy has.
+    """
     made = run(tmp_path / "a", method, public="half-test", set=settings)
     summary = run(tmp_path / "b", "fedprox", public="half-test", start_from=str(tmp_path / "a"))
     assert summary["start"]["accuracy"] == made["accuracy"]
@@ -168,7 +177,10 @@ def test_a_start_that_is_not_there_or_not_finished(tmp_path: Path) -> None:
 
 
 def test_a_start_is_known_by_its_content(start: Path, tmp_path: Path) -> None:
-    """Stopped, its start moved: resumed from the new place. A start with other tensors is refused."""
+    """Stopped, its start moved: resumed from the new place.
+
+    A start with other tensors is refused.
+    """
 
     class Stop(Watch):
         def evaluated(self, index: int, accuracy: float | None) -> None:
@@ -213,7 +225,9 @@ def test_every_seed_of_a_grid_starts_from_its_own_run(tmp_path: Path) -> None:
 
 
 def test_results_keep_the_finished_cells_of_earlier_calls(tmp_path: Path) -> None:
-    """Two methods, then one of them on a new seed: three cells, each once, those of this call first."""
+    """Two methods, then one of them on a new seed: three cells, each once,
+    those of this call first.
+    """
     run_grid(grid("solo", "fedavg", seeds=(0,)), tmp_path)
     shown = run_grid(grid("fedavg", seeds=(0, 1)), tmp_path)
     assert len(shown) == 2

@@ -1,4 +1,6 @@
-"""Which runs of a grid take each other's reports: those whose methods say so, and nobody who inherits that."""
+"""Which runs of a grid take each other's reports: those whose methods say so,
+and nobody who inherits that.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -95,8 +95,8 @@ def test_names_of_parties_stand_beside_their_figures(tmp_path: Path) -> None:
 
 
 OPENED = {
-    "auroc": 90.0, "fpr95": 10.0, "oscr": 80.0, "open_accuracy": 70.0, "known_refused": 5.0, "unknown_refused": 60.0,
-    "balanced_accuracy": 75.0,
+    "auroc": 90.0, "fpr95": 10.0, "oscr": 80.0, "open_accuracy": 70.0, "known_refused": 5.0,
+    "unknown_refused": 60.0, "balanced_accuracy": 75.0,
 }  # fmt: skip
 
 
@@ -120,7 +120,9 @@ def summary_of(opened: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
 
 
 def test_open_answers_stand_beside_the_accuracy_and_leave_the_closed_figures_alone() -> None:
-    """Both answers have a balanced accuracy: 1 of the closed, 75 of the open one, also in every domain."""
+    """Both answers have a balanced accuracy: 1 of the closed,
+    75 of the open one, also in every domain.
+    """
     part = {
         **figures(40.0),
         "samples": 3,

@@ -49,7 +49,9 @@ DTYPES = (
 
 @st.composite
 def tensors(draw: st.DrawFn) -> torch.Tensor:
-    """Tensors of 0 to 3 dimensions, empty ones too, of every usual type, some of them views with strides."""
+    """Tensors of 0 to 3 dimensions, empty ones too, of every usual type,
+    some of them views with strides.
+    """
     shape = draw(st.lists(st.integers(0, 3), max_size=3))
     dtype = draw(st.sampled_from(DTYPES))
     rng = torch.Generator().manual_seed(draw(st.integers(0, 9)))
@@ -202,7 +204,9 @@ def test_truncated_files(length: int) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, len(GOOD) - 1), st.integers(0, 255))
 def test_a_flipped_byte_gives_a_value_or_a_store_error(place: int, byte: int) -> None:
-    """Nothing but StoreError may come out of a damaged file, and damage is noticed: only blanks do not matter."""
+    """Nothing but StoreError may come out of a damaged file, and damage is noticed:
+    only blanks do not matter.
+    """
     data = bytearray(GOOD)
     changed = data[place] != byte
     data[place] = byte
@@ -228,7 +232,10 @@ def test_a_file_says_what_it_is(tmp_path: Path) -> None:
     [
         (
             {"party": 8},
-            "should be the report of run ab12, round 3, party 8, but it is the report of run ab12, round 3, ",
+            (
+                "should be the report of run ab12, round 3, party 8, "
+                "but it is the report of run ab12, round 3, "
+            ),
         ),
         ({"round": 2}, "round 2, party 7, but it is the report of run ab12, round 3"),
         ({"run": "cd34"}, "of run cd34"),

@@ -33,7 +33,10 @@ def test_memory_before_is_the_newest_older_one(tmp_path: Path) -> None:
 
 
 def test_clear_round_keeps_the_newest_memories(tmp_path: Path) -> None:
-    """After round 2: its message, progress and reports go; of each party's memories up to it the last one stays."""
+    """After round 2: its message, progress and reports go.
+
+    Of each party's memories up to it the last one stays.
+    """
     desk = Desk(tmp_path)
     for index, party in ((1, 0), (2, 0), (1, 1), (3, 0)):
         put(desk.memory(index, party))
@@ -109,7 +112,9 @@ def test_progress_tells_who_watches(tmp_path: Path) -> None:
 
 
 def test_stored_reports_load_on_access_without_memory(tmp_path: Path) -> None:
-    """A memory that slipped into a file is not shown to the server; deleted files show that nothing is cached."""
+    """A memory that slipped into a file is not shown to the server;
+    deleted files show that nothing is cached.
+    """
     places = tuple(Place(tmp_path / f"{i}.safetensors", {"party": i}) for i in range(3))
     for i, place in enumerate(places):
         report = Report({"w": torch.full((1,), float(i))}, 1.0, Card(i, 1), memory={"secret": 1})

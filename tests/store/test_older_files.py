@@ -1,4 +1,6 @@
-"""What travels has names that can stay, and files of versions before there were such names are read."""
+"""What travels has names that can stay, and files of versions
+before there were such names are read.
+"""
 
 from dataclasses import dataclass, fields
 from importlib import import_module
@@ -24,8 +26,9 @@ for module in iter_modules(ostraka.methods.__path__):
     import_module(f"ostraka.methods.{module.name}")
 
 BARE = (
-    "Card", "Conquered", "Controlled", "Controls", "Disentangled", "Envelope", "Fused", "MaskRecord", "Matched",
-    "Member", "MemberFile", "Order", "Panel", "Positive", "Report", "Spread", "Stepped", "Transfer",
+    "Card", "Conquered", "Controlled", "Controls", "Disentangled", "Envelope", "Fused",
+    "MaskRecord", "Matched", "Member", "MemberFile", "Order", "Panel", "Positive", "Report",
+    "Spread", "Stepped", "Transfer",
 )  # fmt: skip
 """The names in those files."""
 
@@ -77,18 +80,20 @@ def test_an_older_member_file_is_read_and_written_anew(tmp_path: Path) -> None:
 
 
 def test_the_names_that_are_written_never_change() -> None:
-    """A name in this list stands in files: a renamed or moved class keeps it, other fields get a new version."""
+    """A name in this list stands in files: a renamed or moved class keeps it,
+    other fields get a new version.
+    """
     ours = {
         wire_name(found.cls)
         for found in WIRE_TYPES.values()
         if found.cls.__module__.startswith("ostraka.")
     }
     assert ours == {
-        "assessment/1", "card/1", "envelope/1", "fedaws.positive/1", "fedaws.spread/1", "feddf.fused/1",
-        "fedkt.transfer/2",
-        "fedma.matched/1", "fedma.order/1", "fednova.stepped/1", "fedpd.conquered/1", "fedpd.disentangled/1",
-        "mask-record/1", "member-file/1", "member/1", "panel/1", "report/2", "scaffold.controlled/1",
-        "scaffold.controls/1",
+        "assessment/1", "card/1", "envelope/1", "fedaws.positive/1", "fedaws.spread/1",
+        "feddf.fused/1", "fedkt.transfer/2", "fedma.matched/1", "fedma.order/1",
+        "fednova.stepped/1", "fedpd.conquered/1", "fedpd.disentangled/1",
+        "mask-record/1", "member-file/1", "member/1", "panel/1", "report/2",
+        "scaffold.controlled/1", "scaffold.controls/1",
     }  # fmt: skip
 
 

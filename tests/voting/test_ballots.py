@@ -42,7 +42,9 @@ def test_doubt_of_the_ensemble(how: str, expected: float) -> None:
 
 
 def test_top_k_by_hand() -> None:
-    """k = 2 keeps members 0 and 2 (doubts .3 and .05): class 0 has .8, class 1 has .85; k = 1 keeps member 2 alone."""
+    """k = 2 keeps members 0 and 2 (doubts .3 and .05): class 0 has .8, class 1 has .85;
+    k = 1 keeps member 2 alone.
+    """
     two = TopK(2).count(Votes(THREE, ANYONE))
     torch.testing.assert_close(two.known, torch.tensor([[0.8, 0.85]]))
     one = TopK(1).count(Votes(THREE, ANYONE))
@@ -56,7 +58,10 @@ def test_top_k_of_all_is_the_sum() -> None:
 
 
 def test_plurality_by_hand() -> None:
-    """Voices 1 : 1 with one abstention; the tie goes to class 1, whose summed probability is 1.05 against .9."""
+    """Voices 1 : 1 with one abstention.
+
+    The tie goes to class 1, whose summed probability is 1.05 against .9.
+    """
     scores = Plurality().count(Votes(THREE, ANYONE))
     assert scores.closed.item() == 1
     assert scores.known.floor().tolist() == [[1.0, 1.0]]
@@ -83,10 +88,10 @@ def test_closed_members_never_answer_unknown() -> None:
 
 
 def test_calibrated_by_hand() -> None:
-    """Two owners of class 0 (weights 100/200 and 300/400), one of class 1; no doubt is forgiven (share 0).
+    """Two owners of class 0 (weights 100/200 and 300/400), one of class 1.
 
-    l_mc = log sigmoid(-g) + log q(c) = log P(known) + log(p_c / P(known)) = log p_c.
-    So S_0 = (.5 log .6 + .75 log .1) / 1.25 and S_1 = log .75.
+    No doubt is forgiven (share 0). l_mc = log sigmoid(-g) + log q(c) = log P(known) + log(p_c /
+    P(known)) = log p_c. So S_0 = (.5 log .6 + .75 log .1) / 1.25 and S_1 = log .75.
     """
     members = cards((100, 0), (300, 0), (0, 50), doubt=-4.0)
     scores = Calibrated(share=0.0).count(Votes(THREE, members))
@@ -106,7 +111,10 @@ def test_calibrated_forgives_a_share_of_a_members_own_doubt() -> None:
 
 
 def test_a_common_offset_is_half_the_median_doubt_and_one_liar_cannot_move_it_far() -> None:
-    """Doubts -4, -2, 0 have the median -2: b = -1 for all. A liar's -1000 in place of -4 leaves the median at -2."""
+    """Doubts -4, -2, 0 have the median -2: b = -1 for all.
+
+    A liar's -1000 in place of -4 leaves the median at -2.
+    """
     told = [Card(i, 9, (9, 9), calibration={"doubt": d}) for i, d in enumerate((-4.0, -2.0, 0.0))]
     liar = [Card(0, 9, (9, 9), calibration={"doubt": -1000.0}), *told[1:]]
     fixed = [Card(i, 9, (9, 9), calibration={"doubt": -2.0}) for i in range(3)]
@@ -118,9 +126,11 @@ def test_a_common_offset_is_half_the_median_doubt_and_one_liar_cannot_move_it_fa
 
 
 def test_one_member_can_take_only_so_much_from_a_class() -> None:
-    """Two members are sure of class 0 (.99, .005), one gives it 1e-9 and class 1 .99. The mean log probabilities are
-    (2 log .99 + log 1e-9) / 3 = -6.9 and (2 log .005 + log .99) / 3 = -3.5, so the one would have its way; with a veto
-    of 8, beyond which a hundredth counts, class 0 gets (2 log .99 - 8 + (8 + log 1e-9) / 100) / 3 = -2.7.
+    """Two members are sure of class 0 (.99, .005), one gives it 1e-9 and class 1 .99.
+
+    The mean log probabilities are (2 log .99 + log 1e-9) / 3 = -6.9 and (2 log .005 + log .99) /
+    3 = -3.5, so the one would have its way; with a veto of 8, beyond which a hundredth counts,
+    class 0 gets (2 log .99 - 8 + (8 + log 1e-9) / 100) / 3 = -2.7.
     """
     votes = Votes(logits_of([0.99, 0.005, 0.005], [0.99, 0.005, 0.005], [1e-9, 0.99, 0.01]), ANYONE)
     limited, free = (
@@ -140,7 +150,9 @@ def test_one_member_can_take_only_so_much_from_a_class() -> None:
 
 
 def test_the_veto_never_changes_the_order_of_single_owners() -> None:
-    """Both owners are nearly sure of unknown, beyond the veto: the class that is doubted less wins all the same."""
+    """Both owners are nearly sure of unknown, beyond the veto:
+    the class that is doubted less wins all the same.
+    """
     votes = Votes(logits_of([1e-6, 0.0, 1.0], [0.0, 1e-5, 1.0]), cards((9, 0), (0, 9)))
     limited, free = Calibrated().count(votes), Calibrated(veto=float("inf")).count(votes)
     assert limited.closed.item() == free.closed.item() == 1
@@ -191,7 +203,9 @@ def test_an_unusual_sample_is_less_credible() -> None:
 
 
 def test_tuned_offset_claims_the_expected_share() -> None:
-    """Each of two members owns one of two equally large classes: it should claim half of the public samples."""
+    """Each of two members owns one of two equally large classes:
+    it should claim half of the public samples.
+    """
     torch.manual_seed(1)
     public = Votes(3 * torch.randn(2, 400, 3), cards((20, 0), (0, 20)))
     found = Calibrated(public="probe").tune(public)
@@ -212,7 +226,10 @@ def test_typicality_on_needs_statistics() -> None:
 
 
 def test_shares_for_a_student_sum_to_one() -> None:
-    """Of the sum's .9 and 1.05 a student learns .9 / 1.95 and 1.05 / 1.95; of log probabilities, their softmax."""
+    """Of the sum's .9 and 1.05 a student learns .9 / 1.95 and 1.05 / 1.95.
+
+    Of log probabilities, their softmax.
+    """
     shares = Sum().shares(Sum().count(Votes(THREE, ANYONE)))
     torch.testing.assert_close(shares, torch.tensor([[0.9 / 1.95, 1.05 / 1.95]]))
     scores = Calibrated(share=0.0).count(Votes(THREE, cards((7, 0), (0, 0), (0, 9))))
@@ -222,7 +239,10 @@ def test_shares_for_a_student_sum_to_one() -> None:
 
 
 def test_mix_is_half_of_what_public_samples_say_and_half_of_what_members_tell() -> None:
-    """One owner, told doubt 2 with share .5: own offset 1. Public samples say 3: probe has 3, mix (3 + 1) / 2 = 2."""
+    """One owner, told doubt 2 with share .5: own offset 1.
+
+    Public samples say 3: probe has 3, mix (3 + 1) / 2 = 2.
+    """
     votes, odds = Votes(THREE[2:], cards((0, 50), doubt=2.0), tuned=(3.0,)), log(0.05 / 0.95)
     for public, offset in (("none", 1.0), ("mix", 2.0), ("probe", 3.0)):
         known = Calibrated(public=public).count(votes).known  # type: ignore[arg-type]

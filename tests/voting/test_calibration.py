@@ -20,7 +20,9 @@ def test_doubt_is_the_mean_log_odds_of_own_samples() -> None:
 
 
 def test_own_samples_are_usual_and_far_ones_are_not() -> None:
-    """Two clouds: own samples have typicality 0 on average; 10 standard deviations away it is far below."""
+    """Two clouds: own samples have typicality 0 on average;
+    10 standard deviations away it is far below.
+    """
     torch.manual_seed(0)
     labels = torch.arange(400) % 2
     cloud = torch.randn(400, 5) + 8.0 * labels.unsqueeze(1)
@@ -35,7 +37,9 @@ def test_own_samples_are_usual_and_far_ones_are_not() -> None:
 
 
 def test_distance_is_mahalanobis() -> None:
-    """Against the textbook formula, one sample and class at a time, with the shrunk pooled covariance."""
+    """Against the textbook formula, one sample and class at a time,
+    with the shrunk pooled covariance.
+    """
     torch.manual_seed(2)
     labels = torch.arange(60) % 2
     cloud = torch.randn(60, 4) @ torch.randn(4, 4) + labels.unsqueeze(1)

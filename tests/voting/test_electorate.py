@@ -1,4 +1,6 @@
-"""The simulated electorate: thresholds in closed form, against an independent simulation, and against liars."""
+"""The simulated electorate: thresholds in closed form,
+against an independent simulation, and against liars.
+"""
 
 from collections.abc import Sequence
 from math import exp, log
@@ -23,7 +25,9 @@ RAMP = tuple(10 * level - 2 for level in LEVELS)
 
 
 MANY = 10**6
-"""Samples of a class, in units of which cards are made: so many that a class is known as well as told."""
+"""Samples of a class, in units of which cards are made:
+so many that a class is known as well as told.
+"""
 
 
 def card(
@@ -71,10 +75,11 @@ def sigmoid(value: float) -> float:
 
 @pytest.mark.parametrize("rate", [0.05, 0.2, 0.5])
 def test_one_owner_for_each_class_in_closed_form(rate: float) -> None:
-    """Every class has one owner, with log odds 10 u - 2, u uniform. Refused is who has u below the rate.
+    """Every class has one owner, with log odds 10 u - 2, u uniform.
 
-    Sum: the only owner's doubt is 1 - sigmoid(10 u - 2), so the line is 1 - sigmoid(10 rate - 2). Calibrated, nothing
-    forgiven: minus its log probability, -log sigmoid(10 rate - 2). 2,000 draws leave about 0.1 of log odds open.
+    Refused is who has u below the rate. Sum: the only owner's doubt is 1 - sigmoid(10 u - 2), so
+    the line is 1 - sigmoid(10 rate - 2). Calibrated, nothing forgiven: minus its log probability,
+    -log sigmoid(10 rate - 2). 2,000 draws leave about 0.1 of log odds open.
     """
     owners = [card(0, (100, 0)), card(1, (0, 100))]
     odds = 10 * rate - 2
@@ -118,8 +123,10 @@ def test_three_owners_of_a_class_against_plain_loops(score: str) -> None:
 
 
 def test_classes_count_by_their_size() -> None:
-    """One class in ten is never certain (log odds -2), the others always are (8): at 5 %, half of the hard class's
-    samples may be refused, which all have one score: none is, and the line is theirs. At 15 % all of them may."""
+    """One class in ten is never certain (log odds -2), the others always are (8): at 5 %, half of
+    the hard class's samples may be refused, which all have one score: none is, and the line is
+    theirs. At 15 % all of them may.
+    """
     hard, easy = card(0, (10, 0), (-2.0,) * len(LEVELS)), card(1, (0, 90), (8.0,) * len(LEVELS))
     plain = Calibrated(share=0.0, kappa=0.0)
     middling = [
@@ -141,9 +148,11 @@ def test_a_higher_rate_draws_a_lower_line() -> None:
 
 
 def test_plurality_refuses_nobody_rather_than_too_many() -> None:
-    """Its scores are shares of members that abstain; with the ramp one owner of one abstains on a fifth of its samples.
+    """Its scores are shares of members that abstain.
 
-    5 % cannot be kept by refusing a fifth, so none is refused; a rate of 30 % can."""
+    With the ramp one owner of one abstains on a fifth of its samples. 5 % cannot be kept by
+    refusing a fifth, so none is refused; a rate of 30 % can.
+    """
     owner = ensemble(Plurality(), card(0, (100,)), card(1, (100,), claims=None))
     x = torch.tensor([[[-9.0, 0.0], [-9.0, 0.0]]])  # both abstain
     kept, _ = owner.keeping(0.05)
@@ -153,9 +162,11 @@ def test_plurality_refuses_nobody_rather_than_too_many() -> None:
 
 
 def test_one_who_tells_of_extreme_doubt_moves_the_line_little() -> None:
-    """Nine honest members, the ramp and a little more or less, and one that tells of log odds of -8 throughout.
+    """Nine honest members, the ramp and a little more or less,
+    and one that tells of log odds of -8 throughout.
 
-    As an owner of both classes it would, with a tenth of the weight, lower the mean log chance by about 0.7.
+    As an owner of both classes it would, with a tenth of the weight,
+    lower the mean log chance by about 0.7.
     """
     honest = [card(i, (50, 50), [q + 0.2 * (i - 4) for q in RAMP]) for i in range(9)]
     before = line(Calibrated(share=0.0), *honest, card(9, (50, 50)))
@@ -164,10 +175,11 @@ def test_one_who_tells_of_extreme_doubt_moves_the_line_little() -> None:
 
 
 def test_the_clip_by_hand() -> None:
-    """Chances .1, .2, .4, .8 and .8: the quartile is .2 and the median .4, as logs log .2 and log .4.
+    """Chances .1, .2, .4, .8 and .8: the quartile is .2 and the median .4,
+    as logs log .2 and log .4.
 
-    The least that counts is then 2 log .2 - log .4 = log .1: it is left as it is. A chance of .001 in its place: the
-    quartile and the median stay, so it is lifted to .1.
+    The least that counts is then 2 log .2 - log .4 = log .1: it is left as it is. A chance of .001
+    in its place: the quartile and the median stay, so it is lifted to .1.
     """
     chances = torch.tensor([0.1, 0.2, 0.4, 0.8, 0.8], dtype=torch.float64)
     told = torch.logit(chances).unsqueeze(1).repeat(1, len(LEVELS))
@@ -177,7 +189,9 @@ def test_the_clip_by_hand() -> None:
 
 
 def test_one_who_is_told_to_be_certain_moves_the_line_little() -> None:
-    """Over-sure quantiles are not clipped: one of ten owners then takes its tenth of the doubt away, no more."""
+    """Over-sure quantiles are not clipped: one of ten owners then takes its
+    tenth of the doubt away, no more.
+    """
     honest = [card(i, (50, 50)) for i in range(9)]
     before = line(Calibrated(share=0.0), *honest, card(9, (50, 50)))
     after = line(Calibrated(share=0.0), *honest, card(9, (50, 50), (30.0,) * len(LEVELS)))
@@ -185,10 +199,12 @@ def test_one_who_is_told_to_be_certain_moves_the_line_little() -> None:
 
 
 def test_familiarity_by_hand() -> None:
-    """h = log(n / (n + 30)): log(1/2) for 30 samples, log(3/4) for 90, log(3/4) again where a class is alone.
+    """h = log(n / (n + 30)): log(1/2) for 30 samples, log(3/4) for 90, log(3/4)
+    again where a class is alone.
 
-    30 and 90 samples: their mean is log(1/2)/4 + 3 log(3/4)/4 = -0.3890; 2.5 (-0.6931 + 0.3890) = -0.7603 and
-    2.5 (-0.2877 + 0.3890) = 0.2534. Who has classes of one size only knows them as it told.
+    30 and 90 samples: their mean is log(1/2)/4 + 3 log(3/4)/4 = -0.3890; 2.5
+    (-0.6931 + 0.3890) = -0.7603 and 2.5 (-0.2877 + 0.3890) = 0.2534. Who has classes
+    of one size only knows them as it told.
     """
     found = _familiarity(torch.tensor([[30.0, 90.0, 0.0], [90.0, 0.0, 0.0], [7.0, 7.0, 7.0]]))
     assert found[0, :2].tolist() == pytest.approx([-0.7603, 0.2534], abs=1e-4)
@@ -197,7 +213,9 @@ def test_familiarity_by_hand() -> None:
 
 
 def test_a_class_of_few_samples_is_known_less_well() -> None:
-    """Half of the draws of a class of 30 samples, beside one of a million, are 1.733 lower than the ramp's median."""
+    """Half of the draws of a class of 30 samples, beside one of a million,
+    are 1.733 lower than the ramp's median.
+    """
     few, many = draws([card(0, (30, MANY), unit=1)], typical=False)
     assert few.logits[0, :, 0].median().item() == pytest.approx(3 - 1.733, abs=1.5)
     assert few.logits[0, :, 0].max().item() < 8 - 1.7
@@ -205,10 +223,12 @@ def test_a_class_of_few_samples_is_known_less_well() -> None:
 
 
 def test_curves_are_put_together_by_hand() -> None:
-    """Uniform log odds from -2 to 8 and from 8 to 18, equally many samples: together uniform from -2 to 18.
+    """Uniform log odds from -2 to 8 and from 8 to 18, equally many samples:
+    together uniform from -2 to 18.
 
-    With a third member that tells of a thousand times the samples, all at 100: it counts as the median member does, and
-    has a third of all: a fifth of them lies below 20 * 0.3 - 2 = 4, half below 20 * 0.75 - 2 = 13.
+    With a third member that tells of a thousand times the samples, all at 100: it counts as the
+    median member does, and has a third of all: a fifth of them lies below 20 * 0.3 - 2 = 4, half
+    below 20 * 0.75 - 2 = 13.
     """
     first, second = torch.tensor(RAMP), torch.tensor(RAMP) + 10
     expected = [20 * level - 2 for level in LEVELS]
@@ -220,8 +240,10 @@ def test_curves_are_put_together_by_hand() -> None:
 
 
 def test_who_tells_little_or_nothing_gets_the_curve_of_all_together() -> None:
-    """Beside two members with the ramp, one that is silent, and one that rests on three samples, draw by the ramp as
-    well (those three samples weigh as much as they are: 3 of 103); one that rests on ten draws by its own."""
+    """Beside two members with the ramp, one that is silent, and one that rests on three samples,
+    draw by the ramp as well (those three samples weigh as much as they are: 3 of 103); one that
+    rests on ten draws by its own.
+    """
     two = [card(i, (1, 1)) for i in range(2)]
     expected = [draw.logits[2] for draw in draws([*two, card(2, (1, 1))], typical=False)]
     low = (-6.0,) * len(LEVELS)
@@ -246,7 +268,9 @@ def test_strangers_say_unknown() -> None:
 
 
 def test_typicality_is_drawn_at_the_same_level_as_the_claim() -> None:
-    """With claims and standings that are both the ramp, both are alike on every draw; classes not drawn are usual."""
+    """With claims and standings that are both the ramp, both are alike on every draw;
+    classes not drawn are usual.
+    """
     told = Card(
         0,
         MANY,
@@ -284,7 +308,9 @@ def test_members_that_have_hardly_learnt_get_a_line_and_a_warning() -> None:
 
 
 def votes_of(counts: Tensor, labels: Tensor, sharpness: Tensor, rng: torch.Generator) -> Tensor:
-    """[B, M, K + 1]: owners answer with normal log odds, alike for all owners of a sample by half; others unknown."""
+    """[B, M, K + 1]: owners answer with normal log odds,
+    alike for all owners of a sample by half; others unknown.
+    """
     shared = torch.randn(len(labels), 1, generator=rng)
     z = 0.5**0.5 * shared + 0.5**0.5 * torch.randn(len(labels), len(counts), generator=rng)
     odds = sharpness * (2 + z)
@@ -301,8 +327,10 @@ def votes_of(counts: Tensor, labels: Tensor, sharpness: Tensor, rng: torch.Gener
 def test_the_promise_is_kept_where_samples_are_as_told(
     ballot: Ballot, rate: float, within: float
 ) -> None:
-    """Eight parties with two to four of five classes tell quantiles of 200 own samples; 4,000 new ones are refused at
-    the promised rate, but for a few points: between the nine levels, quantiles are taken to be straight lines."""
+    """Eight parties with two to four of five classes tell quantiles of 200 own samples; 4,000 new
+    ones are refused at the promised rate, but for a few points: between the nine levels, quantiles
+    are taken to be straight lines.
+    """
     rng = torch.Generator().manual_seed(3)
     counts = (torch.rand(8, 5, generator=rng) < 0.6).long() * torch.randint(
         20, 200, (8, 5), generator=rng

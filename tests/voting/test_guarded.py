@@ -27,7 +27,8 @@ def panel(
 ) -> Votes:
     """Members that own two neighbouring classes each, so that every class has two owners.
 
-    Their logits are noise, plus `skill` for the true class if they own it and for unknown if they do not.
+    Their logits are noise, plus `skill` for the true class if they own
+    it and for unknown if they do not.
     """
     rng = torch.Generator().manual_seed(seed)
     logits = torch.randn(members, SAMPLES, CLASSES + 1, generator=rng)
@@ -65,7 +66,9 @@ def test_without_an_assessment_trained_members_are_counted_as_calibrated() -> No
 
 
 def test_a_sound_panel_is_counted_as_calibrated_after_looking() -> None:
-    """All owners agree, nobody claims too much: no scale, no shift, equal weights within a class; the same answers."""
+    """All owners agree, nobody claims too much: no scale, no shift,
+    equal weights within a class; the same answers.
+    """
     votes = panel(skill=12.0)
     seen = Guarded().assess(votes)
     assert seen is not None
@@ -88,10 +91,12 @@ def by_hand(logits: list[list[float]]) -> Votes:
 
 
 def test_an_assessment_is_applied_by_hand() -> None:
-    """Member 0 says .8 of class 0, member 1 .5 of class 1; scale 2 and shift -log 4 for the first pair.
+    """Member 0 says .8 of class 0, member 1 .5 of class 1;
+    scale 2 and shift -log 4 for the first pair.
 
-    Its log odds log 4 become 2 log 4 - log 4 = log 4 again: .8. With a shift of -2 log 4 they become 0: .5.
-    The weight of a sole owner does not matter. doubt=False: a doubt of 0 would lean on the sum.
+    Its log odds log 4 become 2 log 4 - log 4 = log 4 again: .8. With a shift of -2 log
+    4 they become 0: .5. The weight of a sole owner does not matter. doubt=False: a
+    doubt of 0 would lean on the sum.
     """
     votes = by_hand([[0.8, 0.1, 0.1], [0.3, 0.5, 0.2]])
     plain = torch.ones(2, 2)
@@ -104,7 +109,10 @@ def test_an_assessment_is_applied_by_hand() -> None:
 
 
 def test_weights_of_an_assessment_count() -> None:
-    """Two owners of class 0 say .9 and .1; with weights 3 to 1 the mean log is (3 log .9 + log .1) / 4."""
+    """Two owners of class 0 say .9 and .1.
+
+    With weights 3 to 1 the mean log is (3 log .9 + log .1) / 4.
+    """
     cards = [Card(i, 100, (100,), calibration={"doubt": -9.0}) for i in range(2)]
     votes = Votes(torch.tensor([[0.9, 0.1], [0.1, 0.9]]).log().unsqueeze(1), cards)
     one = torch.ones(2, 1)
@@ -114,9 +122,10 @@ def test_weights_of_an_assessment_count() -> None:
 
 
 def test_leaning_on_the_sum_by_hand() -> None:
-    """Junk at 1: wholly the sum. Sum (1.1, .6), shares 11/17 and 6/17, the least doubt .1: 0.9 of each.
+    """Junk at 1: wholly the sum.
 
-    After looking at 300 samples, 100 / 400 of it: a quarter, and three quarters of the owners' claims .8 and .5.
+    Sum (1.1, .6), shares 11/17 and 6/17, the least doubt .1: 0.9 of each. After looking at 300
+    samples, 100 / 400 of it: a quarter, and three quarters of the owners' claims .8 and .5.
     """
     votes = replace(by_hand([[0.8, 0.1, 0.1], [0.3, 0.5, 0.2]]), junk=(1.0, 1.0))
     leaned = torch.tensor([[0.9 * 11 / 17, 0.9 * 6 / 17]]).log()
@@ -182,7 +191,9 @@ def test_the_order_of_members_and_samples_does_not_matter() -> None:
 
 
 def test_a_copied_member_changes_nothing() -> None:
-    """A member that is there three times has the say of one: within what 400 samples leave open (omega below 1)."""
+    """A member that is there three times has the say of one:
+    within what 400 samples leave open (omega below 1).
+    """
     votes = panel(skill=3.0)
     order = [0, 0, 0, *range(1, 10)]
     tripled = Votes(votes.logits[order], [votes.cards[m] for m in order], junk=(0.05,) * 12)
@@ -208,7 +219,9 @@ DEFENCES = [
 
 @pytest.mark.parametrize(("attack", "number", "part", "gain"), DEFENCES, ids=lambda v: str(v))
 def test_each_defence_is_worth_its_place(attack: str, number: int, part: str, gain: float) -> None:
-    """With the part, the vote is better by some points than without it, on average over two draws of attackers."""
+    """With the part, the vote is better by some points than without it,
+    on average over two draws of attackers.
+    """
     with_it, without_it = 0.0, 0.0
     for seed in range(2):
         votes = attacked(panel(skill=4.0, seed=seed), attack, number, seed)
@@ -232,7 +245,10 @@ GATED = {
 
 @pytest.mark.parametrize("part", GATED)
 def test_gated_panels_lean_on_the_sum(part: str) -> None:
-    """Without a batch their answers are the sum's; with one, rescaled claims are no worse; without the part neither."""
+    """Without a batch their answers are the sum's; with one, rescaled claims are no worse.
+
+    Without the part neither.
+    """
     votes = GATED[part]
     assert torch.equal(Guarded(batch=False).count(votes).closed, Sum().count(votes).closed)
     off = replace(Guarded(batch=False), **{part: False})
@@ -244,7 +260,9 @@ def test_gated_panels_lean_on_the_sum(part: str) -> None:
 
 
 def test_one_liar_and_three_of_ten() -> None:
-    """Every attack leaves the vote far above calibrated where that breaks, and never far below it."""
+    """Every attack leaves the vote far above calibrated where that
+    breaks, and never far below it.
+    """
     for how in ATTACKERS:
         votes = attacked(panel(skill=5.0), how, 1)
         assert accuracy(Guarded(), votes) > accuracy(Calibrated(), votes) - 2, how

@@ -49,7 +49,10 @@ def found(
 
 
 def test_low_agreement_is_told_where_others_agree() -> None:
-    """Party 2 has .1 on class 0, where the others have .7 to .9; of class 1 it is the only owner: nobody can say."""
+    """Party 2 has .1 on class 0, where the others have .7 to .9.
+
+    Of class 1 it is the only owner: nobody can say.
+    """
     told = found()
     assert low_agreement(told) == [(2, 0)]
     assert told["suspects"] == {"party 2": ["agrees with nobody on class 0"]}
@@ -58,7 +61,9 @@ def test_low_agreement_is_told_where_others_agree() -> None:
 
 
 def test_two_owners_that_contradict_each_other_are_not_accused() -> None:
-    """With party 2 alone against one other, both below the limit, the pairs are marked but nobody is named."""
+    """With party 2 alone against one other, both below the limit,
+    the pairs are marked but nobody is named.
+    """
     cards = [Card(0, 20, (20,)), Card(1, 20, (20,))]
     one = torch.ones(2, 1)
     told = trust(cards, Assessment(100, one, one, 0 * one, 0 * one, one, torch.eye(2)))
@@ -136,7 +141,10 @@ def test_an_ensemble_sees_and_its_answers_can_be_repeated() -> None:
 
 
 def test_a_window_looks_at_the_last_queries() -> None:
-    """No assessment before the first 20 queries; then of the last 30 at most, as if they had been shown at once."""
+    """No assessment before the first 20 queries.
+
+    Then of the last 30 at most, as if they had been shown at once.
+    """
     x = torch.randn(60, 4, generator=torch.Generator().manual_seed(2))
     window = Window(ensemble(), size=30, every=20)
     first = window.scores(x[:1])

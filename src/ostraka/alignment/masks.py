@@ -1,4 +1,6 @@
-"""What is kept of the parties' masks: enough to draw where their subnetworks lie and how far they agree."""
+"""What is kept of the parties' masks: enough to draw where their
+subnetworks lie and how far they agree.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +16,9 @@ from ostraka.core.wire import wire
 @wire("mask-record/1", "MaskRecord")
 @dataclass(frozen=True)
 class MaskRecord:
-    """Of one round; `parties` are the numbers of those that sent masks, P of them, in the order of the rows below."""
+    """Of one round; `parties` are the numbers of those that sent masks, P of them,
+    in the order of the rows below.
+    """
 
     parties: tuple[int, ...]
     first: Tensor
@@ -24,9 +28,13 @@ class MaskRecord:
     open: dict[str, Tensor]
     """The same of the open-set subnetwork."""
     shares: dict[str, Tensor]
-    """Layer to [P, 4]: share of weights in neither subnetwork, in close only, in open only, in both."""
+    """Layer to [P, 4]: share of weights in neither subnetwork,
+    in close only, in open only, in both.
+    """
     overlap: dict[str, Tensor]
-    """Layer to [2, P, P]: weights in both of two parties' masks over those in either, for close and for open."""
+    """Layer to [2, P, P]: weights in both of two parties' masks over those
+    in either, for close and for open.
+    """
 
 
 def record(layers: Sequence[Layer], parties: Sequence[int], masks: Sequence[Masks]) -> MaskRecord:

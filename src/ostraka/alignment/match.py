@@ -1,10 +1,11 @@
 """Aligning one network to another, layer by layer, and averaging networks that were aligned.
 
-Equations 11 and 12 of FedPD (Yang et al., ICCV 2023), after Singh & Jaggi ("Model Fusion via Optimal Transport",
-NeurIPS 2020): the inputs of a layer are put into the order that the map of the layer before found, then its output
-units are matched. The classes keep their order. Where skip connections make several layers write to the same units,
-these get one map, from the sum of the layers' costs. Its layers may in turn read the units that it orders: the first
-round of matching then uses the layers whose inputs are in order already, and later rounds all of them.
+Equations 11 and 12 of FedPD (Yang et al., ICCV 2023), after Singh & Jaggi ("Model Fusion via
+Optimal Transport", NeurIPS 2020): the inputs of a layer are put into the order that the map of the
+layer before found, then its output units are matched. The classes keep their order. Where skip
+connections make several layers write to the same units, these get one map, from the sum of the
+layers' costs. Its layers may in turn read the units that it orders: the first round of matching
+then uses the layers whose inputs are in order already, and later rounds all of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +33,10 @@ def match(
     prefer: Maps | None = None,
     known: Maps | None = None,
 ) -> dict[str, Map]:
-    """One map for every group of hidden units of `moving` onto those of `target`; `known` maps are kept.
+    """One map for every group of hidden units of `moving` onto those of `target`.
 
-    Only the layers' weights are compared. `prefer` decides where weights leave a choice.
+    `known` maps are kept. Only the layers' weights are compared. `prefer`
+    decides where weights leave a choice.
     """
     known, prefer = known or {}, prefer or {}
     maps = dict(known)
@@ -83,7 +85,9 @@ def move_vector(vector: Tensor, layer: Layer, maps: Maps) -> Tensor:
 def matched_average(
     layers: Sequence[Layer], models: Sequence[Params], reference: int, transport: Transport
 ) -> Params:
-    """The plain mean of the networks, all aligned to the one numbered `reference` by one map each."""
+    """The plain mean of the networks, all aligned to the one
+    numbered `reference` by one map each.
+    """
     target = models[reference]
     return average(
         (
@@ -102,8 +106,9 @@ def check_covered(layers: Sequence[Layer], params: Params) -> None:
     odd = sorted(name for name, tensor in params.items() if name not in named and tensor.dim())
     if odd:
         raise ConfigError(
-            f"hidden units cannot be matched: it is not known how {', '.join(odd)} follow their order. Tensors under "
-            "'objective.' belong to the objective: take one that has none, such as proser or cross-entropy"
+            f"hidden units cannot be matched: it is not known how {', '.join(odd)} follow their "
+            "order. Tensors under 'objective.' belong to the objective: take one that has none, "
+            "such as proser or cross-entropy"
         )
 
 

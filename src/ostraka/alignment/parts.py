@@ -1,14 +1,18 @@
-"""FedPD's aggregation: networks are divided into parts, every part is aligned by a map of its own, the sum is averaged.
+"""FedPD's aggregation: networks are divided into parts, every part is aligned by a map of its own,
+the sum is averaged.
 
-Yang et al., "FedPD: Federated Open Set Recognition with Parameter Disentanglement", ICCV 2023, equations 8 to 16. Two
-masks say which weights matter for the known classes (close) and for telling unknown samples (open). What the paper
-leaves open is settled so:
+Yang et al., "FedPD: Federated Open Set Recognition with Parameter Disentanglement", ICCV 2023,
+equations 8 to 16. Two masks say which weights matter for the known classes (close) and for telling
+unknown samples (open). What the paper leaves open is settled so:
 
-* weights in neither mask would vanish under equation 16 read literally: `remainder` says what becomes of them;
-* masks cover the layers' weights. Biases, batch norm and its running statistics follow one map, that of the shared
-  part (of the whole networks where there is none: `divide=False`), and are counted once;
+* weights in neither mask would vanish under equation 16 read literally:
+  `remainder` says what becomes of them;
+* masks cover the layers' weights. Biases, batch norm and its running statistics follow
+  one map, that of the shared part (of the whole networks where there is none:
+  `divide=False`), and are counted once;
 * the classes are never moved;
-* a row that is empty in a part, at either party, goes where the shared part's map sends it, or else stays.
+* a row that is empty in a part, at either party,
+  goes where the shared part's map sends it, or else stays.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +28,9 @@ from ostraka.core.net import Layer, Params
 from ostraka.core.params import average
 
 CLOSE, OPEN = 1, 2
-"""Bits of a mask: a weight's code is 0 (in neither subnetwork), 1 (close only), 2 (open only) or 3 (shared)."""
+"""Bits of a mask: a weight's code is 0 (in neither subnetwork), 1 (close only), 2
+(open only) or 3 (shared).
+"""
 
 Masks = Mapping[str, Tensor]
 """A layer's weight to its codes, whole numbers of one byte."""
@@ -34,7 +40,10 @@ Remainder = Literal["average", "shared", "drop"]
 
 @dataclass(frozen=True)
 class Conquest:
-    """How parts are aligned. The defaults are the paper's method, the other values its ablations."""
+    """How parts are aligned.
+
+    The defaults are the paper's method, the other values its ablations.
+    """
 
     transport: Transport
     divide: bool = True
@@ -49,7 +58,9 @@ class Conquest:
         masks: Sequence[Masks],
         reference: int,
     ) -> Params:
-        """The mean of all networks, each with its parts aligned to those of the network numbered `reference`."""
+        """The mean of all networks, each with its parts aligned to those of
+        the network numbered `reference`.
+        """
         return average(
             (
                 self._aligned(
@@ -107,15 +118,23 @@ class Conquest:
         if self.maps == "one":
             return dict.fromkeys((0, *parts), base)
         own = {
-            part: match(layers, only(model, codes, part, self.divide), only(target, theirs, part, self.divide),
-                        self.transport, prefer=base)
-            for part in parts if part != 3
-        }  # fmt: skip
+            part: match(
+                layers,
+                only(model, codes, part, self.divide),
+                only(target, theirs, part, self.divide),
+                self.transport,
+                prefer=base,
+            )
+            for part in parts
+            if part != 3
+        }
         return {0: base, 3: base, **own}
 
 
 def _share(codes: Tensor, part: int, divide: bool) -> Tensor:
-    """Which share of each weight goes with `part`; undivided subnetworks halve what lies in both."""
+    """Which share of each weight goes with `part`;
+    undivided subnetworks halve what lies in both.
+    """
     if divide:
         return codes.eq(part).float()
     return codes.bitwise_and(part).ne(0).float() / (1 + codes.eq(CLOSE | OPEN).float())

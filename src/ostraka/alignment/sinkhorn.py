@@ -1,4 +1,6 @@
-"""Entropic optimal transport (Cuturi, NeurIPS 2013) by the library POT, an extra: this file alone imports it."""
+"""Entropic optimal transport (Cuturi, NeurIPS 2013) by the library POT, an extra:
+this file alone imports it.
+"""
 
 import warnings
 
@@ -8,16 +10,22 @@ from torch import Tensor
 from ostraka.errors import ConfigError, OstrakaError
 
 ASTRAY = 0.01
-"""Above this share of mass on the wrong unit, the plan is not the one asked for, and the user is told."""
+"""Above this share of mass on the wrong unit,
+the plan is not the one asked for, and the user is told.
+"""
 
 
 def sinkhorn(cost: Tensor, blur: float) -> Tensor:
-    """The plan [n, m] for `cost` [n, m] with equal masses on either side; `blur` in units of the mean cost."""
+    """The plan [n, m] for `cost` [n, m] with equal masses on either side.
+
+    `blur` in units of the mean cost.
+    """
     try:
         import ot
     except ImportError as error:
         raise ConfigError(
-            "Sinkhorn's transport needs the library POT; install ostraka[ot], or set transport=exact"
+            "Sinkhorn's transport needs the library POT; "
+            "install ostraka[ot], or set transport=exact"
         ) from error
     scale = float(cost.mean())
     n, m = cost.shape
@@ -35,8 +43,8 @@ def sinkhorn(cost: Tensor, blur: float) -> Tensor:
     astray = float((found.sum(dim=0) - 1 / m).abs().sum()) / 2
     if astray > ASTRAY:
         warnings.warn(
-            f"Sinkhorn's transport with blur {blur} has not converged: {astray:.1%} of the mass is out of place; "
-            "give a larger blur, or set transport=exact",
+            f"Sinkhorn's transport with blur {blur} has not converged: {astray:.1%} of the mass "
+            "is out of place; give a larger blur, or set transport=exact",
             stacklevel=2,
         )
     return found

@@ -1,11 +1,13 @@
-"""Which unit of one network stands for which unit of another: optimal transport between the rows of two matrices.
+"""Which unit of one network stands for which unit of another:
+optimal transport between the rows of two matrices.
 
-Both sides have the same number of units, each with the same mass, and the cost of a pair is the squared Euclidean
-distance of its rows. The optimum is then an assignment (exact transport gives nothing else), which linear assignment
-finds. Sinkhorn's entropic transport is a choice; it mixes units.
+Both sides have the same number of units, each with the same mass, and the cost of a pair
+is the squared Euclidean distance of its rows. The optimum is then an assignment (exact
+transport gives nothing else), which linear assignment finds. Sinkhorn's entropic
+transport is a choice; it mixes units.
 
-A map tells, for every unit of the target, what takes its place: a permutation `[n]` of whole numbers (the unit that
-does) or a matrix `[n, n]` of shares whose rows sum to 1.
+A map tells, for every unit of the target, what takes its place: a permutation `[n]` of whole
+numbers (the unit that does) or a matrix `[n, n]` of shares whose rows sum to 1.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +22,9 @@ from ostraka.errors import ConfigError
 Map = Tensor
 
 TIE = 1e-12
-"""Differences of cost below about this share of the largest cost (times the number of units) count as ties."""
+"""Differences of cost below about this share of the largest cost
+(times the number of units) count as ties.
+"""
 
 
 class Transport(ABC):
@@ -30,8 +34,8 @@ class Transport(ABC):
     def solve(self, moving: Tensor, target: Tensor, prefer: Map | None = None) -> Map:
         """The map of the rows of `moving` [n, d] onto those of `target` [n, d].
 
-        Where the cost leaves a choice (rows of zeros on either side above all), the map `prefer` decides, then the
-        identity.
+        Where the cost leaves a choice (rows of zeros on either side above all), the map `prefer`
+        decides, then the identity.
         """
 
 
@@ -48,7 +52,8 @@ class Exact(Transport):
 
         cost = distances(moving, target)
         units = len(cost)
-        # A bonus too small to outweigh a real difference; all of the identity's together weigh less than one of prefer.
+        # A bonus too small to outweigh a real difference;
+        # all of the identity's together weigh less than one of prefer.
         bonus = torch.eye(units, dtype=cost.dtype)
         if prefer is not None:
             bonus += (units + 1) * matrix(prefer).to(cost.dtype)
@@ -62,7 +67,8 @@ class Exact(Transport):
 class Entropic(Transport):
     """Sinkhorn's transport: `blur` is the weight of the entropy, in units of the mean cost.
 
-    Rows of zeros take no part: a zero row of the target takes its line of `prefer`, or stays as it is.
+    Rows of zeros take no part: a zero row of the target takes its
+    line of `prefer`, or stays as it is.
     """
 
     blur: float
@@ -107,7 +113,10 @@ def matrix(way: Map) -> Tensor:
 
 
 def moved(tensor: Tensor, way: Map, dim: int) -> Tensor:
-    """`tensor` with the units along `dim` mapped; where that is longer, in equal runs, one for each unit."""
+    """`tensor` with the units along `dim` mapped.
+
+    Where that is longer, in equal runs, one for each unit.
+    """
     units, length = len(way), tensor.shape[dim]
     if length % units:
         raise ConfigError(

@@ -9,7 +9,8 @@ from ostraka.nets import native
 
 
 class ConvBlock(nn.Conv2d):
-    """Stride-1 convolution + ReLU + optional 2x2 max-pool, native where that is faster, torch elsewhere.
+    """Stride-1 convolution + ReLU + optional 2x2 max-pool,
+    native where that is faster, torch elsewhere.
 
     Its tensors are those of `nn.Conv2d`, so files made with either path are interchangeable.
     """
@@ -27,9 +28,8 @@ class ConvBlock(nn.Conv2d):
     def conv(self) -> native.Conv:
         """The block as the kernel takes it."""
         padding = self.padding[0]
-        assert isinstance(
-            padding, int
-        )  # nn.Conv2d would take a word, too; this block gives it numbers
+        # nn.Conv2d would take a word, too; this block gives it numbers
+        assert isinstance(padding, int)
         return native.Conv(self.weight, self.bias, padding, relu=True, pool=self.pool)
 
 
@@ -47,7 +47,8 @@ def input_gradient(
 ) -> Tensor | None:
     """`Net.input_gradient` of convolution blocks and linear layers, ReLU between these; None unless all blocks are native.
 
-    Written out, it takes a sixth less than by autograd; with five adversarial steps it is half of FedOV's training.
+    Written out, it takes a sixth less than by autograd;
+    with five adversarial steps it is half of FedOV's training.
     """
     found = native.gradient_through(x, [block.conv() for block in blocks])
     if found is None:

@@ -1,4 +1,6 @@
-"""Four small convolutions: for photographs on a processor, where VGG-9 takes forty times as long."""
+"""Four small convolutions: for photographs on a processor,
+where VGG-9 takes forty times as long.
+"""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -16,7 +18,9 @@ from ostraka.registry import NETS
 
 @NETS.add("conv4", "conv-4")
 class Conv4(Net):
-    """Conv-4: four 3x3 convolutions (16, 32, 64, 64), each pooled, fc 128, fc 84, outputs; mixes after fc 128."""
+    """Conv-4: four 3x3 convolutions (16, 32, 64, 64), each pooled, fc 128, fc 84,
+    outputs; mixes after fc 128.
+    """
 
     def __init__(
         self,
@@ -31,7 +35,8 @@ class Conv4(Net):
         channels = image_channels("conv4", shape)
         if min(shape[1:]) < 16:
             raise ConfigError(
-                f"conv4 halves images four times: at least 16x16; these are {shape[1]}x{shape[2]}. Try mlp"
+                "conv4 halves images four times: at least 16x16; "
+                f"these are {shape[1]}x{shape[2]}. Try mlp"
             )
         widths = (channels, width, 2 * width, 4 * width, 4 * width)
         self.convs = nn.ModuleList(ConvBlock(a, b, 3, same=True) for a, b in pairwise(widths))

@@ -1,6 +1,8 @@
-"""The six-layer network for digits of FedPD (Yang et al., ICCV 2023), first used by FedBN (Li et al., ICLR 2021).
+"""The six-layer network for digits of FedPD (Yang et al., ICCV 2023),
+first used by FedBN (Li et al., ICLR 2021).
 
-Deviation: convolutions and linear layers that batch norm follows have no bias, as batch norm would cancel it.
+Deviation: convolutions and linear layers that batch norm follows have no bias,
+as batch norm would cancel it.
 """
 
 from typing import Annotated
@@ -20,7 +22,9 @@ CONVOLUTIONS, LINEAR = (64, 64, 128), (2048, 512)
 
 @NETS.add("digits")
 class Digits(Net):
-    """FedPD's CNN: conv 5x5 (64, 64, 128), fc 2048, fc 512, all with batch norm; `width` scales; mixes after conv 2."""
+    """FedPD's CNN: conv 5x5 (64, 64, 128), fc 2048, fc 512, all with batch norm;
+    `width` scales; mixes after conv 2.
+    """
 
     def __init__(
         self,
@@ -35,7 +39,8 @@ class Digits(Net):
         channels = image_channels("digits", shape)
         if min(shape[1:]) < 4:
             raise ConfigError(
-                f"digits halves images twice: at least 4x4; these are {shape[1]}x{shape[2]}. Try mlp"
+                "digits halves images twice: at least 4x4; "
+                f"these are {shape[1]}x{shape[2]}. Try mlp"
             )
         a, b, c, d, e = (max(1, round(width * units)) for units in (*CONVOLUTIONS, *LINEAR))
         self.conv1, self.norm1 = _conv(channels, a), nn.BatchNorm2d(a)
@@ -50,7 +55,8 @@ class Digits(Net):
 
     def early(self, x: Tensor) -> Tensor:
         """Inputs to the pooled values of the second convolution."""
-        # With batch norm in between, torch in this layout was faster than the native block (8 ms a step, not 13).
+        # With batch norm in between, torch in this layout was faster than the
+        # native block (8 ms a step, not 13).
         x = x.contiguous(memory_format=torch.channels_last)
         # ReLU after the pool: the same values, a quarter of the work.
         x = F.max_pool2d(self.norm1(self.conv1(x)), 2).relu()

@@ -1,4 +1,6 @@
-"""LeNet-5 (LeCun et al. 1998) as FedOS uses it: tanh, average pooling, and a choice of normalisation."""
+"""LeNet-5 (LeCun et al. 1998) as FedOS uses it: tanh, average pooling,
+and a choice of normalisation.
+"""
 
 from typing import Annotated, Literal
 
@@ -17,7 +19,9 @@ GROUPS = (2, 4, 30)
 
 @NETS.add("lenet5", "lenet-5", "lenet")
 class LeNet5(Net):
-    """LeNet-5: conv 6/16/120 with tanh and average pooling, fc 84, outputs; `norm` none, batch or group."""
+    """LeNet-5: conv 6/16/120 with tanh and average pooling, fc 84, outputs;
+    `norm` none, batch or group.
+    """
 
     def __init__(
         self,
@@ -30,7 +34,8 @@ class LeNet5(Net):
         channels = image_channels("lenet5", shape)
         if min(shape[1:]) < 28:
             raise ConfigError(
-                f"lenet5 takes images of at least 28x28; these are {shape[1]}x{shape[2]}. Try simple-cnn or mlp"
+                "lenet5 takes images of at least 28x28; these are "
+                f"{shape[1]}x{shape[2]}. Try simple-cnn or mlp"
             )
         pad = 2 if min(shape[1:]) < 32 else 0  # the original pads 28x28 digits to 32x32
         sides = [_side(side + 2 * pad) for side in shape[1:]]
@@ -62,11 +67,14 @@ class LeNet5(Net):
         return logits
 
     def anatomy(self) -> tuple[Layer, ...]:
-        """One layer behind the other; not with group norm, whose groups of channels fix their order."""
+        """One layer behind the other.
+
+        Not with group norm, whose groups of channels fix their order.
+        """
         if isinstance(self.norm1, nn.GroupNorm):
             raise ConfigError(
-                "lenet5 with norm=group ties its channels into groups, so they cannot be matched across parties; "
-                "set net.norm to batch or none"
+                "lenet5 with norm=group ties its channels into groups, so they cannot be matched "
+                "across parties; set net.norm to batch or none"
             )
         norms = (
             {f"conv{i}": [f"norm{i}"] for i in (1, 2, 3)}

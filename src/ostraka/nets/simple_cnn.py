@@ -14,7 +14,9 @@ from ostraka.registry import NETS
 
 @NETS.add("simple-cnn", "simple_cnn", "simplecnn")
 class SimpleCNN(Net):
-    """Simple CNN of FedOV: conv 5x5 (6), pool, conv 5x5 (16), pool, fc 120, fc 84, outputs; mixes after fc 120."""
+    """Simple CNN of FedOV: conv 5x5 (6), pool, conv 5x5 (16), pool, fc 120, fc 84,
+    outputs; mixes after fc 120.
+    """
 
     def __init__(
         self,
@@ -68,6 +70,7 @@ def image_channels(net: str, shape: tuple[int, ...]) -> int:
     """The number of channels of an image shape, or an error that says what the net takes."""
     if len(shape) != 3:
         raise ConfigError(
-            f"{net} takes images of channels x height x width; these samples have shape {shape}. Try mlp"
+            f"{net} takes images of channels x height x width; "
+            f"these samples have shape {shape}. Try mlp"
         )
     return shape[0]

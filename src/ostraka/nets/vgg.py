@@ -18,7 +18,9 @@ POOLED = (False, True, False, True, False, True)
 
 @NETS.add("vgg9", "vgg-9", "vgg")
 class VGG9(Net):
-    """VGG-9: six 3x3 convolutions (32 to 256), three pools, two fc 512, outputs; mixes after the first fc."""
+    """VGG-9: six 3x3 convolutions (32 to 256), three pools, two fc 512, outputs;
+    mixes after the first fc.
+    """
 
     def __init__(
         self,
@@ -33,7 +35,8 @@ class VGG9(Net):
         channels = image_channels("vgg9", shape)
         if min(shape[1:]) < 8:
             raise ConfigError(
-                f"vgg9 halves images three times: at least 8x8; these are {shape[1]}x{shape[2]}. Try mlp"
+                "vgg9 halves images three times: at least 8x8; "
+                f"these are {shape[1]}x{shape[2]}. Try mlp"
             )
         steps = pairwise((channels, *WIDTHS))
         self.convs = nn.Sequential(

@@ -16,7 +16,9 @@ from ostraka.registry import NETS
 
 @NETS.add("wideresnet", "wide-resnet", "wrn")
 class WideResNet(Net):
-    """Wide ResNet: `depth` 6n + 4 (16), `width` the widening factor (1), pre-activation; mixes after stage 2."""
+    """Wide ResNet: `depth` 6n + 4 (16), `width` the widening factor (1),
+    pre-activation; mixes after stage 2.
+    """
 
     def __init__(
         self,
@@ -37,15 +39,24 @@ class WideResNet(Net):
             )
         if min(shape[1:]) < 4:
             raise ConfigError(
-                f"wideresnet halves images twice: at least 4x4; these are {shape[1]}x{shape[2]}. Try mlp"
+                "wideresnet halves images twice: at least 4x4; "
+                f"these are {shape[1]}x{shape[2]}. Try mlp"
             )
         blocks, widths = (depth - 4) // 6, [16, *(units * width for units in (16, 32, 64))]
         self.stem = nn.Conv2d(channels, widths[0], 3, padding=1, bias=False)
         self.stage1, self.stage2, self.stage3 = (
-            nn.Sequential(*(_Block(widths[i] if j == 0 else widths[i + 1], widths[i + 1], 2 if i and j == 0 else 1)
-                            for j in range(blocks)))
+            nn.Sequential(
+                *(
+                    _Block(
+                        widths[i] if j == 0 else widths[i + 1],
+                        widths[i + 1],
+                        2 if i and j == 0 else 1,
+                    )
+                    for j in range(blocks)
+                )
+            )
             for i in range(3)
-        )  # fmt: skip
+        )
         self.norm = nn.BatchNorm2d(widths[-1])
         self.last = nn.Linear(widths[-1], self.outputs)
         for module in self.modules():
@@ -54,9 +65,8 @@ class WideResNet(Net):
 
     def early(self, x: Tensor) -> Tensor:
         """Inputs to the end of the second stage."""
-        x = x.contiguous(
-            memory_format=torch.channels_last
-        )  # faster on a processor, the copy included
+        # faster on a processor, the copy included
+        x = x.contiguous(memory_format=torch.channels_last)
         hidden: Tensor = self.stage2(self.stage1(self.stem(x)))
         return hidden
 
@@ -70,7 +80,10 @@ class WideResNet(Net):
         return logits
 
     def anatomy(self) -> tuple[Layer, ...]:
-        """Every block writes to its stage's group of units; a batch norm belongs to the layer just before it."""
+        """Every block writes to its stage's group of units.
+
+        A batch norm belongs to the layer just before it.
+        """
         blocks = list(self._blocks())
         stream, layers = "stem", []
         following = [f"{name}.norm1" for name, _ in blocks] + ["norm"]
@@ -91,7 +104,10 @@ class WideResNet(Net):
 
 
 class _Block(nn.Module):
-    """x + conv(relu(norm(conv(relu(norm(x)))))); where the width or the size changes, a 1x1 convolution replaces x."""
+    """x + conv(relu(norm(conv(relu(norm(x)))))).
+
+    Where the width or the size changes, a 1x1 convolution replaces x.
+    """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()

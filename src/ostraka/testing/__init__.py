@@ -1,11 +1,11 @@
 """Contract checks for authors of plug-ins, each one line in the plug-in's own tests:
 
-    check_method(MyMethod())            check_objective(MyObjective())      check_net(MyNet)
-    check_partition(MyRule())           check_ballot(MyBallot())            check_source(MY_SOURCE, path)
+    check_method(MyMethod())       check_objective(MyObjective())    check_net(MyNet)
+    check_partition(MyRule())      check_ballot(MyBallot())          check_source(MY_SOURCE, path)
 
-Each runs the `CHECKS` of its module (`methods`, `objectives`, `nets`, ...), which can be called one by one too. What
-breaks the contract raises `ContractBroken`, an AssertionError that says what was expected, what the plug-in did, and
-what to do. See docs/adding-a-method.md and docs/plug-ins.md.
+Each runs the `CHECKS` of its module (`methods`, `objectives`, `nets`, ...), which can be called one
+by one too. What breaks the contract raises `ContractBroken`, an AssertionError that says what was
+expected, what the plug-in did, and what to do. See docs/adding-a-method.md and docs/plug-ins.md.
 """
 
 from ostraka.testing.ballots import check_ballot

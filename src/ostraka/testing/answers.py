@@ -1,4 +1,6 @@
-"""What several kinds of plug-ins are asked alike: settings that can be written down, and scores that can be trusted."""
+"""What several kinds of plug-ins are asked alike: settings that can be written down, and scores
+that can be trusted.
+"""
 
 import math
 import pickle
@@ -19,7 +21,10 @@ SEED = 20230501
 def expect_settings(subject: Any) -> None:
     """The frozen dataclass can be written as plain values and built again from them."""
     what = "its settings are written as plain values and read back"
-    advice = "use plain values, other settings dataclasses, or setting(..., registry=...) for what has a name"
+    advice = (
+        "use plain values, other settings dataclasses, or setting(..., "
+        "registry=...) for what has a name"
+    )
     with hoped(subject, what, advice):
         again = settings.build(type(subject), settings.values_of(subject))
         if again != subject:
@@ -64,7 +69,9 @@ def expect_scores(
 
 
 def expect_rows(subject: object, ask: Callable[[Tensor], Scores], x: Tensor) -> None:
-    """A sample's scores depend on that sample alone, not on its place in the batch or on the others."""
+    """A sample's scores depend on that sample alone,
+    not on its place in the batch or on the others.
+    """
     order = torch.randperm(len(x), generator=torch_rng(SEED, "order"))
     half = torch.arange(len(x) // 2)
     whole = ask(x)
@@ -76,7 +83,10 @@ def expect_rows(subject: object, ask: Callable[[Tensor], Scores], x: Tensor) -> 
         ):
             if not near(a[rows], b):
                 done = f"its {name} scores changed by up to {float((a[rows] - b).abs().max()):g}"
-                advice = "put networks in evaluation mode, and use no statistic of the batch or position in it"
+                advice = (
+                    "put networks in evaluation mode, and use no statistic "
+                    "of the batch or position in it"
+                )
                 fail(subject, f"a sample scores the same {case}", done, advice)
 
 

@@ -1,6 +1,8 @@
-"""Members that lie: the votes and cards of an honest panel with some members replaced, to try ballots on.
+"""Members that lie: the votes and cards of an honest panel with some
+members replaced, to try ballots on.
 
-An attacker sees all votes, and can say of itself what it likes; `inflated` counts are ten times the largest told one.
+An attacker sees all votes, and can say of itself what it likes;
+`inflated` counts are ten times the largest told one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +34,9 @@ class Lie:
 
 @dataclass(frozen=True)
 class Scene:
-    """What an attacker knows: all honest votes, who the attackers are, and its own position and random numbers."""
+    """What an attacker knows: all honest votes, who the attackers are,
+    and its own position and random numbers.
+    """
 
     votes: Votes
     attackers: Sequence[int]

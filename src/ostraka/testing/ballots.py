@@ -34,7 +34,9 @@ def check_settings(ballot: Ballot) -> None:
 
 
 def check_scores(ballot: Ballot) -> None:
-    """Scores have the right shapes and are finite, whatever the members say and however many they are."""
+    """Scores have the right shapes and are finite,
+    whatever the members say and however many they are.
+    """
     for case, votes in _cases(ballot).items():
         classes = votes.logits.shape[2] - 1
         expect_scores(
@@ -57,7 +59,10 @@ def check_closed(ballot: Ballot) -> None:
 
 def check_unanimous(ballot: Ballot) -> None:
     """What all members are sure of is the answer: each class, and unknown."""
-    advice = "a higher known score means a likelier class; unknown is answered where its score is above the threshold"
+    advice = (
+        "a higher known score means a likelier class; "
+        "unknown is answered where its score is above the threshold"
+    )
     for answer in range(CLASSES + 1):
         logits = torch.zeros(MEMBERS, SAMPLES, CLASSES + 1)
         logits[:, :, answer] = SURE
@@ -102,7 +107,9 @@ def check_samples(ballot: Ballot) -> None:
 
 
 def check_classes(ballot: Ballot) -> None:
-    """Classes are treated alike: with other numbers for them, their scores change places and nothing else does."""
+    """Classes are treated alike: with other numbers for them,
+    their scores change places and nothing else does.
+    """
     votes, order = _cases(ballot)["mixed votes"], [3, 1, 0, 2]
     cards = [
         replace(card, counts=tuple((card.counts or ())[i] for i in order)) for card in votes.cards
@@ -131,7 +138,9 @@ def check_unchanged(ballot: Ballot) -> None:
 
 
 def check_shares(ballot: Ballot) -> None:
-    """`shares` gives what a student learns: from 0 to 1, with the sum 1, and the likeliest class the largest."""
+    """`shares` gives what a student learns: from 0 to 1, with the sum 1,
+    and the likeliest class the largest.
+    """
     for case, votes in _cases(ballot).items():
         scores = _count(ballot, votes)
         with hoped(ballot, f"shares takes the scores of {case}", "fix the error above"):
@@ -144,7 +153,10 @@ def check_shares(ballot: Ballot) -> None:
         )
         if not good or not torch.equal(shares.argmax(dim=1), scores.closed):
             done = f"for {case} the first row is {[round(v, 4) for v in shares[0].tolist()]}"
-            advice = "override shares if the known scores are not probabilities, for example with their softmax"
+            advice = (
+                "override shares if the known scores are not probabilities, "
+                "for example with their softmax"
+            )
             fail(ballot, "shares are probabilities in the order of the known scores", done, advice)
 
 
@@ -176,7 +188,10 @@ def check_tuned(ballot: Ballot) -> None:
 
 
 def check_assessed(ballot: Ballot) -> None:
-    """A ballot that looks at samples finds something; given it, a sample's scores are finite and its own."""
+    """A ballot that looks at samples finds something.
+
+    Given it, a sample's scores are finite and its own.
+    """
     if not ballot.looks:
         return
     votes = _cases(ballot)["mixed votes"]
@@ -235,7 +250,9 @@ def _cards(members: int = MEMBERS) -> list[Card]:
 
 
 def _votes(ballot: Ballot, logits: Tensor, cards: Sequence[Card] = ()) -> Votes:
-    """Votes with all that the ballot asks for; typicality is made of the logits, so that it moves with them."""
+    """Votes with all that the ballot asks for; typicality is made of the logits,
+    so that it moves with them.
+    """
     votes = Votes(logits, cards or _cards(len(logits)))
     usual = logits[..., :-1].tanh() if ballot.wants_typicality(votes.cards) else None
     return replace(votes, typicality=usual, tuned=ballot.tune(votes) if ballot.wants_public else ())
@@ -244,9 +261,8 @@ def _votes(ballot: Ballot, logits: Tensor, cards: Sequence[Card] = ()) -> Votes:
 def _cases(ballot: Ballot) -> dict[str, Votes]:
     mixed, closed, sure = _logits(), _logits(), torch.zeros(MEMBERS, SAMPLES, CLASSES + 1)
     closed[..., -1] = -math.inf
-    for member in range(
-        MEMBERS
-    ):  # every pair of members contradicts each other, some of them with unknown
+    # every pair of members contradicts each other, some of them with unknown
+    for member in range(MEMBERS):
         sure[member, torch.arange(SAMPLES), (torch.arange(SAMPLES) + member) % (CLASSES + 1)] = (
             200.0
         )

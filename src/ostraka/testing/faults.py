@@ -19,7 +19,9 @@ class Killed(BaseException):
 
 @final
 class Killer(Progress):
-    """Keeps what is saved, as bytes; kills at save number `limit`, and counts optimiser steps that were not saved."""
+    """Keeps what is saved, as bytes; kills at save number `limit`,
+    and counts optimiser steps that were not saved.
+    """
 
     every_seconds = 0.0
 

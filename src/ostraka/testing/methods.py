@@ -1,7 +1,7 @@
 """The contract of methods.
 
-The federation is small and made up: three parties with two classes each, in at most two rounds. Give a `task` to check
-with another network or shape, or with commons of your own.
+The federation is small and made up: three parties with two classes each, in at most two rounds.
+Give a `task` to check with another network or shape, or with commons of your own.
 """
 
 import pickle
@@ -53,7 +53,9 @@ def check_picklable(method: AnyMethod, task: Task | None = None) -> None:
 
 
 def check_work_key(method: AnyMethod, task: Task | None = None) -> None:
-    """The key under which reports are shared, if there is one, is made of plain values and tells trainings apart."""
+    """The key under which reports are shared, if there is one,
+    is made of plain values and tells trainings apart.
+    """
     stage = make_stage(method, task)
     what = "work_key gives None, or the same plain values for an equal method"
     with hoped(
@@ -123,7 +125,10 @@ def check_unchanged(method: AnyMethod, task: Task | None = None) -> None:
             for name, before, after in turn.given:
                 change = difference(before, after, name)
                 if change:
-                    advice = f"work on a copy of the {name}: another party or a repeated attempt will use it again"
+                    advice = (
+                        f"work on a copy of the {name}: another party or a "
+                        "repeated attempt will use it again"
+                    )
                     fail(method, f"local_update leaves the {name} unchanged", change, advice)
 
 
@@ -134,7 +139,10 @@ def check_same_seed(method: AnyMethod, task: Task | None = None) -> None:
     second = run_short(method, stage, randomness=2)
     change = difference(first, second, "result")
     if change:
-        advice = "draw from generators made of rnd.seed (ostraka.core.seeds), and keep nothing in globals or on self"
+        advice = (
+            "draw from generators made of rnd.seed (ostraka.core.seeds), "
+            "and keep nothing in globals or on self"
+        )
         fail(method, "two runs with the same seed give the same bits", change, advice)
 
 
@@ -143,12 +151,17 @@ def check_pool(method: AnyMethod, task: Task | None = None) -> None:
     method, stage = few_rounds(method), make_stage(method, task)
     change = difference(run_short(method, stage), run_short(method, stage, engine="pool"), "result")
     if change:
-        advice = "local_update may depend on its arguments only, not on the process, a global or an earlier party"
+        advice = (
+            "local_update may depend on its arguments only, not on the process, "
+            "a global or an earlier party"
+        )
         fail(method, "the engines serial and pool give the same bits", change, advice)
 
 
 def check_resume(method: AnyMethod, task: Task | None = None) -> None:
-    """A run that is stopped, after a round or after a party, and resumed equals one that went straight through."""
+    """A run that is stopped, after a round or after a party,
+    and resumed equals one that went straight through.
+    """
     method, stage = few_rounds(method), make_stage(method, task)
     straight = run_short(method, stage)
     places = [
@@ -159,7 +172,10 @@ def check_resume(method: AnyMethod, task: Task | None = None) -> None:
     for stop in places:
         change = difference(straight, run_short(method, stage, stop=stop), "result")
         if change:
-            advice = "keep what lasts in the state (server) and in Report.memory (party), nothing on self"
+            advice = (
+                "keep what lasts in the state (server) and in "
+                "Report.memory (party), nothing on self"
+            )
             fail(
                 method, f"a run stopped {stop} and resumed ends with the same bits", change, advice
             )
@@ -187,7 +203,10 @@ def check_interrupted_fit(method: AnyMethod, task: Task | None = None) -> None:
                     continue
             break
     if progress.unsaved:
-        done = f"made {progress.steps} optimiser steps, the last {progress.unsaved} of them without saving"
+        done = (
+            f"made {progress.steps} optimiser steps, the last "
+            f"{progress.unsaved} of them without saving"
+        )
         fail(
             method,
             what,
@@ -214,7 +233,9 @@ def check_one_sample_batch(method: AnyMethod, task: Task | None = None) -> None:
 
 
 def check_dropped_party(method: AnyMethod, task: Task | None = None) -> None:
-    """The round goes on without a party that dropped out, and a party may come back later without a memory."""
+    """The round goes on without a party that dropped out,
+    and a party may come back later without a memory.
+    """
     method, stage = few_rounds(method), make_stage(method, task)
     if len(stage.parties) == 1:
         return
@@ -232,7 +253,9 @@ def check_dropped_party(method: AnyMethod, task: Task | None = None) -> None:
 
 
 def check_scores(method: AnyMethod, task: Task | None = None) -> None:
-    """The predictor's scores have the right shapes, are finite, and each sample's depend on that sample alone."""
+    """The predictor's scores have the right shapes, are finite,
+    and each sample's depend on that sample alone.
+    """
     stage = make_stage(method, task)
     state = run_short(method, stage)["state"]
     predictor = method.predictor(stage.task, state)

@@ -62,7 +62,9 @@ class Sketch:
 def check_net(
     make: Callable[..., Net], shape: tuple[int, ...] = (1, 28, 28), **options: Any
 ) -> None:
-    """Raise a ContractBroken if the network `make(shape=, classes=, unknown=, **options)` fails any of CHECKS."""
+    """Raise a ContractBroken if the network
+    `make(shape=, classes=, unknown=, **options)` fails any of CHECKS.
+    """
     sketch = Sketch(make, shape, options)
     for check in CHECKS:
         check(sketch)
@@ -100,7 +102,10 @@ def check_outputs(sketch: Sketch) -> None:
 
 
 def check_parts(sketch: Sketch) -> None:
-    """`late(early(x))` and `head(embed(x))` are the forward pass; the embedding is one row for each sample."""
+    """`late(early(x))` and `head(embed(x))` are the forward pass.
+
+    The embedding is one row for each sample.
+    """
     net, x = _net(sketch).eval(), sketch.samples()
     logits = _forward(sketch, net, x)
     with hoped(sketch.name, "its parts can be called", "fix the error above"), torch.no_grad():
@@ -115,7 +120,10 @@ def check_parts(sketch: Sketch) -> None:
                 "cut one network at two places",
             )
     if embedding.dim() != 2 or len(embedding) != len(x) or len(hidden) != len(x):
-        done = f"early gives {list(hidden.shape)} and embed {list(embedding.shape)} for {len(x)} samples"
+        done = (
+            f"early gives {list(hidden.shape)} and embed "
+            f"{list(embedding.shape)} for {len(x)} samples"
+        )
         fail(
             sketch.name,
             "early keeps the samples and embed gives [samples, width]",
@@ -125,7 +133,10 @@ def check_parts(sketch: Sketch) -> None:
 
 
 def check_rows(sketch: Sketch) -> None:
-    """A sample's logits depend on that sample alone; in training too, unless `mixes_batch` says otherwise."""
+    """A sample's logits depend on that sample alone.
+
+    In training too, unless `mixes_batch` says otherwise.
+    """
     order, x = torch.randperm(SAMPLES, generator=torch_rng(SEED, "order")), sketch.samples()
     for mode in ("evaluation", "training"):
         net = _net(sketch).train(mode == "training")
@@ -219,7 +230,9 @@ def check_input_gradient(sketch: Sketch) -> None:
 
 
 def check_anatomy(sketch: Sketch) -> None:
-    """If the network describes its layers, they are what it has: hidden units can be moved without a trace."""
+    """If the network describes its layers, they are what it has:
+    hidden units can be moved without a trace.
+    """
     net = _net(sketch).eval()
     with hoped(
         sketch.name,
@@ -248,12 +261,17 @@ def check_anatomy(sketch: Sketch) -> None:
         net.load_state_dict(move(layers, params, maps))
     if not near(before, _forward(sketch, net, x)):
         done = "the logits changed"
-        advice = "list every layer that reads or writes a group, and in vectors every tensor with a value for each unit"
+        advice = (
+            "list every layer that reads or writes a group, "
+            "and in vectors every tensor with a value for each unit"
+        )
         fail(sketch.name, "hidden units in another order give the same logits", done, advice)
 
 
 def check_shapes(sketch: Sketch) -> None:
-    """Samples of an odd shape are taken, or refused with a ConfigError when the network is built."""
+    """Samples of an odd shape are taken, or refused with a
+    ConfigError when the network is built.
+    """
     for shape in ODD_SHAPES:
         what = f"samples of the shape {shape} are taken, or refused with a ConfigError"
         with hoped(sketch.name, what, "check the shape in __init__ and say what the network takes"):
@@ -337,11 +355,17 @@ def _anatomy_problem(layers: tuple[Layer, ...], params: Params, outputs: int) ->
         units = sizes.setdefault(layer.outputs, len(params[layer.weight]))
         wrong = [n for n in (layer.weight, *layer.vectors) if len(params[n]) != units]
         if wrong:
-            return f"{wrong[0]} has {len(params[wrong[0]])} rows, the group {layer.outputs!r} has {units} units"
+            return (
+                f"{wrong[0]} has {len(params[wrong[0]])} rows, "
+                f"the group {layer.outputs!r} has {units} units"
+            )
         columns = params[layer.weight].shape[1]
         if layer.inputs != INPUT and (layer.inputs not in sizes or columns % sizes[layer.inputs]):
             units = sizes.get(layer.inputs, 0)
-            return f"{layer.weight} has {columns} columns, the group {layer.inputs!r} has {units} units"
+            return (
+                f"{layer.weight} has {columns} columns, the group "
+                f"{layer.inputs!r} has {units} units"
+            )
     return (
         None
         if sizes[OUTPUT] == outputs

@@ -1,4 +1,6 @@
-"""The contract of objectives, checked on a small perceptron, under averaging and as voting members."""
+"""The contract of objectives, checked on a small perceptron,
+under averaging and as voting members.
+"""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -50,7 +52,9 @@ class Bench:
 
 
 def check_objective(objective: Objective, task: Task | None = None) -> None:
-    """Raise a ContractBroken if `objective`, which must be registered, fails any of CHECKS; takes some seconds."""
+    """Raise a ContractBroken if `objective`, which must be registered,
+    fails any of CHECKS; takes some seconds.
+    """
     bench = bench_of(task)
     for check in CHECKS:
         check(objective, bench)
@@ -83,7 +87,10 @@ def check_attached(objective: Objective, bench: Bench) -> None:
     strange = [name for name in own if not name.startswith("objective.")]
     if strange or nets[0].outputs != bare.outputs:
         done = f"it added {strange[0]}" if strange else f"the network has {nets[0].outputs} outputs"
-        advice = "set net.objective to a module with them; unknown = True gives the network its extra output"
+        advice = (
+            "set net.objective to a module with them; "
+            "unknown = True gives the network its extra output"
+        )
         fail(objective, "what it adds to a network lies under 'objective.'", done, advice)
     change = difference(params_of(nets[0]), params_of(nets[1]), "tensors")
     if change:
@@ -92,7 +99,10 @@ def check_attached(objective: Objective, bench: Bench) -> None:
 
 
 def check_prepare(objective: Objective, bench: Bench) -> None:
-    """`prepare` keeps the samples and their order; every tensor that it adds has one row for each sample."""
+    """`prepare` keeps the samples and their order.
+
+    Every tensor that it adds has one row for each sample.
+    """
     batch = bench.batch(12)
     before = deepcopy(batch)
     with hoped(objective, "prepare works", "fix the error above"):
@@ -104,7 +114,10 @@ def check_prepare(objective: Objective, bench: Bench) -> None:
         if len(tensor) != len(before)
     ]
     if odd:
-        advice = "a prepared batch is cut into several: put what is new into extra, one row for each sample"
+        advice = (
+            "a prepared batch is cut into several: put what is new into "
+            "extra, one row for each sample"
+        )
         fail(objective, f"prepare keeps {len(before)} rows", f"of its result {odd[0]}", advice)
     change = difference(before.y, made.y, "y") or _batch_change(before, batch)
     if change:
@@ -167,7 +180,9 @@ def check_randomness(objective: Objective, bench: Bench) -> None:
 
 
 def check_unchanged(objective: Objective, bench: Bench) -> None:
-    """Loss and scores leave the batch and the network's weights as they were, and leave no gradient behind."""
+    """Loss and scores leave the batch and the network's weights as they were,
+    and leave no gradient behind.
+    """
     net, batch = _net(objective, bench), bench.batch(12)
     weights, before = _weights(net), deepcopy(batch)
     _loss(objective, net, batch, "the loss works")
@@ -210,7 +225,10 @@ def check_scores(objective: Objective, bench: Bench) -> None:
     threshold = _ask(objective, net, x[:1]).threshold
     if objective.refuses == isinf(threshold):
         done = f"it says {objective.refuses}, and the threshold of its answers is {threshold:g}"
-        advice = "override refuses if an objective without an unknown output answers unknown, or one with it never does"
+        advice = (
+            "override refuses if an objective without an unknown output answers unknown, "
+            "or one with it never does"
+        )
         fail(objective, "refuses says whether an answer can be unknown", done, advice)
     with (
         torch.no_grad(),
@@ -228,7 +246,9 @@ def check_scores(objective: Objective, bench: Bench) -> None:
 
 
 def check_statistics(objective: Objective, bench: Bench) -> None:
-    """What is measured after training has a place in the network, is finite, and changes nothing else."""
+    """What is measured after training has a place in the network, is finite,
+    and changes nothing else.
+    """
     net = _trained(objective, bench)
     before = params_of(net)
     with hoped(objective, "statistics works", "fix the error above"), torch.no_grad():
@@ -236,7 +256,10 @@ def check_statistics(objective: Objective, bench: Bench) -> None:
     for name, tensor in measured.items():
         place = before.get(name)
         if place is None or place.shape != tensor.shape:
-            done = f"{name} has {list(tensor.shape)}, its place {'does not exist' if place is None else list(place.shape)}"
+            done = (
+                f"{name} has {list(tensor.shape)}, its place "
+                f"{'does not exist' if place is None else list(place.shape)}"
+            )
             fail(
                 objective,
                 "what statistics measures has a place in the network",

@@ -22,7 +22,9 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What is divided: labels and columns of a training set, the rows that count, and among how many parties."""
+    """What is divided: labels and columns of a training set, the rows that count,
+    and among how many parties.
+    """
 
     labels: Array
     parties: int
@@ -43,8 +45,8 @@ def check_partition(
 ) -> None:
     """Raise a ContractBroken if `rule` fails any of CHECKS; takes a moment.
 
-    The rule must be registered. Six classes of 40 to 90 samples are divided among `parties`, unless you give labels and
-    columns that the rule can divide.
+    The rule must be registered. Six classes of 40 to 90 samples are divided among `parties`, unless
+    you give labels and columns that the rule can divide.
     """
     ground = ground_of(parties, labels, columns)
     for check in CHECKS:
@@ -62,7 +64,10 @@ def ground_of(
 
 
 def check_spec(rule: Rule, ground: Ground) -> None:
-    """The rule is written as text, as in a run's files, and read back; its docstring is its line in lists."""
+    """The rule is written as text, as in a run's files, and read back.
+
+    Its docstring is its line in lists.
+    """
     what = "the rule is written as text and read back"
     advice = (
         "make it a frozen dataclass with fields of text, numbers and true or false, and register it"
@@ -82,7 +87,10 @@ def check_spec(rule: Rule, ground: Ground) -> None:
 
 
 def check_complete(rule: Rule, ground: Ground) -> None:
-    """Every row to divide goes to exactly one party, and every party has one; the same for a part of the rows."""
+    """Every row to divide goes to exactly one party, and every party has one.
+
+    The same for a part of the rows.
+    """
     some = np.flatnonzero(np.arange(len(ground.labels)) % 5 != 0)
     for case, own in (("all rows", ground), ("a part of the rows", replace(ground, rows=some))):
         with hoped(
@@ -124,7 +132,10 @@ def check_unchanged(rule: Rule, ground: Ground) -> None:
 
 
 def check_refusals(rule: Rule, ground: Ground) -> None:
-    """What cannot be divided is refused with a PartitionError; what can be is divided completely."""
+    """What cannot be divided is refused with a PartitionError.
+
+    What can be is divided completely.
+    """
     first = np.flatnonzero(ground.labels == ground.labels[0])
     one_each = np.unique(ground.labels, return_index=True)[1]
     rows = {
@@ -184,7 +195,10 @@ def _problem(rule: Rule, pool: Pool, shares: Shares) -> tuple[str, str] | None:
         )
     missing = np.setdiff1d(pool.rows, held)
     if len(missing) and not shares.partial:
-        advice = "give every row to a party, or Shares(..., partial=True) if rows are left out on purpose"
+        advice = (
+            "give every row to a party, or Shares(..., partial=True) "
+            "if rows are left out on purpose"
+        )
         return f"{len(missing)} rows belong to no party", advice
     if shares.names and len(set(shares.names)) != len(parts):
         return (

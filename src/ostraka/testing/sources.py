@@ -20,10 +20,10 @@ Example = Path | None
 
 
 def check_source(source: Source, example: str | Path | None = None) -> None:
-    """Raise a ContractBroken if `source` fails any of CHECKS; takes as long as reading the example a few times.
+    """Raise a ContractBroken if `source` fails any of CHECKS.
 
-    `example` is a small file or folder that the source reads; it is copied, never changed. A source whose data sets are
-    all built in needs none.
+    Takes as long as reading the example a few times. `example` is a small file or folder that the
+    source reads; it is copied, never changed. A source whose data sets are all built in needs none.
     """
     path = None if example is None else Path(example)
     if path is None and not source.builtin:
@@ -74,7 +74,10 @@ def check_find(source: Source, example: Example) -> None:
 
 
 def check_find_is_light(source: Source, example: Example) -> None:
-    """`find` looks at names: it changes nothing, and a damaged file does not stop it. It is asked about every file."""
+    """`find` looks at names: it changes nothing, and a damaged file does not stop it.
+
+    It is asked about every file.
+    """
     if example is None:
         return
     with _workplace() as folder:
@@ -98,9 +101,11 @@ def check_find_is_light(source: Source, example: Example) -> None:
 
 
 def check_read(source: Source, example: Example) -> None:
-    """`read` gives samples of one shape, whole labels for every class, finite inputs and information for run files.
+    """`read` gives samples of one shape, whole labels for every class, finite inputs and
+    information for run files.
 
-    A source that is not listed is there to refuse: its `read` gives a DataError, whatever it is asked for.
+    A source that is not listed is there to refuse: its `read` gives a DataError,
+    whatever it is asked for.
     """
     if not source.listed and example is not None:
         _expect_refusal(source, example)
@@ -143,7 +148,9 @@ def check_same_data(source: Source, example: Example) -> None:
 
 
 def check_damage(source: Source, example: Example) -> None:
-    """A file that is missing, empty or cut short gives a DataError, never other samples or another error."""
+    """A file that is missing, empty or cut short gives a DataError,
+    never other samples or another error.
+    """
     for path, name in _readable(source, example):
         if path is None:
             continue
@@ -197,7 +204,9 @@ def _workplace() -> Iterator[Path]:
 
 
 def _copy(example: Path, folder: Path) -> Path:
-    """The example under the same name, with what lies beside a file under the same stem (a sidecar)."""
+    """The example under the same name, with what lies beside a file
+    under the same stem (a sidecar).
+    """
     target = folder / example.name
     if example.is_dir():
         shutil.copytree(example, target)
@@ -221,7 +230,10 @@ def _names(source: Source, path: Path) -> list[str]:
 
 
 def _readable(source: Source, example: Example) -> list[tuple[Path | None, str]]:
-    """What can be read: a path and a name. A source that is not listed has nothing: it only refuses."""
+    """What can be read: a path and a name.
+
+    A source that is not listed has nothing: it only refuses.
+    """
     if not source.listed:
         return []
     found = [] if example is None else [(example, name) for name in _names(source, example)]

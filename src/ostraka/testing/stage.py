@@ -49,7 +49,10 @@ class Stage:
 def make_stage(
     method: AnyMethod, task: Task | None, one_class: bool = False, extra: int = 0
 ) -> Stage:
-    """Three parties of two classes and one and a half batches or more; `extra` samples more at the first."""
+    """Three parties of two classes and one and a half batches or more.
+
+    `extra` samples more at the first.
+    """
     task = task or Task(("ant", "bee", "cat"), (1, 16, 16), Recipe("mlp", {"hidden": [16]}))
     classes, batch = len(task.classes), _batch(method) or 32
     size = batch * math.ceil(24 / batch)
@@ -192,8 +195,12 @@ def run_short(
     what: str = "a short run succeeds",
     advice: str = "fix the error above",
 ) -> dict[str, Any]:
-    """State and memories at the end of a run by the real loop; with `stop`, interrupted there and resumed."""
-    # a disk that is slow to confirm would take most of the time, and these files need not outlast a power cut
+    """State and memories at the end of a run by the real loop.
+
+    With `stop`, interrupted there and resumed.
+    """
+    # a disk that is slow to confirm would take most of the time,
+    # and these files need not outlast a power cut
     with TemporaryDirectory() as folder, patch("os.fsync"), hoped(method, what, advice):
         home = RunDir(Path(folder) / "run")
         try:
@@ -203,12 +210,10 @@ def run_short(
             with known_randomness(randomness):
                 execute(_plan(method, stage, engine), home, resume=stop is not None)
         except PartyFailed:
-            raise RuntimeError(
-                (home.root / "failures.log").read_text()
-            ) from None  # the folder is about to vanish
-        kept = sorted(
-            (home.desk().root / "memory").glob("p*/r*.safetensors")
-        )  # the last round of a party comes last
+            # the folder is about to vanish
+            raise RuntimeError((home.root / "failures.log").read_text()) from None
+        # the last round of a party comes last
+        kept = sorted((home.desk().root / "memory").glob("p*/r*.safetensors"))
         memories = {path.parent.name: codec.load(path) for path in kept}
         return {"state": codec.load(home.model)["state"], "memories": memories}
 

@@ -41,7 +41,9 @@ def _sentence(subject: object, expected: str, done: str, advice: str) -> str:
 
 
 def difference(a: Any, b: Any, name: str) -> str | None:
-    """Where two values differ, in words; None where they are equal to the bit, structure included."""
+    """Where two values differ, in words; None where they are equal
+    to the bit, structure included.
+    """
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return (
             None

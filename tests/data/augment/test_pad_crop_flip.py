@@ -36,7 +36,10 @@ def test_pad_crop_flip_gives_one_of_the_possible_crops_of_each_image():
 
 
 def test_rotation_stays_within_15_degrees():
-    """A bright pixel right of the centre shows each image's angle; the crop before it moves the pixel by at most 4."""
+    """A bright pixel right of the centre shows each image's angle.
+
+    The crop before it moves the pixel by at most 4.
+    """
     x = torch.zeros(200, 1, 65, 65)
     x[:, :, 31:34, 59:62] = 1.0
     x[:, :, 31:34, 3:6] = 1.0  # the mirror image, so that a flip changes nothing

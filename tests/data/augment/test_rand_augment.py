@@ -85,9 +85,8 @@ def test_values_are_equalized_posterized_solarized_and_stretched():
     x = torch.tensor([0.0, 0.1, 0.1, 0.9]).view(1, 1, 2, 2)
     assert ra.equalize(x, UP).flatten().tolist() == pytest.approx([0, 1 / 3, 1 / 3, 1])
     assert ra.solarize(x, UP).flatten().tolist() == pytest.approx([0, 0.1, 0.1, 0.1])
-    assert (ra.posterize(x, UP) * 255).flatten().tolist() == pytest.approx(
-        [0, 24, 24, 228]
-    )  # multiples of 2
+    # multiples of 2
+    assert (ra.posterize(x, UP) * 255).flatten().tolist() == pytest.approx([0, 24, 24, 228])
     two = torch.cat([x, 0.5 + x / 4], dim=1)
     stretched = ra.autocontrast(two, UP)
     assert stretched[0, 0].flatten().tolist() == pytest.approx([0, 1 / 9, 1 / 9, 1])
@@ -95,7 +94,10 @@ def test_values_are_equalized_posterized_solarized_and_stretched():
 
 
 def test_geometry_moves_a_spot_as_far_as_it_should():
-    """A spot right of the centre of an image that is wider than high; `sign` 1 and -1 are opposite moves."""
+    """A spot right of the centre of an image that is wider than high.
+
+    `sign` 1 and -1 are opposite moves.
+    """
     image = torch.zeros(1, 1, 41, 61)
     image[0, 0, 19:22, 44:47] = 1.0  # 15 columns right of the centre (20, 30)
     angle = math.radians(30 / 5)

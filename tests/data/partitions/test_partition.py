@@ -63,7 +63,8 @@ def test_labels_first_random_ignores_the_cycle():
             LABELS,
             "2 parties with 1 classes each own at most 2 of 4.*works: 4 parties or 2 classes per",
         ),
-        # parties 1 and 3 both start with class 1, which has one sample; with 3 parties only one does
+        # parties 1 and 3 both start with class 1, which has one sample;
+        # with 3 parties only one does
         (
             "labels:1",
             4,
@@ -97,7 +98,9 @@ GOLDEN = {
     ("labels:2", 5, 10, 0): "ddccab8995dc042e",
     ("labels:4", 9, 26, 4): "3180b269bf9bd0b4",
 }
-"""(spec, parties, classes, seed): of the parties' rows, as the first draw that fits gave them before there was more."""
+"""(spec, parties, classes, seed): of the parties' rows, as the first draw that fits gave them
+before there was more.
+"""
 
 
 @pytest.mark.parametrize("case", GOLDEN)
@@ -112,7 +115,9 @@ def test_labels_that_chance_finds_stay_as_they_were(case):
 
 @pytest.mark.parametrize(("k", "parties", "classes"), [(2, 5, 10), (3, 12, 26)])
 def test_labels_with_hardly_a_choice_work_for_every_seed(k, parties, classes):
-    """Of these, one draw in some hundreds or thousands has an owner for every class: 1000 draws may find none."""
+    """Of these, one draw in some hundreds or thousands has an owner for every class:
+    1000 draws may find none.
+    """
     labels = np.repeat(np.arange(classes), 40)
     for seed in range(8):
         found = table(f"labels:{k}", parties, labels, classes, seed)
@@ -124,8 +129,9 @@ def test_labels_with_hardly_a_choice_work_for_every_seed(k, parties, classes):
 def test_dirichlet_balance_by_hand():
     """Two classes of 10, two parties, a fair size of 10.
 
-    Class 0, p = (1.0, 0.0): party 0 gets 10 and is full. Class 1, p = (0.7, 0.3): party 0's share becomes 0, party 1's
-    is renormalised to 1, so it gets all 10. Without balance the cut is at floor(0.7 * 10) = 7.
+    Class 0, p = (1.0, 0.0): party 0 gets 10 and is full. Class 1, p = (0.7, 0.3): party
+    0's share becomes 0, party 1's is renormalised to 1, so it gets all 10. Without balance
+    the cut is at floor(0.7 * 10) = 7.
     """
     counts, draws = np.array([10, 10]), ([1.0, 0.0], [0.7, 0.3])
     balanced = Dirichlet(0.5).draw(counts, 2, FixedDraws(*draws))
@@ -135,7 +141,9 @@ def test_dirichlet_balance_by_hand():
 
 
 def test_dirichlet_draws_again_when_only_full_parties_were_drawn():
-    """Class 1's draw gives all to the full party 0: a new draw is made among the open parties, here 1 and 2."""
+    """Class 1's draw gives all to the full party 0:
+    a new draw is made among the open parties, here 1 and 2.
+    """
     draws = FixedDraws([1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.5, 0.5])
     assert Dirichlet(0.5).draw(np.array([10, 10]), 3, draws).tolist() == [[10, 0], [0, 5], [0, 5]]
 
@@ -169,9 +177,8 @@ def test_party_dirichlet_zero_is_one_class_per_party():
 def test_party_dirichlet_with_a_large_number_is_nearly_iid():
     labels = np.repeat(np.arange(4), 1000)
     found = table("party-dirichlet:100000", 4, labels)
-    assert (
-        np.abs(found - 250).max() < 80
-    )  # five standard deviations of a binomial(1000, 1/4) are 68
+    # five standard deviations of a binomial(1000, 1/4) are 68
+    assert np.abs(found - 250).max() < 80
 
 
 def test_party_dirichlet_differs_from_dirichlet_in_sizes():
@@ -195,7 +202,8 @@ def test_floored_sizes_by_hand():
     """
     assert floored_sizes(np.array([0.01, 0.09, 0.9]), 100, 10).tolist() == [10, 10, 80]
     assert floored_sizes(np.array([0.5, 0.5, 0.0]), 11, 1).tolist() == [5, 5, 1]
-    # 2.6, 2.6 and 4.8 of 10: the two samples that rounding down leaves go to the remainders .8 and the first .6.
+    # 2.6, 2.6 and 4.8 of 10: the two samples that rounding down leaves go to
+    # the remainders .8 and the first .6.
     assert floored_sizes(np.array([0.26, 0.26, 0.48]), 10, 1).tolist() == [3, 2, 5]
     assert floored_sizes(np.array([1.0, 0.0, 0.0]), 30, 10).tolist() == [10, 10, 10]
 

@@ -1,4 +1,6 @@
-"""What every partition promises, for random inputs: disjoint, complete, its label rule, its sizes, its seed."""
+"""What every partition promises, for random inputs: disjoint, complete,
+its label rule, its sizes, its seed.
+"""
 
 from itertools import combinations, product
 
@@ -16,7 +18,9 @@ CASES = settings(max_examples=60, deadline=None, derandomize=True)
 
 @st.composite
 def problems(draw, least=12):
-    """(labels of the full set, the rows to divide, classes, parties, seed); labels outside the rows are -1."""
+    """(labels of the full set, the rows to divide, classes, parties, seed);
+    labels outside the rows are -1.
+    """
     classes = draw(st.integers(2, 7))
     counts = draw(st.lists(st.integers(least, 60), min_size=classes, max_size=classes))
     spare = draw(st.integers(0, 20))
@@ -52,9 +56,8 @@ def test_labels(problem, k, first):
         with pytest.raises(PartitionError, match="not possible"):
             divide(f"labels:{k},first={first}", problem)
         return
-    _, table = divide(
-        f"labels:{k},first={first}", problem
-    )  # 12 samples of a class and at most 12 parties
+    # 12 samples of a class and at most 12 parties
+    _, table = divide(f"labels:{k},first={first}", problem)
     assert ((table > 0).sum(axis=1) == k).all()
     if first == "cycle":
         assert all(table[i, i % classes] > 0 for i in range(parties))
@@ -162,7 +165,8 @@ def test_iid_quantity(problem, beta, min_size):
     sizes = table.sum(axis=1)
     assert sizes.min() >= min_size
     share = np.bincount(labels[rows], minlength=classes) / len(rows)
-    # A stretch of an evenly mixed line: at most one sample off per class, and one more for each other class's end.
+    # A stretch of an evenly mixed line: at most one sample off per class,
+    # and one more for each other class's end.
     assert (np.abs(table - sizes[:, None] * share) <= 1 + classes * share + 1e-9).all()
 
 

@@ -1,4 +1,6 @@
-"""Files that are not what their names say, declare more than they hold, or have odd labels: one clear error."""
+"""Files that are not what their names say, declare more than they hold,
+or have odd labels: one clear error.
+"""
 
 import gzip
 import io
@@ -144,7 +146,10 @@ def test_free_memory_and_units():
         # the outlier is named, not the classes between it and the others
         (
             {"y_train": np.where(np.arange(12) == 5, 99, Y)},
-            "label 99 at position 5 (1 of 12 samples), but none lies from 4 to 98; the labels below it are 4 cla",
+            (
+                "label 99 at position 5 (1 of 12 samples), but none lies from 4 to 98; "
+                "the labels below it are 4 cla"
+            ),
         ),
         ({"y_train": np.where(np.arange(12) == 5, 2**62, Y)}, f"label {2**62} at position 5"),
         (
@@ -194,7 +199,10 @@ def test_channels_that_cannot_be_mistaken(tmp_path):
     [
         (
             ["a", "b"],
-            "y_train has label 2 at position 2, but {} lists 2 class names, for labels 0 to 1 (y_train has 4",
+            (
+                "y_train has label 2 at position 2, but {} lists 2 class names, "
+                "for labels 0 to 1 (y_train has 4"
+            ),
         ),
         (list("abcde"), "no training sample of class 4 (e), but {} lists 5 class names"),
         (["a", "b", "a", "c"], "{}: class 0 and class 2 are both called 'a'"),

@@ -1,4 +1,6 @@
-"""Domains: data sets joined by size, channels and levels, the named list, and N samples of each class and domain."""
+"""Domains: data sets joined by size, channels and levels, the named list,
+and N samples of each class and domain.
+"""
 
 import json
 
@@ -53,7 +55,9 @@ def test_parts_keep_their_rows_labels_and_names(two):
 
 
 def test_grey_becomes_three_equal_channels_and_is_resized(two):
-    """Against bilinear interpolation written out: output pixel i looks at (i + 0.5) * 8 / 28 - 0.5 of the input."""
+    """Against bilinear interpolation written out: output pixel i looks at
+    (i + 0.5) * 8 / 28 - 0.5 of the input.
+    """
     folder, grey, _ = two
     found = load("domains:grey+colour", [folder]).train.x[:6].numpy()
     assert np.array_equal(found[:, 0], found[:, 1])
@@ -70,8 +74,9 @@ def test_grey_becomes_three_equal_channels_and_is_resized(two):
 def test_shrinking_is_antialiased(tmp_path):
     """16 columns 0 255 255 0 0 255 255 0 ... at a quarter of the size.
 
-    Plain bilinear interpolation looks at columns 1 and 2 only and makes all white. A triangle four times as wide gives
-    the distances 0.5, 1.5, 2.5, 3.5 to either side the weights 7, 5, 3, 1 of 32, white at the first and last: 1/2.
+    Plain bilinear interpolation looks at columns 1 and 2 only and makes all white. A triangle four
+    times as wide gives the distances 0.5, 1.5, 2.5, 3.5 to either side the weights 7, 5, 3, 1 of
+    32, white at the first and last: 1/2.
     """
     write(tmp_path, "one", [0, 1, 2])
     stripes = np.zeros((3, 16, 16), np.uint8)
@@ -159,7 +164,10 @@ def test_hdr_fl_uses_what_is_there_and_says_so(tmp_path):
     assert found.train.shape == (3, 28, 28)
     assert list(positions(found.train, found.columns["domain"])) == ["synthdigits-like", "usps"]
     assert found.info["notes"] == [
-        "hdr-fl here is 2 of its 5 domains (usps, synthdigits-like); not found: mnist, svhn, mnist-m",
+        (
+            "hdr-fl here is 2 of its 5 domains (usps, synthdigits-like); "
+            "not found: mnist, svhn, mnist-m"
+        ),
         "synthdigits-like is a look-alike of SynthDigits, not the original data",
     ]
     [listed] = [place for place in available([tmp_path]) if place.name == "hdr-fl"]
@@ -174,8 +182,8 @@ def test_hdr_fl_uses_what_is_there_and_says_so(tmp_path):
 
 
 def test_so_many_of_each_class_and_domain(two):
-    """Two of each: grey has a at 0, 3 (5 is the third), b at 1, 4, c at 2 only; colour, from row 6, has c at 6, 10,
-    b at 7 only, a at 8, 9. Per class alone it would be 0, 1, 2, 3, 4, 6.
+    """Two of each: grey has a at 0, 3 (5 is the third), b at 1, 4, c at 2 only; colour, from row 6,
+    has c at 6, 10, b at 7 only, a at 8, 9. Per class alone it would be 0, 1, 2, 3, 4, 6.
     """
     data = load("domains:grey+colour", [two[0]])
     rows, notes = first_of_each(data, 2)
@@ -215,7 +223,9 @@ def test_a_party_for_each_domain(two):
 
 
 def test_a_plan_knows_the_domains_of_its_test_and_of_its_parties(two):
-    """The test is grey a b c c, then colour a c b; half of each domain is public, so 2 grey and 2 colour ones stay."""
+    """The test is grey a b c c, then colour a c b; half of each domain is public,
+    so 2 grey and 2 colour ones stay.
+    """
     plan = make_plan(config(two[0], known=2, net={"name": "mlp"}))
     assert {name: index.tolist() for name, index in plan.test.domains.items()} == {
         "colour": [4, 5, 6],

@@ -21,7 +21,9 @@ def bytes_of(*shape):
 
 
 def write_idx(path, array):
-    """As described at MNIST's page: magic number, sizes as big-endian 32-bit numbers, values row by row."""
+    """As described at MNIST's page: magic number,
+    sizes as big-endian 32-bit numbers, values row by row.
+    """
     head = bytes([0, 0, 8, array.ndim]) + b"".join(int(n).to_bytes(4, "big") for n in array.shape)
     raw = head + array.tobytes()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,9 +96,9 @@ def test_packed_images_come_back_exactly(planes):
 def test_packed_residuals_by_hand():
     """One grey 2x2 image. Residuals 10, 5 / 3, 250.
 
-    (0,0): median(0, 0, 0) + 10 = 10. (0,1): left 10, above 0, corner 0: median(10, 0, 10) = 10, + 5 = 15.
-    (1,0): left 0, above 10: median(0, 10, 10) = 10, + 3 = 13. (1,1): left 13, above 15, corner 10: median(13, 15, 18)
-    = 15, + 250 = 265 = 9 modulo 256.
+    (0,0): median(0, 0, 0) + 10 = 10. (0,1): left 10, above 0, corner 0: median(10, 0, 10) = 10, +
+    5 = 15. (1,0): left 0, above 10: median(0, 10, 10) = 10, + 3 = 13. (1,1): left 13, above 15,
+    corner 10: median(13, 15, 18) = 15, + 250 = 265 = 9 modulo 256.
     """
     assert decode("x", np.array([[[[10, 5], [3, 250]]]], np.uint8)).tolist() == [
         [[10, 15], [13, 9]]
@@ -151,7 +153,9 @@ def test_colour_images_in_both_layouts(tmp_path):
 
 
 def test_features_are_standardised_per_coefficient(tmp_path):
-    """Levels 0 and 2 in equal number, scale -3: values differ by 6 about their mean, so they become +1 and -1."""
+    """Levels 0 and 2 in equal number, scale -3: values differ by 6 about their mean,
+    so they become +1 and -1.
+    """
     x = np.zeros((4, 2, 2), np.uint8)
     x[:2, :, 0], x[:, :, 1] = 2, 5
     scales = {
@@ -163,9 +167,8 @@ def test_features_are_standardised_per_coefficient(tmp_path):
     assert found.train.x.dtype == torch.float32
     assert found.train.shape == (1, 2, 2)
     assert torch.allclose(found.train.inputs()[:, 0, 0, 0], torch.tensor([-1.0, -1.0, 1.0, 1.0]))
-    assert torch.equal(
-        found.train.inputs()[..., 1], torch.zeros(4, 1, 2)
-    )  # a constant coefficient says nothing
+    # a constant coefficient says nothing
+    assert torch.equal(found.train.inputs()[..., 1], torch.zeros(4, 1, 2))
     write_npz(tmp_path / "half.npz", x_train=x, x_test=x[:2], feature_scale=scales["feature_scale"])
     with pytest.raises(
         DataError, match="feature_offset is missing; give one finite float for each of the 2"
@@ -187,7 +190,10 @@ def test_features_are_standardised_per_coefficient(tmp_path):
         ({"x_train": bytes_of(3, 5, 5)}, "x_train has 3 samples and y_train 4 labels"),
         (
             {"y_train": np.array([0.0, 1, 0, 1])},
-            r"y_train is float64; labels are stored as whole numbers: store y.astype\(numpy.int64\)",
+            (
+                r"y_train is float64; labels are stored as whole numbers: store "
+                r"y.astype\(numpy.int64\)"
+            ),
         ),
         (
             {"y_train": np.array([0, 1, 0, -1])},
@@ -195,11 +201,17 @@ def test_features_are_standardised_per_coefficient(tmp_path):
         ),
         (
             {"y_train": np.array([0, 2, 0, 2])},
-            r"y_train has label 2 at position 1 \(2 of 4 samples\), but none is 1; the labels below it are 1 classes",
+            (
+                r"y_train has label 2 at position 1 \(2 of 4 samples\), but none is 1; the labels "
+                r"below it are 1 classes"
+            ),
         ),
         (
             {"y_test": np.array([0, 3])},
-            r"y_test has label 3 at position 1, but no training sample has it \(they have labels from 0 to 1\)",
+            (
+                r"y_test has label 3 at position 1, but no training sample has it \(they have "
+                r"labels from 0 to 1\)"
+            ),
         ),
         ({"y_train": np.array([[0], [1], [0], [1]])}, r"y_train has shape \[4, 1\]"),
         (
@@ -231,7 +243,10 @@ def test_label_above_the_named_classes(tmp_path):
     (tmp_path / "own.json").write_text('{"class_names": ["no", "yes"]}')
     with pytest.raises(
         DataError,
-        match=r"y_train has label 2 at position 2, but .*own.json lists 2 class names, for labels 0 to 1 \(y_train has",
+        match=(
+            r"y_train has label 2 at position 2, but .*own.json lists 2 class names, "
+            r"for labels 0 to 1 \(y_train has"
+        ),
     ):
         load("own", [tmp_path])
 
@@ -294,9 +309,8 @@ def test_idx_emnist_is_transposed_and_starts_at_zero(tmp_path):
 
 def test_idx_as_downloaded_by_other_tools(tmp_path):
     x, _ = write_mnist(tmp_path / "FashionMNIST" / "raw", end="")
-    write_more = np.arange(
-        10, dtype=np.uint8
-    )  # Fashion-MNIST has ten named classes: give each a sample
+    # Fashion-MNIST has ten named classes: give each a sample
+    write_more = np.arange(10, dtype=np.uint8)
     write_idx(tmp_path / "FashionMNIST" / "raw" / "train-labels-idx1-ubyte", write_more)
     write_idx(tmp_path / "FashionMNIST" / "raw" / "train-images-idx3-ubyte", bytes_of(10, 4, 5))
     found = load("fmnist", [tmp_path])

@@ -35,7 +35,9 @@ def test_the_notice_travels_with_the_bundled_data():
 
 
 def test_digits_split_is_fixed_and_stratified():
-    """Of every digit each fifth sample is for testing: the library's fifth zero is the first test zero."""
+    """Of every digit each fifth sample is for testing:
+    the library's fifth zero is the first test zero.
+    """
     from sklearn.datasets import load_digits
 
     found, library = load("digits", []), load_digits()

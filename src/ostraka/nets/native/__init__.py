@@ -1,4 +1,7 @@
-"""A fast convolution block for small networks on CPU; see `kernel.cpp` for how, `blocks.py` for what to call."""
+"""A fast convolution block for small networks on CPU.
+
+See `kernel.cpp` for how, `blocks.py` for what to call.
+"""
 
 from ostraka.nets.native.blocks import gradient_through, through, torch_block, usable, worth_it
 from ostraka.nets.native.library import available, describe, disabled

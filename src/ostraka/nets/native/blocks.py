@@ -1,4 +1,6 @@
-"""What networks call: a convolution block that is native where that pays and plain torch elsewhere."""
+"""What networks call: a convolution block that is native where
+that pays and plain torch elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def _native(x: Tensor, block: Conv) -> bool:
 
 
 def usable(x: Tensor, weight: Tensor) -> bool:
-    """Whether the native kernel can take these: float32 on a CPU, a compiled kernel size, ordinary tensors."""
+    """Whether the native kernel can take these: float32 on a CPU,
+    a compiled kernel size, ordinary tensors.
+    """
     return (
         x.dtype == weight.dtype == torch.float32
         and x.device.type == weight.device.type == "cpu"
@@ -61,18 +65,21 @@ def usable(x: Tensor, weight: Tensor) -> bool:
 def worth_it(weight_shape: Sequence[int], image_shape: Sequence[int]) -> bool:
     """Whether the native kernel is the better choice for this layer: unless both sides are wide.
 
-    Torch's time for forward + both gradients over native's, for the better of NCHW and channels_last, pooled layers,
-    one busy AVX-512 machine, so good to about a fifth (batch 64; 48 -> 48 and 56x56 with 32): 1 -> 32 channels 9,
-    3 -> 64 3.6, 10 -> 20 2.3, 20 -> 50 1.6, 24 -> 48 1.3, 32 -> 64 1.1; but 48 -> 48 0.8, 64 -> 64 0.9, and 1.0 on
-    images of 56x56. Without pooling torch in channels_last is ahead from 16 channels on (16 -> 32 0.8, 32 -> 32 0.8,
-    64 -> 64 0.7), in NCHW about equal; native is still chosen up to 32 because a change of memory layout between
-    blocks would cost what it saves. `benchmarks/kernel_bench.py` measures again.
+    Torch's time for forward + both gradients over native's, for the better of NCHW and
+    channels_last, pooled layers, one busy AVX-512 machine, so good to about a fifth (batch 64;
+    48 -> 48 and 56x56 with 32): 1 -> 32 channels 9, 3 -> 64 3.6, 10 -> 20 2.3, 20 -> 50 1.6, 24 ->
+    48 1.3, 32 -> 64 1.1; but 48 -> 48 0.8, 64 -> 64 0.9, and 1.0 on images of 56x56. Without
+    pooling torch in channels_last is ahead from 16 channels on (16 -> 32 0.8, 32 -> 32 0.8, 64 ->
+    64 0.7), in NCHW about equal; native is still chosen up to 32 because a change of memory layout
+    between blocks would cost what it saves. `benchmarks/kernel_bench.py` measures again.
     """
     return min(weight_shape[:2]) <= 32 or min(image_shape) >= 56
 
 
 def _ordinary(x: Tensor) -> bool:
-    """Neither fake, sparse nor wrapped by vmap or another functorch transform: there is memory to point at."""
+    """Neither fake, sparse nor wrapped by vmap or another functorch transform:
+    there is memory to point at.
+    """
     return (
         type(x) in (Tensor, torch.nn.Parameter)
         and x.layout == torch.strided

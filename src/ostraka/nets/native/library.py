@@ -1,7 +1,8 @@
 """Finds and loads the compiled kernel that suits this processor.
 
-`setup.py` builds the same C++ source once per instruction-set level. The baseline build runs everywhere and is asked
-what the processor can do before a higher level is opened, so an illegal instruction cannot happen.
+`setup.py` builds the same C++ source once per instruction-set level. The baseline build runs
+everywhere and is asked what the processor can do before a higher level is opened, so an illegal
+instruction cannot happen.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ INTERFACE = 2
 """Must equal `ostraka_interface()` of the library; a stale build is refused rather than misused."""
 
 SWITCH = "OSTRAKA_NATIVE"
-"""Environment variable: `0` turns the kernel off, a name of `LEVELS` asks for that build (for tests and timing)."""
+"""Environment variable: `0` turns the kernel off,
+a name of `LEVELS` asks for that build (for tests and timing).
+"""
 
 LEVELS = {
     "v4": "native x86-64-v4 (AVX-512)",
@@ -31,7 +34,9 @@ LEVELS = {
 """Builds, best first. Only x86-64 has more than the baseline."""
 
 SUFFIX = ".so"
-"""Of the libraries on every system: they belong to no version of Python, so its suffixes are not asked for."""
+"""Of the libraries on every system: they belong to no version of Python,
+so its suffixes are not asked for.
+"""
 
 _override: ContextVar[str | None] = ContextVar("ostraka_native", default=None)
 

@@ -31,13 +31,14 @@ class Conv(NamedTuple):
 def conv_blocks(x: Tensor, blocks: Sequence[Conv]) -> Tensor:
     """Blocks one behind the other, computed by the native kernel.
 
-    `x` is [B, C, H, W] with any strides. The result is [B, C', H', W'] whose memory is [C', H', W', B]: a following
-    block reads it without a copy, and `flatten(1)` is a view that `F.linear` takes as it is. Gradients cannot be
-    differentiated again (`create_graph=True` is an error); run within `disabled()` for that. Check `usable` first;
-    `through` does so.
+    `x` is [B, C, H, W] with any strides. The result is [B, C', H', W'] whose memory is [C', H', W',
+    B]: a following block reads it without a copy, and `flatten(1)` is a view that `F.linear` takes
+    as it is. Gradients cannot be differentiated again (`create_graph=True` is an error); run within
+    `disabled()` for that. Check `usable` first; `through` does so.
     """
     sizes = _sizes(x, blocks)
-    # Views, so that each gradient leaves through a node that the backward pass can be asked about (see `_wanted`).
+    # Views, so that each gradient leaves through a node that the backward pass
+    # can be asked about (see `_wanted`).
     views = [None if t is None else t.view_as(t) for c in blocks for t in (c.weight, c.bias)]
     y: Tensor = _Blocks.apply(x.permute(1, 2, 3, 0), sizes, *views)  # type: ignore[no-untyped-call]
     return y.permute(3, 0, 1, 2)
@@ -49,7 +50,8 @@ def conv_input_gradient(
 ) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
     """What `conv_blocks` gives as [C', H', W', B], and a function from the gradient there to the gradient in `x`.
 
-    Nothing of it is known to autograd, which takes as long around a small batch as the blocks' gradient itself.
+    Nothing of it is known to autograd, which takes as long around a small
+    batch as the blocks' gradient itself.
     """
     library, tensors = _library(), [t for c in blocks for t in (c.weight, c.bias)]
     only_x = [True] + [False] * (1 + len(tensors))
@@ -71,7 +73,8 @@ def _sizes(x: Tensor, blocks: Sequence[Conv]) -> list[Geometry]:
     ):
         if tensor is not None and (tensor.dtype != torch.float32 or tensor.device.type != "cpu"):
             raise ValueError(
-                f"{name} is {tensor.dtype} on {tensor.device}; the native kernel takes float32 on cpu"
+                f"{name} is {tensor.dtype} on {tensor.device}; "
+                "the native kernel takes float32 on cpu"
             )
     sizes, shape = [], tuple(x.shape)
     for weight, bias, padding, relu, pool in blocks:
@@ -83,7 +86,9 @@ def _sizes(x: Tensor, blocks: Sequence[Conv]) -> list[Geometry]:
 
 
 class Geometry(NamedTuple):
-    """The sizes of one block, checked once: the kernel sees only addresses and would misread what does not fit."""
+    """The sizes of one block, checked once: the kernel sees only addresses and
+    would misread what does not fit.
+    """
 
     innermost: Shape
     """For an input whose memory has the batch innermost."""
@@ -107,7 +112,8 @@ def geometry(
     """The sizes of a block from the shapes of its tensors; an error where they do not fit."""
     if len(x) != 4 or len(weight) != 4 or x[1] != weight[1]:
         raise ValueError(
-            f"input {tuple(x)} does not fit weight {tuple(weight)}: need [B, C, H, W], [C', C, k, k]"
+            f"input {tuple(x)} does not fit weight {tuple(weight)}: "
+            "need [B, C, H, W], [C', C, k, k]"
         )
     batch, inputs, height, width = x
     outputs, _, kernel, _ = weight
@@ -124,7 +130,8 @@ def geometry(
     rows, cols = height + 2 * padding - kernel + 1, width + 2 * padding - kernel + 1
     if min(height, width) < 1 or min(rows, cols) < (2 if pool else 1):
         raise ValueError(
-            f"image {(height, width)} is too small for kernel {kernel}, padding {padding}, pool={pool}"
+            f"image {(height, width)} is too small for kernel {kernel}, "
+            f"padding {padding}, pool={pool}"
         )
     given = batch, inputs, outputs, height, width, kernel, padding, int(relu), int(pool)
     rows, cols = (rows // 2, cols // 2) if pool else (rows, cols)
@@ -145,8 +152,9 @@ def _forward(
 ) -> tuple[Tensor, list[Shape], list[Tensor | None]]:
     """Run the blocks: the result, their shapes, and what the gradients that may be asked for need.
 
-    x is [C, H, W, B], and so is its memory (or else [B, C, H, W]: ordinary images need no copy either). `needs` is in
-    the order of `_Blocks.forward`'s arguments. Four tensors are kept of each block: input, weight, result, picks.
+    x is [C, H, W, B], and so is its memory (or else [B, C, H, W]: ordinary images need no copy
+    either). `needs` is in the order of `_Blocks.forward`'s arguments. Four tensors are kept of each
+    block: input, weight, result, picks.
     """
     outermost = not x.is_contiguous() and x.permute(3, 0, 1, 2).is_contiguous()
     x = x if outermost else x.contiguous()
@@ -199,8 +207,8 @@ def _backward(
 
 
 class _Blocks(torch.autograd.Function):
-    """All blocks in one function: what torch and Python do around a function takes as long as a third of the kernel's
-    work on a small batch.
+    """All blocks in one function: what torch and Python do around a function takes as long as a
+    third of the kernel's work on a small batch.
     """
 
     @staticmethod
@@ -213,10 +221,12 @@ class _Blocks(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        # Torch's once_differentiable would treat the gradient as a constant where only x or weight leads back to it.
+        # Torch's once_differentiable would treat the gradient as a constant where
+        # only x or weight leads back to it.
         if torch.is_grad_enabled():
             raise RuntimeError(
-                "the native convolution has no second derivative; run within native.disabled() for that"
+                "the native convolution has no second derivative; "
+                "run within native.disabled() for that"
             )
         return tuple(_backward(ctx.library, ctx.shapes, ctx.saved_tensors, grad, _wanted(ctx)))
 
@@ -231,8 +241,11 @@ def _library() -> Any:
 
 
 def _wanted(ctx: Any) -> list[bool]:
-    """Which gradients this backward pass uses. `needs_input_grad` knows only what requires a gradient;
-    `torch.autograd.grad(loss, x)` leaves the parameters out, and then their gradient must not be paid for."""
+    """Which gradients this backward pass uses.
+
+    `needs_input_grad` knows only what requires a gradient; `torch.autograd.grad(loss, x)` leaves
+    the parameters out, and then their gradient must not be paid for.
+    """
     wanted = list(ctx.needs_input_grad)
     for place, (node, _) in zip(ctx.places, ctx.next_functions, strict=True):
         wanted[place] = wanted[place] and torch._C._will_engine_execute_node(node)
@@ -240,14 +253,18 @@ def _wanted(ctx: Any) -> list[bool]:
 
 
 def _call(library: Any, function: Any, shape: Shape, *tensors: Tensor | None) -> None:
-    """Calls with addresses (None becomes a null pointer); ctypes releases the interpreter lock meanwhile."""
+    """Calls with addresses (None becomes a null pointer);
+    ctypes releases the interpreter lock meanwhile.
+    """
     scratch = _scratch(library.ostraka_scratch(shape))
     if function(shape, *[None if t is None else t.data_ptr() for t in (*tensors, scratch)]):
         raise RuntimeError(f"kernel size {shape.kernel} was not compiled")
 
 
 def _scratch(size: int) -> Tensor:
-    """This thread's working memory, kept for the next call: fresh pages at every call cost a third of the time."""
+    """This thread's working memory, kept for the next call:
+    fresh pages at every call cost a third of the time.
+    """
     memory: Tensor | None = getattr(_memory, "scratch", None)
     if memory is None or memory.numel() < size:
         memory = _memory.scratch = torch.empty(size, dtype=torch.uint8)

@@ -1,99 +1,14 @@
-"""The import table of the architecture: which layer may import which. Read from the source, functions included."""
+"""The import table of the architecture: which layer may import which.
 
-import ast
+Read from the source, functions included.
+"""
+
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-
-import ostraka
-
-PACKAGE = Path(ostraka.__file__).parent
-
-EVERYONE = {"errors", "registry"}
-"""Any layer may import these."""
-
-MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
-    "registry": set(),
-    "core": set(),
-    "contract": {"core"},
-    "nets": {"core"},
-    "objectives": {"core", "nets"},
-    "data": {"core"},
-    "evaluation": {"core"},
-    "store": {"core"},
-    "voting": {"core", "nets"},
-    "alignment": {"core", "nets"},
-    "methods": {"core", "nets", "objectives", "voting", "alignment"},
-    "engines": {"core", "store"},
-    "members": {"core", "nets", "objectives", "voting", "data", "store", "evaluation"},
-    "market": {"core", "nets", "voting", "store", "evaluation", "members"},
-}
-"""Layers beside themselves and EVERYONE. Below: layers that may import all but a few."""
-
-MAY_NOT_IMPORT: dict[str, set[str]] = {
-    "runs": {"cli", "report", "market", "testing"},
-    "report": {"cli", "market", "testing"},
-    "testing": {"cli"},
-    "cli": set(),
-    "__init__": {"cli"},
-    "__main__": set(),
-}
-
-LIBRARIES: dict[str, set[str]] = {"errors": set(), "registry": set(), "core": {"torch", "numpy"}}
-"""Layers that may use no other library than these and the standard one."""
-
-OPTIONAL = {"ray", "flwr", "ot", "fastapi", "starlette", "uvicorn", "httpx", "jinja2"}
-"""Libraries of extras: each is imported in one file."""
-
-PRELOADS = "ostraka.engines.warm"
-"""Imports whole packages, unnamed, so that workers need not."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """One module of the package: its dotted name and its text."""
-
-    name: str
-    text: str
-
-    @property
-    def layer(self) -> str:
-        parts = self.name.split(".")
-        return parts[1] if len(parts) > 1 else "__init__"
-
-    def imports(self) -> Iterator[str]:
-        """Dotted names of what is imported; `from a import b` gives `a.b`, which may be a module or a name in one."""
-        for node in ast.walk(ast.parse(self.text)):
-            if isinstance(node, ast.Import):
-                yield from (alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                module = f"{'.' * node.level}{node.module or ''}"
-                yield from (f"{module}.{alias.name}" for alias in node.names)
-
-    def registers_method(self) -> bool:
-        """Whether a class in this module is decorated with `METHODS.add(...)`."""
-        return any("METHODS.add(" in ast.unparse(d) for d in _decorators(self.text))
-
-
-def _decorators(text: str) -> Iterator[ast.expr]:
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ClassDef):
-            yield from node.decorator_list
-
-
-def sources(root: Path) -> list[Source]:
-    """All modules under the package folder `root`."""
-    found = []
-    for path in sorted(root.rglob("*.py")):
-        parts = ["ostraka", *path.relative_to(root).with_suffix("").parts]
-        found.append(
-            Source(".".join(parts[:-1] if parts[-1] == "__init__" else parts), path.read_text())
-        )
-    return found
+from layers import LAYERS, OPTIONAL
+from modules import Source, layer_of, sources
 
 
 def violations(modules: Iterable[Source]) -> list[str]:
@@ -112,26 +27,21 @@ def _judge(module: Source, name: str, concrete: set[str]) -> Iterator[str]:
     if name.startswith("."):
         yield f"{module.name} imports {name}: write the full name"
         return
+    layer, own = layer_of(name), LAYERS.get(module.layer)
+    if own is None:
+        yield f"{module.name}: the layer {module.layer} is not in the table"
+        return
     top = name.split(".")[0]
     if top != "ostraka":
-        allowed = LIBRARIES.get(module.layer)
+        allowed = own.libraries
         if allowed is not None and top not in allowed and top not in sys.stdlib_module_names:
-            yield f"{module.name} imports {name}: this layer may use {sorted(allowed) or 'the standard library'} only"
+            words = sorted(allowed) or "the standard library"
+            yield f"{module.name} imports {name}: this layer may use {words} only"
         return
-    layer = name.split(".")[1] if "." in name else "__init__"
-    if module.name == PRELOADS and name in (
-        "ostraka.nets",
-        "ostraka.objectives",
-        "ostraka.methods",
-    ):
+    if module.preloads(name):
         return
-    if layer not in EVERYONE | {module.layer}:
-        if module.layer not in MAY_IMPORT | MAY_NOT_IMPORT:
-            yield f"{module.name}: the layer {module.layer} is not in the table"
-        elif layer not in MAY_IMPORT.get(
-            module.layer, {layer} - MAY_NOT_IMPORT.get(module.layer, set())
-        ):
-            yield f"{module.name} imports {name}: {module.layer} may not import {layer}"
+    if not own.may_import(layer):
+        yield f"{module.name} imports {name}: {module.layer} may not import {layer}"
     if module.layer in ("methods", "runs") and module.name != "ostraka.methods":
         named = [c for c in concrete if name == c or name.startswith(c + ".")]
         yield from (
@@ -150,22 +60,20 @@ def optional_uses(modules: Iterable[Source]) -> dict[str, set[str]]:
 
 
 def test_the_package_keeps_the_table() -> None:
-    modules = sources(PACKAGE)
+    modules = sources()
     assert len(modules) > 50
     assert violations(modules) == []
 
 
 def test_optional_libraries_are_imported_in_one_file_each() -> None:
     assert {
-        library: users
-        for library, users in optional_uses(sources(PACKAGE)).items()
-        if len(users) > 1
+        library: users for library, users in optional_uses(sources()).items() if len(users) > 1
     } == {}
 
 
 def test_concrete_methods_are_recognised() -> None:
     """The rule on concrete methods rests on this: fedavg registers one, panel does not."""
-    found = {m.name for m in sources(PACKAGE) if m.layer == "methods" and m.registers_method()}
+    found = {m.name for m in sources() if m.layer == "methods" and m.registers_method()}
     assert {"ostraka.methods.fedavg", "ostraka.methods.solo"} <= found
     assert "ostraka.methods.panel" not in found
 
@@ -247,7 +155,11 @@ def test_a_forbidden_import_is_found(name: str, text: str, words: str) -> None:
     [
         (
             "ostraka.core.fit",
-            "import torch, math\nfrom ostraka.registry import NETS\nfrom ostraka.errors import DataError",
+            (
+                "import torch, math\n"
+                "from ostraka.registry import NETS\n"
+                "from ostraka.errors import DataError"
+            ),
         ),
         ("ostraka.objectives.ce", "from ostraka.nets import mlp"),
         ("ostraka.methods.other", "from ostraka.methods.panel import PanelMethod"),

@@ -1,0 +1,87 @@
+"""Run folders that an older version left: shown, asked, built upon, and resumed to their end."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from ostraka.cli.main import main
+from ostraka.core.learner import load_predictor
+from ostraka.core.settings import build
+from ostraka.evaluation.evaluate import evaluate
+from ostraka.evaluation.sight import after_looking
+from ostraka.registry import OBJECTIVES
+from ostraka.runs.plan import make_plan
+from ostraka.runs.record import RunDir, load_run
+from ostraka.store.member import load_member
+
+OLDER = Path(__file__).parent / "older"
+"""Folders of 0.1.0: `fedov` and `fedavg` are finished, `stopped` is a run of scaffold that was
+interrupted in round 2 of 3, when one of three parties had reported. Digits, a network of 4 hidden
+units."""
+
+FIGURES = {"fedov": 65.26315789473685, "fedavg": 22.535211267605636}
+"""The accuracy (%) of the finished ones, as that version told it."""
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_finished_run_is_shown(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(OLDER / name)]) == 0
+    shown = capsys.readouterr().out
+    assert f"{FIGURES[name]:.2f}" in shown
+    assert f"{name} on digits" in shown
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_finished_run_answers_as_it_did(name: str) -> None:
+    """One or two of 285 samples may fall to the other side on another processor."""
+    config, state = load_run(OLDER / name)
+    plan = make_plan(config)
+    predictor = after_looking(plan.method.predictor(plan.task, state), plan.test)
+    found = evaluate(predictor, plan.test, plan.task.classes).accuracy
+    assert found == pytest.approx(FIGURES[name], abs=100 * 2.5 / 285)
+
+
+def test_a_finished_run_needs_no_training_to_be_resumed(tmp_path: Path) -> None:
+    shutil.copytree(OLDER / "fedavg", tmp_path / "run")
+    assert main(["run", "--resume", "--out", str(tmp_path / "run"), "-q"]) == 0
+    assert RunDir(tmp_path / "run").finished() == RunDir(OLDER / "fedavg").finished()
+
+
+def test_its_members_are_read_and_are_those_of_the_panel() -> None:
+    """Every file answers as the panel's member does: the same weights, classes and view."""
+    config, panel = load_run(OLDER / "fedov")
+    plan = make_plan(config)
+    some = plan.test.take(torch.arange(20))
+    for inside in panel.members:
+        member = load_member(OLDER / f"fedov/members/p{inside.card.party:05d}.safetensors")
+        assert member.card == inside.card
+        assert member.classes == tuple("01234567")
+        assert torch.equal(member.input_view().apply(some.x[some.rows]), some.inputs())
+        settings = {key: value for key, value in member.objective.items() if key != "name"}
+        objective = build(OBJECTIVES.get(member.objective["name"]), settings)
+        alone = load_predictor(member.task(), objective, member.params).scores(some.inputs())
+        of_panel = load_predictor(plan.task, objective, inside.params).scores(some.inputs())
+        assert torch.equal(alone.known, of_panel.known)
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+    """From its checkpoint, its parties' memories and the one report: as if it had never stopped.
+
+    Its first round is the older version's, so the last bits may be those of another processor.
+    """
+    home = RunDir(tmp_path / "stopped")
+    shutil.copytree(OLDER / "stopped", home.root)
+    kept = home.read_metrics()
+    assert main(["run", "--resume", "--out", str(home.root), "-q"]) == 0
+    rows = home.read_metrics()
+    assert rows[:1] == kept
+    assert [row["round"] for row in rows] == [1, 2, 3]
+
+    straight = RunDir(tmp_path / "straight")
+    assert main(["run", "--config", str(home.config), "--out", str(straight.root), "-q"]) == 0
+    _, resumed = load_run(home.root)
+    _, whole = load_run(straight.root)
+    for name, tensor in whole.sent.params.items():
+        torch.testing.assert_close(resumed.sent.params[name], tensor, rtol=1e-3, atol=1e-4)
