@@ -7,11 +7,8 @@ import pytest
 import torch
 
 from ostraka.cli.main import main
-from ostraka.core.learner import load_predictor
-from ostraka.core.settings import build
 from ostraka.evaluation.evaluate import evaluate
 from ostraka.evaluation.sight import after_looking
-from ostraka.registry import OBJECTIVES
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import RunDir, load_run
 from ostraka.store.member import load_member
@@ -38,8 +35,8 @@ def test_a_finished_run_answers_as_it_did(name: str) -> None:
     """One or two of 285 samples may fall to the other side on another processor."""
     config, state = load_run(OLDER / name)
     plan = make_plan(config)
-    predictor = after_looking(plan.method.predictor(plan.task, state), plan.test)
-    found = evaluate(predictor, plan.test, plan.task.classes).accuracy
+    predictor = after_looking(plan.method.predictor(plan.task, state), plan.test.samples)
+    found = evaluate(predictor, plan.test.samples, plan.task.classes).accuracy
     assert found == pytest.approx(FIGURES[name], abs=100 * 2.5 / 285)
 
 
@@ -53,16 +50,14 @@ def test_its_members_are_read_and_are_those_of_the_panel() -> None:
     """Every file answers as the panel's member does: the same weights, classes and view."""
     config, panel = load_run(OLDER / "fedov")
     plan = make_plan(config)
-    some = plan.test.take(torch.arange(20))
-    for inside in panel.members:
+    some = plan.test.samples.take(torch.arange(20))
+    for inside in plan.method.members(plan.task, panel):
         member = load_member(OLDER / f"fedov/members/p{inside.card.party:05d}.safetensors")
         assert member.card == inside.card
-        assert member.classes == tuple("01234567")
-        assert torch.equal(member.input_view().apply(some.x[some.rows]), some.inputs())
-        settings = {key: value for key, value in member.objective.items() if key != "name"}
-        objective = build(OBJECTIVES.get(member.objective["name"]), settings)
-        alone = load_predictor(member.task(), objective, member.params).scores(some.inputs())
-        of_panel = load_predictor(plan.task, objective, inside.params).scores(some.inputs())
+        assert member.model == inside.model
+        assert member.model.classes == tuple("01234567")
+        assert torch.equal(member.model.view.apply(some.stored()), some.inputs())
+        alone, of_panel = (one.predictor().scores(some.stored()) for one in (member, inside))
         assert torch.equal(alone.known, of_panel.known)
 
 
