@@ -79,7 +79,7 @@ def run(cell: Cell, workers: int | None) -> dict[str, float]:
     with TemporaryDirectory() as folder:
         summary = execute(plan, RunDir(Path(folder)))
         panel = load_run(Path(folder))[1]
-    return judge(plan, panel) | {"cpu_seconds": summary["cpu_seconds"]}
+    return judge(plan, panel) | {"cpu_seconds": summary.cpu_seconds}
 
 
 @torch.no_grad()

@@ -34,7 +34,7 @@ def test_run_from_python_equals_the_command(ostraka: Ostraka) -> None:
         "engine": "serial",
     }
     summary = package.run("fedavg", **values, set={"local": {"epochs": 1}}, out="b")
-    assert summary["accuracy"] == shown["accuracy"]
+    assert summary.accuracy == shown["accuracy"]
     assert Path("a/model.safetensors").read_bytes() == Path("b/model.safetensors").read_bytes()
     config, state = package.load_run(Path("b"))
     given = package.make_config({"method": "fedavg", **values, "set": {"local": {"epochs": 1}}})

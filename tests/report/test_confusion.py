@@ -14,8 +14,18 @@ from ostraka.report.confusion import (
     worst_pairs,
 )
 from ostraka.report.mosaic import ASCII
+from ostraka.runs.results import Summary
 
-SUMMARY = {"per_class": {"ant": 75.0, "bee": None}, "confusion": [[3, 1, 0], [0, 0, 0], [1, 0, 1]]}
+FOUND = {"per_class": {"ant": 75.0, "bee": None}, "confusion": [[3, 1, 0], [0, 0, 0], [1, 0, 1]]}
+
+
+def summary(found: dict[str, Any]) -> Summary:
+    """A summary with these figures."""
+    place = {"method": "fedov", "data": "ants", "partition": "iid", "parties": 2, "seed": 0}
+    return Summary.from_json({**place, "rounds": 1, "accuracy": None, **found})
+
+
+SUMMARY = summary(FOUND)
 
 
 def test_percent_of_each_true_class_by_hand() -> None:
@@ -43,7 +53,7 @@ def test_percent_of_each_true_class_by_hand() -> None:
 
 def test_the_most_frequent_mistakes() -> None:
     found = worst_pairs(
-        stored_confusion({"per_class": {"a": 0, "b": 0}, "confusion": [[5, 1], [3, 0]]})
+        stored_confusion(summary({"per_class": {"a": 0, "b": 0}, "confusion": [[5, 1], [3, 0]]}))
     )
     assert [row[:2] for row in found.rows] == [("b", "a"), ("a", "b")]
     assert found.records()[0] == {
@@ -60,7 +70,7 @@ def test_the_most_frequent_mistakes() -> None:
         ({"confusion": None}, "mine has no confusion matrix: an older version made it"),
         ({"confusion": [[1, 2], [3]]}, "the confusion matrix of mine is damaged"),
         ({"confusion": [[1]]}, "damaged"),
-        ({"confusion": 3}, "damaged"),
+        ({"confusion": 3}, "'confusion' of the summary is 3"),
         ({"per_class": None}, "damaged"),
         ({"confusion": [[1, 0.5], [1, 2]]}, "damaged"),
         ({"confusion": [[1, -1], [1, 2]]}, "damaged"),
@@ -68,7 +78,7 @@ def test_the_most_frequent_mistakes() -> None:
 )
 def test_what_is_no_matrix_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(StoreError, match=message):
-        stored_confusion(SUMMARY | change, "mine")
+        stored_confusion(summary(FOUND | change), "mine")
 
 
 def test_the_drawing_names_classes_and_writes_shares(tmp_path: Path) -> None:
@@ -88,7 +98,8 @@ def test_the_drawing_names_classes_and_writes_shares(tmp_path: Path) -> None:
         assert expected in text, expected
     many = [f"class {k}" for k in range(100)]
     matrix = [[int(i == j) for j in many] for i in many]
-    draw_confusion(stored_confusion({"per_class": dict.fromkeys(many), "confusion": matrix}), path)
+    found = {"per_class": dict.fromkeys(many), "confusion": matrix}
+    draw_confusion(stored_confusion(summary(found)), path)
     text = path.read_text()
     assert "one in 5 of 100 is named" in text
     assert text.count(">100<") == 1  # no numbers within, one on the colour bar

@@ -20,7 +20,8 @@ from ostraka.report.published import (
     rows,
     with_published,
 )
-from ostraka.runs.config import make
+from ostraka.runs.config import Config, make
+from ostraka.runs.results import Record
 
 PAPERS = {"fedov", "fedpd", "fedova", "fedos", "dedes"}
 
@@ -149,23 +150,12 @@ def test_rounds_that_the_paper_leaves_open_fit_any() -> None:
     assert found.table == "fedova-2"
 
 
-def grid_cell(
-    method: str, seed: int, accuracy: float | None, **more: Any
-) -> tuple[Any, dict[str, Any]]:
+def grid_cell(method: str, seed: int, accuracy: float | None, **more: Any) -> tuple[Config, Record]:
     place = {"method": method, "data": "cifar10", "partition": "labels:2", "seed": seed}
-    costs = {"seconds": 1.0, "cpu_seconds": 1.0, "bytes_up": 1, "bytes_down": 1}
-    record = {
-        **place,
-        **costs,
-        "accuracy": accuracy,
-        "auroc": None,
-        "parties": 10,
-        "rounds": 1,
-        "status": "ok",
-    }
-    return make(
-        place | {k: v for k, v in more.items() if k in ("set", "known_classes")}
-    ), record | {k: v for k, v in more.items() if k in ("status", "error", "rounds")}
+    found = {"accuracy": accuracy, "parties": 10, "rounds": 1, "status": "ok"}
+    config = make(place | {k: v for k, v in more.items() if k in ("set", "known_classes")})
+    told = {k: v for k, v in more.items() if k in ("status", "error", "rounds")}
+    return config, Record.from_json({**place, **found, **told})
 
 
 def test_a_comparison_beside_the_papers() -> None:
@@ -176,10 +166,10 @@ def test_a_comparison_beside_the_papers() -> None:
         grid_cell("fedvc", 0, 50.0),
     ]
     records = with_published(*zip(*cells, strict=True))
-    told = records[0]["published"]["accuracy"]
-    assert (told["value"], told["std"], told["table"]) == (11.1, 1.9, "fedov-1")
-    assert told["difference"] == pytest.approx(2.0)
-    assert "published" not in records[2]
+    told = records[0].published["accuracy"]
+    assert (told.value, told.std, told.table) == (11.1, 1.9, "fedov-1")
+    assert told.difference == pytest.approx(2.0)
+    assert not records[2].published
     table = beside(records)
     assert table is not None
     assert (
@@ -202,11 +192,11 @@ def test_a_comparison_beside_the_papers() -> None:
 )
 def test_what_is_not_the_same_experiment_stays_alone(more: dict[str, Any]) -> None:
     records = with_published(*zip(grid_cell("fedavg", 0, 13.1, **more), strict=True))
-    assert "published" not in records[0]
+    assert not records[0].published
     assert beside(records) is None
 
 
-def cell_of(method: str, figures: dict[str, Any], **values: Any) -> dict[str, Any]:
+def cell_of(method: str, figures: dict[str, Any], **values: Any) -> Record:
     """The annotated record of one finished cell."""
     config = make({"method": method, **values})
     record = {
@@ -214,11 +204,10 @@ def cell_of(method: str, figures: dict[str, Any], **values: Any) -> dict[str, An
         "data": config.data,
         "partition": config.partition,
         "seed": 0,
-        "status": "ok",
+        "parties": 5,
+        "rounds": 100,
     }
-    [told] = with_published(
-        [config], [record | {"parties": 5, "rounds": 100, "auroc": None, "open": None} | figures]
-    )
+    [told] = with_published([config], [Record.from_json(record | figures)])
     return told
 
 
@@ -226,7 +215,7 @@ def on_domains(*names: str) -> dict[str, Any]:
     """Accuracy 80 and AUROC 60 on every domain."""
     return {
         "accuracy": 80.0,
-        "auroc": 60.0,
+        "open": {"auroc": 60.0},
         "per_domain": {n: {"accuracy": 80.0, "auroc": 60.0} for n in names},
     }
 
@@ -236,15 +225,15 @@ HDR = {"data": "hdr-fl", "partition": "domain", "known": 6, "net": {"name": "dig
 
 def test_all_five_domains_of_hdr_fl() -> None:
     """FedPD, Table 1: PROSER 98.04 / 83.63 on MNIST, 86.92 / 71.76 on SynthDigits, 88.58 / 76.20 on average."""
-    told = cell_of("fedavg", on_domains(*NAMED["hdr-fl"]), **HDR, set={"objective": "proser"})[
-        "published"
-    ]
+    told = cell_of(
+        "fedavg", on_domains(*NAMED["hdr-fl"]), **HDR, set={"objective": "proser"}
+    ).published
     assert len(told) == 12
-    assert (told["accuracy"]["value"], told["auroc"]["value"]) == (88.58, 76.2)
-    assert told["accuracy"]["table"] == "fedpd-1"
-    assert told["accuracy, mnist"]["value"] == 98.04
-    assert told["accuracy, mnist"]["difference"] == pytest.approx(80 - 98.04)
-    assert told["auroc, synthdigits"]["value"] == 71.76
+    assert (told["accuracy"].value, told["auroc"].value) == (88.58, 76.2)
+    assert told["accuracy"].table == "fedpd-1"
+    assert told["accuracy, mnist"].value == 98.04
+    assert told["accuracy, mnist"].difference == pytest.approx(80 - 98.04)
+    assert told["auroc, synthdigits"].value == 71.76
 
 
 def test_fewer_domains_stand_beside_the_same_ones_of_the_paper() -> None:
@@ -254,10 +243,10 @@ def test_fewer_domains_stand_beside_the_same_ones_of_the_paper() -> None:
         on_domains("usps", "synthdigits-like") | {"parties": 2, "notes": ["a stand-in"]},
         **HDR,
     )
-    told = record["published"]
-    assert told["accuracy"]["value"] == pytest.approx((97.97 + 83.99) / 2)
-    assert told["accuracy"]["table"] == "fedpd-1, mean of 2 domains"
-    assert told["accuracy, synthdigits-like"]["value"] == 83.99
+    told = record.published
+    assert told["accuracy"].value == pytest.approx((97.97 + 83.99) / 2)
+    assert told["accuracy"].table == "fedpd-1, mean of 2 domains"
+    assert told["accuracy, synthdigits-like"].value == 83.99
     table = beside([record])
     assert table is not None
     assert table.notes == ("a stand-in",)
@@ -279,8 +268,8 @@ def test_fewer_domains_stand_beside_the_same_ones_of_the_paper() -> None:
     ],
 )
 def test_another_setting_than_hdr_fls_stays_alone(other: dict[str, Any]) -> None:
-    assert "published" in cell_of("fedavg", on_domains("usps", "mnist"), **HDR)
-    assert "published" not in cell_of("fedavg", on_domains("usps", "mnist"), **{**HDR, **other})
+    assert cell_of("fedavg", on_domains("usps", "mnist"), **HDR).published
+    assert not cell_of("fedavg", on_domains("usps", "mnist"), **{**HDR, **other}).published
 
 
 def test_cifar10_with_known_classes() -> None:
@@ -291,11 +280,11 @@ def test_cifar10_with_known_classes() -> None:
         "net": {"name": "wideresnet"},
         "set": {"objective": "proser"},
     }
-    figures = {"accuracy": 80.0, "auroc": 70.0, "rounds": 50}
+    figures = {"accuracy": 80.0, "open": {"auroc": 70.0}, "rounds": 50}
     for known in ({"known": 6}, {"known_classes": list(range(6))}):
-        told = cell_of("fedavg", figures, **place, **known)["published"]
-        assert (told["accuracy"]["value"], told["accuracy"]["std"]) == (85.77, 0.48)
-        assert (told["auroc"]["value"], told["auroc"]["std"]) == (80.69, 0.27)
+        told = cell_of("fedavg", figures, **place, **known).published
+        assert (told["accuracy"].value, told["accuracy"].std) == (85.77, 0.48)
+        assert (told["auroc"].value, told["auroc"].std) == (80.69, 0.27)
 
 
 def test_centralised_open_set_training() -> None:
@@ -303,28 +292,27 @@ def test_centralised_open_set_training() -> None:
 
     Its accuracy is not the closed one; neither partition, nor parties, nor rounds matter to pooled data.
     """
-    figures = {"accuracy": 99.0, "auroc": 90.0, "open": {"open_accuracy": 70.0}, "parties": 10}
+    figures = {"accuracy": 99.0, "open": {"auroc": 90.0, "open_accuracy": 70.0}, "parties": 10}
     for objective, value in (("fedov", 70.9), ("proser", 65.9)):
-        told = cell_of("centralised", figures, data="mnist", known=6, set={"objective": objective})[
-            "published"
-        ]
+        told = cell_of(
+            "centralised", figures, data="mnist", known=6, set={"objective": objective}
+        ).published
         assert list(told) == ["accuracy, unknown as a class"]
         [figure] = told.values()
-        assert (figure["value"], figure["ours"], figure["table"]) == (value, 70.0, "fedov-20")
-    assert "published" not in cell_of("centralised", figures, data="mnist", known=6)
-    assert "published" not in cell_of(
-        "fedavg", figures, data="mnist", known=6, set={"objective": "proser"}
-    )
+        assert (figure.value, figure.ours, figure.table) == (value, 70.0, "fedov-20")
+    assert not cell_of("centralised", figures, data="mnist", known=6).published
+    other = cell_of("fedavg", figures, data="mnist", known=6, set={"objective": "proser"})
+    assert not other.published
 
 
 def test_one_known_class_on_pooled_data() -> None:
     """FedOV, Table 16, MNIST: PROSER + DD has 99.1 with class 0 known, 94.1 with class 3; the average is no run."""
-    figures = {"accuracy": 100.0, "auroc": 90.0}
+    figures = {"accuracy": 100.0, "open": {"auroc": 90.0}}
     without = {"objective": {"name": "fedov", "w_adversarial": 0.0}}
     for known, value in (({"known": 1}, 99.1), ({"known_classes": [3]}, 94.1)):
-        told = cell_of("centralised", figures, data="mnist", set=without, **known)["published"]
-        assert told["auroc"]["value"] == value
-        assert told["auroc"]["table"] == "fedov-16"
+        told = cell_of("centralised", figures, data="mnist", set=without, **known).published
+        assert told["auroc"].value == value
+        assert told["auroc"].table == "fedov-16"
 
 
 @pytest.mark.parametrize(
@@ -338,5 +326,5 @@ def test_one_known_class_on_pooled_data() -> None:
 )
 def test_fedpd_and_its_ablations(method: str, value: float) -> None:
     """Tables 1 and 3, accuracy on MNIST."""
-    told = cell_of(method, on_domains("mnist", "usps"), **HDR)["published"]
-    assert told["accuracy, mnist"]["value"] == value
+    told = cell_of(method, on_domains("mnist", "usps"), **HDR).published
+    assert told["accuracy, mnist"].value == value

@@ -1,5 +1,6 @@
 """Histories of finished runs as curves: seeds together, settings apart, bytes with those of the start."""
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from ostraka.runs import config
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import RunDir
+from ostraka.runs.results import Summary
 
 ONE = History(
     "fedavg",
@@ -28,7 +30,7 @@ ONE = History(
 )
 
 
-def run(out: Path, **values: Any) -> dict[str, Any]:
+def run(out: Path, **values: Any) -> Summary:
     small = {
         "data": "digits",
         "train_per_class": 6,
@@ -75,10 +77,10 @@ def test_histories_of_runs_and_of_what_follows_them(tmp_path: Path) -> None:
     second = run(tmp_path / "b", seed=3, start_from=str(tmp_path / "a"))
     [one, two], unfinished = histories([tmp_path / "a", tmp_path / "b"])
     assert unfinished == []
-    total = first["bytes_up"] + first["bytes_down"]
-    assert (one.rounds, one.sent[-1], one.accuracy[-1]) == ((1, 2), total, first["accuracy"])
-    assert (two.rounds, two.sent[0], two.accuracy[0]) == ((0, 1, 2), total, first["accuracy"])
-    assert two.sent[-1] == total + second["bytes_up"] + second["bytes_down"]
+    total = first.bytes_up + first.bytes_down
+    assert (one.rounds, one.sent[-1], one.accuracy[-1]) == ((1, 2), total, first.accuracy)
+    assert (two.rounds, two.sent[0], two.accuracy[0]) == ((0, 1, 2), total, first.accuracy)
+    assert two.sent[-1] == total + second.bytes_up + second.bytes_down
     assert (two.start, two.seed) == ("fedavg", 3)
     draw_rounds([one, two], "bytes", tmp_path / "x.svg")
     assert "fedavg from fedavg" in (tmp_path / "x.svg").read_text()
@@ -153,10 +155,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 def test_metrics_that_are_not_those_of_the_run_are_refused(
     finished: RunDir, tmp_path: Path, change: Callable[[list[Any]], list[Any]], message: str
 ) -> None:
-    rows = finished.read_metrics()
+    rows = [json.loads(line) for line in finished.metrics.read_text().splitlines()]
     home = RunDir(tmp_path / "run")
     shutil.copytree(finished.root, home.root)
-    home.write_metrics(change(rows))
+    home.metrics.write_text("".join(json.dumps(row) + "\n" for row in change(rows)))
     with pytest.raises(StoreError, match=message):
         histories([home.root])
 

@@ -3,46 +3,38 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from ostraka.errors import DataError
-from ostraka.report.tables import (
-    MISSING,
-    Mean,
-    Number,
-    Table,
-    comparison,
-    human_bytes,
-    human_seconds,
-    open_answers,
-    per_domain,
-)
+from ostraka.evaluation.evaluate import OpenFigures
+from ostraka.report.comparison import comparison, open_answers, per_domain
+from ostraka.report.tables import MISSING, Mean, Number, Table, human_bytes, human_seconds
+from ostraka.runs.results import DomainFigures, Record, Summary
+
+OPEN = {
+    "auroc": "auroc",
+    "known_refused": "known_refused",
+    "unknown_refused": "unknown_refused",
+    "open_balanced_accuracy": "balanced_accuracy",
+}
 
 
-def cell(method: str, seed: int, accuracy: float | None, **more: Any) -> dict[str, Any]:
-    """One finished cell of a grid."""
+def cell(method: str, seed: int, accuracy: float | None, **more: Any) -> Record:
+    """One finished cell of a grid; figures of the open answer among the others."""
+    opened = OpenFigures(**{name: more.pop(key) for key, name in OPEN.items() if key in more})
     costs = {"seconds": 10.0, "cpu_seconds": 20.0, "bytes_up": 1_500_000, "bytes_down": 500}
-    place = {"data": "fashion", "partition": "classes:2"}
-    return {
-        **place,
-        **costs,
-        "method": method,
-        "seed": seed,
-        "accuracy": accuracy,
-        "auroc": None,
-        "status": "ok",
-        **more,
-    }
+    place = {"data": "fashion", "partition": "classes:2", "parties": 3, "rounds": 1}
+    values = {**place, **costs, "open": opened, **more}
+    return Record.of(Summary(method=method, seed=seed, accuracy=accuracy, **values))
 
 
-def failed(method: str, seed: int, error: str, **more: Any) -> dict[str, Any]:
+def failed(method: str, seed: int, error: str, **more: Any) -> Record:
     """One cell that did not finish."""
-    return cell(
-        method, seed, None, seconds=None, cpu_seconds=None, status="failed", error=error, **more
-    )
+    return replace(cell(method, seed, None, **more), summary=None, error=error)
 
 
 SMALL = Table(
@@ -120,10 +112,8 @@ def test_a_row_of_the_wrong_width_is_refused() -> None:
 
 def test_comparison_by_hand() -> None:
     """Seeds 70, 72, 77: mean 73, sample variance (9 + 1 + 16) / 2 = 13. Times 10, 10, 40: median 10."""
-    cells = [cell("fedov", s, a) for s, a in enumerate((70.0, 72.0, 77.0))] + [
-        cell("solo", 0, 40.0)
-    ]
-    cells[2]["seconds"] = 40.0
+    cells = [cell("fedov", 0, 70.0), cell("fedov", 1, 72.0), cell("fedov", 2, 77.0, seconds=40.0)]
+    cells += [cell("solo", 0, 40.0)]
     (table,) = comparison(cells)
     assert table.title == "Accuracy (%)"
     assert table.columns[:2] == ("method", "fashion / classes:2")
@@ -143,7 +133,7 @@ def test_comparison_by_hand() -> None:
 
 
 def test_a_note_says_when_members_were_reused() -> None:
-    cells = [cell("fedov", 0, 70.0), {**cell("solo", 0, 40.0), "reused": 10}]
+    cells = [cell("fedov", 0, 70.0), cell("solo", 0, 40.0, reused=10)]
     assert any("another cell" in note for note in comparison(cells)[0].notes)
     assert not any("another cell" in note for note in comparison(cells[:1])[0].notes)
 
@@ -246,7 +236,7 @@ def test_human_seconds(seconds: float, text: str) -> None:
     assert human_seconds(seconds) == text
 
 
-def opened(method: str, seed: int, *figures: float | None, **more: Any) -> dict[str, Any]:
+def opened(method: str, seed: int, *figures: float | None, **more: Any) -> Record:
     """A cell with shares of refused known and unknown samples, and the balanced accuracy of the open answer."""
     names = ("known_refused", "unknown_refused", "open_balanced_accuracy")
     return cell(method, seed, 1.0, **dict(zip(names, figures, strict=True)), **more)
@@ -284,12 +274,11 @@ def test_open_answers_have_a_table_for_each_place() -> None:
     ]
 
 
-def of_domains(method: str, seed: int, photo: float, sketch: float, **more: Any) -> dict[str, Any]:
+def of_domains(method: str, seed: int, photo: float, sketch: float, **more: Any) -> Record:
     """A cell of data with two domains and no unknown classes."""
-    domains = {"photo": {"accuracy": photo}, "sketch": {"accuracy": sketch}}
-    return cell(
-        method, seed, (photo + sketch) / 2, per_domain=domains, notes=["a stand-in"], **more
-    )
+    domains = {"photo": DomainFigures(accuracy=photo), "sketch": DomainFigures(accuracy=sketch)}
+    values = {"per_domain": domains, "notes": ("a stand-in",), **more}
+    return cell(method, seed, (photo + sketch) / 2, **values)
 
 
 def test_a_table_per_domain() -> None:
@@ -320,12 +309,11 @@ def test_a_table_per_domain() -> None:
 
 
 def test_auroc_per_domain_where_there_is_one() -> None:
-    opened = of_domains("a", 0, 90.0, 40.0, auroc=55.0)
-    opened["per_domain"] = {
-        "photo": {"accuracy": 90.0, "auroc": 70.0},
-        "sketch": {"accuracy": 40.0, "auroc": None},
+    domains = {
+        "photo": DomainFigures(accuracy=90.0, auroc=70.0),
+        "sketch": DomainFigures(accuracy=40.0),
     }
-    tables = per_domain([opened])
+    tables = per_domain([of_domains("a", 0, 90.0, 40.0, auroc=55.0, per_domain=domains)])
     assert [table.title.split(" per")[0] for table in tables] == ["Accuracy (%)", "AUROC (%)"]
     assert tables[1].rows == (
         ("a", Mean(70.0, None, 1, best=True), MISSING, Mean(55.0, None, 1, best=True)),

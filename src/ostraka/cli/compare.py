@@ -24,6 +24,7 @@ from ostraka.runs.variant import read_variant
 
 if TYPE_CHECKING:
     from ostraka.runs.grid import Grid
+    from ostraka.runs.results import Record
 
 NAME = "compare"
 
@@ -88,8 +89,7 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.report.published import with_published
     from ostraka.report.rounds import draw_all
     from ostraka.runs.folder import check_free
-    from ostraka.runs.grid import cell_folder, run_grid
-    from ostraka.store import codec
+    from ostraka.runs.grid import cell_folder, read_records, run_grid, write_records
 
     grid = make_grid(options)
     cells = grid.cells()
@@ -101,10 +101,8 @@ def act(options: argparse.Namespace) -> int:
         return show_grid(cells, options.out, options.json)
     with follow_grid(loudness(options)) as follow:
         records = with_published(cells, run_grid(grid, options.out, follow))
-    others = codec.read_json(options.out / "results.json")[len(records) :]
-    codec.write_json(
-        options.out / "results.json", [*records, *others]
-    )  # now with the published figures
+    others = read_records(options.out)[len(records) :]
+    write_records(options.out, [*records, *others])  # now with the published figures
     tables, more, known = tables_of(cells, grid.labels(), records)
     store(options.out, tables, more, known)
     tables += more
@@ -114,7 +112,7 @@ def act(options: argparse.Namespace) -> int:
         print(
             json.dumps(
                 {
-                    "cells": records,
+                    "cells": [record.to_json() for record in records],
                     "tables": [t.records() for t in tables],
                     "notes": notes,
                     "out": str(options.out),
@@ -123,15 +121,15 @@ def act(options: argparse.Namespace) -> int:
         )
     else:
         show(tables, options.format, options.out, drawn)
-    return 3 if any(record["status"] == "failed" for record in records) else 0
+    return 3 if any(record.status == "failed" for record in records) else 0
 
 
 def tables_of(
-    cells: Sequence[Config], labels: Sequence[str], records: Sequence[Mapping[str, Any]]
+    cells: Sequence[Config], labels: Sequence[str], records: "Sequence[Record]"
 ) -> tuple[list[Table], list[Table], Table | None]:
     """The tables of all records, those of domains, open answers and published figures, and of these the last one."""
+    from ostraka.report.comparison import comparison, open_answers, per_domain
     from ostraka.report.published import beside
-    from ostraka.report.tables import comparison, open_answers, per_domain
 
     tables = comparison(records)
     tables[0] = replace(

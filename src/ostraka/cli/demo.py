@@ -48,8 +48,8 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.cli.display import show_division, show_wide
     from ostraka.cli.progress import NORMAL, follow_grid
     from ostraka.engines.memory import keep_freed_memory
+    from ostraka.report.comparison import comparison
     from ostraka.report.heatmap import heatmap_svg
-    from ostraka.report.tables import comparison
     from ostraka.runs.config import make
     from ostraka.runs.folder import check_free
     from ostraka.runs.grid import Grid, run_grid
@@ -88,4 +88,4 @@ def act(options: argparse.Namespace) -> int:
         highlight=False,
     )
     console.print(f"Results: {options.out}\n\n{NEXT}", soft_wrap=True, highlight=False)
-    return 3 if any(record["status"] == "failed" for record in records) else 0
+    return 3 if any(record.status == "failed" for record in records) else 0

@@ -8,6 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ostraka.evaluation.evaluate import OpenFigures
+from ostraka.report.comparison import COSTS
 from ostraka.report.confusion import (
     TITLE,
     Confusion,
@@ -21,7 +23,7 @@ from ostraka.report.mosaic import ASCII, UNICODE, blocks, per_party, whole
 from ostraka.report.tables import Cell, Number, Table, human_bytes, human_seconds
 from ostraka.runs.plan import Division
 from ostraka.runs.promise import NEVER
-from ostraka.runs.summary import flat_open
+from ostraka.runs.results import Summary
 
 SHOWN = 16
 """Parties or classes that a summary lists; the rest is in summary.json."""
@@ -33,34 +35,27 @@ NAMED = 40
 """Classes that are named below a division."""
 
 
-def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
+def show_summary(console: Console, summary: Summary) -> None:
     """The figures of a finished run."""
-    console.print(
-        Table(
-            ("figure", "value"),
-            _figures(summary),
-            title=f"{summary['method']} on {summary['data']}",
-        ).rich(console.width)
-    )
-    for key, title, column in (
-        ("per_class", "accuracy per class", "class"),
-        ("per_part", "each model alone", "model"),
+    title = f"{summary.method} on {summary.data}"
+    console.print(Table(("figure", "value"), _figures(summary), title=title).rich(console.width))
+    for figures, title, column in (
+        (summary.per_class, "accuracy per class", "class"),
+        (summary.per_part, "each model alone", "model"),
     ):
-        rows = [
-            (name, Number(value or 0.0, _number(value))) for name, value in summary[key].items()
-        ]
+        rows = [(name, Number(value or 0.0, _number(value))) for name, value in figures.items()]
         if rows:
             console.print(
                 Table((column, "accuracy (%)"), rows, title=title).head(SHOWN).rich(console.width)
             )
-    if summary.get("confusion"):
+    if summary.confusion:
         _show_confusion(console, stored_confusion(summary))
-    if summary.get("per_domain"):
-        show_wide(console, _domains(summary["per_domain"], summary))
-    _show_suspects(console, summary.get("trust") or {})
-    for note in [*summary.get("notes", ()), *_unpromised(summary)]:
+    if summary.per_domain:
+        show_wide(console, _domains(summary))
+    _show_suspects(console, summary.trust)
+    for note in [*summary.notes, *_unpromised(summary)]:
         console.print(f"Note: {note}", soft_wrap=True, highlight=False)
-    console.print(f"Results: {summary['out']}", soft_wrap=True, highlight=False)
+    console.print(f"Results: {summary.out}", soft_wrap=True, highlight=False)
 
 
 def _show_suspects(console: Console, trust: Mapping[str, Any]) -> None:
@@ -197,12 +192,13 @@ def _width(console: Console, table: Table) -> int:
     return console.measure(replace(table, notes=()).rich(), options=unbounded).maximum
 
 
-def _domains(per_domain: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any]) -> Table:
+def _domains(summary: Summary) -> Table:
     """The figures on each domain, and their plain average."""
-    average = {"accuracy": summary["accuracy"], **_open_figures(summary)}
+    average = {"accuracy": summary.accuracy, **_open_figures(summary.open)}
+    parts = {name: part.to_json() for name, part in summary.per_domain.items()}
     rows: list[tuple[Cell, ...]] = [
-        (name, *(Number(part.get(key) or 0.0, _number(part.get(key))) for key in average))
-        for name, part in [*per_domain.items(), ("average", average)]
+        (name, *(Number(part[key] or 0.0, _number(part[key])) for key in average))
+        for name, part in [*parts.items(), ("average", average)]
     ]
     columns = ("domain", *(DOMAIN_COLUMNS[key] for key in average))
     return Table(
@@ -210,97 +206,73 @@ def _domains(per_domain: Mapping[str, Mapping[str, Any]], summary: Mapping[str, 
     )
 
 
-def _figures(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    domains = len(summary.get("per_domain", ()))
+def _figures(summary: Summary) -> list[tuple[str, str]]:
+    domains, best = len(summary.per_domain), summary.best
     rows = [
         (
             f"accuracy, average of {domains} domains" if domains else "accuracy",
-            f"{_number(summary['accuracy'])} %",
+            f"{_number(summary.accuracy)} %",
         )
     ]
-    if summary["rounds"] > 1:
-        rows.append(
-            ("best", f"{_number(summary['best']['accuracy'])} % (round {summary['best']['round']})")
-        )
-        rows.append(("mean of the last 20 rounds", f"{_number(summary['mean_last_20'])} %"))
-    if summary["best_on_validation"]:
-        best = summary["best_on_validation"]
-        rows.append(
-            ("best on validation", f"{_number(best['accuracy'])} % (round {best['round']})")
-        )
-    for key, name in BALANCED.items():
-        if summary.get(key) is not None:  # older versions did not measure them
-            rows.append((name, f"{_number(summary[key])} %"))
-    for name, value in _open_figures(summary).items():
-        rows.append(
-            (
-                OPEN_NAMES[name],
-                f"{_number(value)} %{_promised(summary) if name == 'known_refused' else ''}",
-            )
-        )
-    rows.append(
-        (
-            "division",
-            f"{summary['partition']}, {summary['parties']} parties, seed {summary['seed']}",
-        )
-    )
-    rows.append(
-        (
-            "time",
-            f"{human_seconds(summary['seconds'])} ({human_seconds(summary['cpu_seconds'])} of CPU)",
-        )
-    )
-    rows.append(
-        (
-            "sent up / down",
-            f"{human_bytes(summary['bytes_up'])} / {human_bytes(summary['bytes_down'])}",
-        )
-    )
-    if summary["dropped"]:
-        rows.append(("dropped parties", ", ".join(map(str, summary["dropped"]))))
+    if summary.rounds > 1 and best is not None:
+        rows.append(("best", f"{_number(best.accuracy)} % (round {best.round})"))
+        rows.append(("mean of the last 20 rounds", f"{_number(summary.mean_last_20)} %"))
+    if summary.best_on_validation is not None:
+        best = summary.best_on_validation
+        rows.append(("best on validation", f"{_number(best.accuracy)} % (round {best.round})"))
+    balanced = {"balanced accuracy": summary.balanced_accuracy, "F1 (macro)": summary.f1}
+    for name, value in balanced.items():
+        if value is not None:  # older versions did not measure them
+            rows.append((name, f"{_number(value)} %"))
+    for name, value in _open_figures(summary.open).items():
+        promised = _promised(summary) if name == "known_refused" else ""
+        rows.append((OPEN_NAMES[name], f"{_number(value)} %{promised}"))
+    return [*rows, *_division_and_costs(summary)]
+
+
+def _division_and_costs(summary: Summary) -> list[tuple[str, str]]:
+    cpu = human_seconds(summary.cpu_seconds)
+    rows = [
+        ("division", f"{summary.partition}, {summary.parties} parties, seed {summary.seed}"),
+        ("time", f"{human_seconds(summary.seconds)} ({cpu} of CPU)"),
+        ("sent up / down", f"{human_bytes(summary.bytes_up)} / {human_bytes(summary.bytes_down)}"),
+    ]
+    if summary.dropped:
+        rows.append(("dropped parties", ", ".join(map(str, summary.dropped))))
     return rows
 
 
-def _open_figures(summary: Mapping[str, Any]) -> dict[str, float | None]:
-    """The open-set figures to print, by their names in OPEN_NAMES; a run of an older version has fewer of them.
+def _open_figures(opened: OpenFigures) -> dict[str, float | None]:
+    """The open-set figures to print, by their names in OPEN_NAMES.
 
-    Where all classes are known, only those that are defined, and none if no sample was called unknown: the rows of a
-    closed-set run would say nothing that the accuracy does not.
+    Where all classes are known, and of older versions, which measured fewer, those that are defined;
+    none if no sample was called unknown: the rows of a closed-set run would say nothing that the
+    accuracy does not.
     """
-    told = flat_open(summary["open"])
-    shown = {name: told[name] for name in OPEN_NAMES if name in told}
-    if shown.get("unknown_refused", 0.0) is not None:
+    told = {**opened.as_dict(), "open_balanced_accuracy": opened.balanced_accuracy}
+    shown = {name: told[name] for name in OPEN_NAMES}
+    if opened.unknown_refused is not None:
         return shown
-    return (
-        {name: value for name, value in shown.items() if value is not None}
-        if shown["known_refused"]
-        else {}
-    )
+    if opened.auroc is None and not opened.known_refused:
+        return {}
+    return {name: value for name, value in shown.items() if value is not None}
 
 
-def _promised(summary: Mapping[str, Any]) -> str:
+def _promised(summary: Summary) -> str:
     """The rate that was promised, behind the one that came out; of older runs nothing."""
-    answer = summary.get("answer") or {}
-    return f" (promised: {100 * answer['rate']:g} %)" if answer.get("rate") else ""
+    answer = summary.answer
+    return f" (promised: {100 * answer.rate:g} %)" if answer and answer.rate else ""
 
 
-def _unpromised(summary: Mapping[str, Any]) -> list[str]:
+def _unpromised(summary: Summary) -> list[str]:
     """Why the result answers unknown without a promise of how often."""
-    answer, shown = summary.get("answer") or {}, _open_figures(summary)
-    if (
-        not answer.get("why")
-        or answer["rate"] is not None
-        or not shown
-        or answer["why"] == NEVER.why
-    ):
+    answer = summary.answer
+    if answer is None or not answer.why or answer.rate is not None or answer.why == NEVER.why:
         return []
-    return [f"nothing is promised of how often a known sample is called unknown: {answer['why']}"]
+    if not _open_figures(summary.open):
+        return []
+    return [f"nothing is promised of how often a known sample is called unknown: {answer.why}"]
 
-
-COSTS = ("time", "CPU time", "up", "down")
-"""The last columns of a comparison."""
-
-BALANCED = {"balanced_accuracy": "balanced accuracy", "f1": "F1 (macro)"}
 
 OPEN_NAMES = {
     "auroc": "AUROC of unknown",

@@ -11,6 +11,7 @@ from ostraka.report.canvas import FORMATS, check_suffix
 
 if TYPE_CHECKING:
     from ostraka.runs.plan import Plan
+    from ostraka.runs.results import Summary
     from ostraka.voting.ensemble import Panel
 
 NAME = "figure"
@@ -151,13 +152,13 @@ def _trust(options: argparse.Namespace) -> None:
     summary = _summary(options.run)
     draw_trust(
         stored_trust(summary, str(options.run)),
-        list(summary["per_class"]),
+        list(summary.per_class),
         options.out,
         _title(summary),
     )
 
 
-def _summary(folder: Path) -> dict[str, Any]:
+def _summary(folder: Path) -> "Summary":
     from ostraka.report.rounds import nothing_in
     from ostraka.runs.record import RunDir
 
@@ -167,10 +168,8 @@ def _summary(folder: Path) -> dict[str, Any]:
     return summary
 
 
-def _title(summary: dict[str, Any]) -> str:
-    return (
-        f"{summary['method']} on {summary['data']}, {summary['partition']}, seed {summary['seed']}"
-    )
+def _title(summary: "Summary") -> str:
+    return f"{summary.method} on {summary.data}, {summary.partition}, seed {summary.seed}"
 
 
 def _panel(folder: Path) -> "tuple[Plan, Panel]":

@@ -6,11 +6,11 @@ All of it goes to standard error; results have standard output to themselves.
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import (
@@ -27,6 +27,7 @@ from ostraka.engines.base import Outcome
 from ostraka.report.tables import human_seconds
 from ostraka.runs.config import Config
 from ostraka.runs.plan import Plan
+from ostraka.runs.results import Record
 from ostraka.runs.watch import Watch
 
 STEP, APART, EVERY = 0.05, 2.0, 60.0
@@ -297,14 +298,14 @@ class CellFollower(Follower):
             )
         return left
 
-    def run_ends(self, record: Mapping[str, Any]) -> None:
+    def run_ends(self, record: Record) -> None:
         """Say how the cell ended."""
         self.grid.trained += self.started
         left = self.count(self.number)
-        if record["status"] != "ok":
-            text = f"{self.title}: failed: {record['error']}"
+        if record.summary is None:
+            text = f"{self.title}: failed: {record.error}"
         else:
-            accuracy = record.get("accuracy")
+            accuracy = record.summary.accuracy
             figure = "done" if accuracy is None else f"accuracy {accuracy:.2f} %"
             when = (
                 f"after {human_seconds(self.course.seconds())}"

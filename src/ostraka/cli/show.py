@@ -4,10 +4,13 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ostraka.cli.options import place
 from ostraka.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ostraka.runs.results import Record
 
 NAME = "show"
 
@@ -69,7 +72,7 @@ def _show_run(folder: Path, options: argparse.Namespace) -> int:
     summary = RunDir(folder).finished()
     if summary is None:
         return _show_unfinished(folder, options)
-    summary = {**summary, "out": str(folder)}  # it may have been moved since
+    summary = replace(summary, out=str(folder))  # it may have been moved since
     if options.json:
         print(json.dumps(brief(summary)))
     else:
@@ -86,7 +89,7 @@ def _show_unfinished(folder: Path, options: argparse.Namespace) -> int:
 
     home = RunDir(folder)
     config, rows = home.stored_config(), home.read_metrics()
-    last: dict[str, Any] = rows[-1] if rows else {"round": 0, "test": {"accuracy": None}}
+    evaluated, figure = (rows[-1].round, rows[-1].test.accuracy) if rows else (0, None)
     waiting = len(list(home.desk().root.glob("reports/r*/p*.safetensors")))
     facts = {
         "status": "unfinished",
@@ -95,8 +98,8 @@ def _show_unfinished(folder: Path, options: argparse.Namespace) -> int:
         "partition": config.partition,
         "seed": config.seed,
         "rounds": build_method(config).exchanges,
-        "evaluated": last["round"],
-        "accuracy": last["test"]["accuracy"],
+        "evaluated": evaluated,
+        "accuracy": figure,
         "reports": waiting,
         "resume": home.resume_command(),
         "out": str(folder),
@@ -104,13 +107,9 @@ def _show_unfinished(folder: Path, options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(facts))
         return 0
-    accuracy = (
-        "none yet"
-        if facts["accuracy"] is None
-        else f"{facts['accuracy']:.2f} % (round {last['round']})"
-    )
+    accuracy = "none yet" if figure is None else f"{figure:.2f} % (round {evaluated})"
     figures = [
-        ("evaluated rounds", f"{last['round']} of {facts['rounds']}"),
+        ("evaluated rounds", f"{evaluated} of {facts['rounds']}"),
         ("accuracy", accuracy),
         ("parties of the next round that are done", str(waiting)),
         ("division", f"{config.partition}, seed {config.seed}"),
@@ -130,15 +129,15 @@ def _show_grid(folder: Path, options: argparse.Namespace) -> int:
     from ostraka.runs.record import RunDir
 
     records, notes = _records(folder)
-    done = [record for record in records if record["status"] == "ok"]
-    cells = [RunDir(folder / "cells" / Path(record["out"]).name).stored_config() for record in done]
-    tables, more, _ = tables_of(cells, [record["method"] for record in done], records)
+    done = [(record.method, record.summary.out) for record in records if record.summary]
+    cells = [RunDir(folder / "cells" / Path(out).name).stored_config() for _, out in done]
+    tables, more, _ = tables_of(cells, [method for method, _ in done], records)
     tables[0] = replace(tables[0], notes=(*tables[0].notes, *notes))
     tables += more
     if options.json:
         notes = [note for table in tables for note in table.notes]
         shown = {
-            "cells": records,
+            "cells": [record.to_json() for record in records],
             "tables": [table.records() for table in tables],
             "notes": notes,
             "out": str(folder),
@@ -154,22 +153,19 @@ def _show_grid(folder: Path, options: argparse.Namespace) -> int:
     return 0
 
 
-def _records(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
+def _records(folder: Path) -> "tuple[list[Record], list[str]]":
     """The cells of the last call, then finished ones of earlier calls, of equal ones the first; and what to say."""
+    from ostraka.runs.grid import RECORDS, read_records
     from ostraka.runs.record import RunDir
-    from ostraka.store import codec
 
-    path = folder / "results.json"
-    if not path.exists():
+    if not (folder / RECORDS).exists():
         raise ConfigError(
             f"no cell of the grid {folder} has ended yet; go on with it by the same ostraka compare"
         )
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
-    stored = codec.read_json(path)
+    found: dict[tuple[str, ...], Record] = {}
+    stored = read_records(folder)
     for record in stored:
-        found.setdefault(
-            tuple(str(record[key]) for key in ("method", "data", "partition", "seed")), record
-        )
+        found.setdefault(record.cell, record)
     hidden = len(stored) - len(found)
     notes = (
         [f"{hidden} finished cells of earlier calls with other settings are not shown"]

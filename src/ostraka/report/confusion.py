@@ -1,6 +1,6 @@
 """Who is taken for whom: the confusion matrix of a finished run, for the terminal and as a drawing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from ostraka.report.canvas import check_suffix, new_figure, save
 from ostraka.report.heatmap import FEW_CLASSES, name_axes, separate, write_numbers
 from ostraka.report.mosaic import Pen, blocks
 from ostraka.report.tables import Cell, Number, Table, cut
+from ostraka.runs.results import Summary
 
 UNKNOWN = "unknown"
 """How the last row and column are called where the test has unknown classes."""
@@ -34,10 +35,9 @@ class Confusion(NamedTuple):
         return np.asarray(100 * self.counts / np.maximum(whole, 1))
 
 
-def stored_confusion(summary: Mapping[str, Any], where: str = "this run") -> Confusion:
+def stored_confusion(summary: Summary, where: str = "this run") -> Confusion:
     """The matrix in a run's summary; refused where there is none or it does not fit the classes."""
-    told = summary if isinstance(summary, Mapping) else {}
-    classes, kept = tuple(told.get("per_class") or ()), told.get("confusion")
+    classes, kept = tuple(summary.per_class), summary.confusion
     if not kept:
         raise StoreError(
             f"{where} has no confusion matrix: an older version made it; run it again in a new folder"

@@ -16,6 +16,7 @@ An empty field of a row says that the paper leaves it open (rounds, net) or that
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 from statistics import fmean
@@ -26,8 +27,10 @@ from ostraka.data.partition import format_spec, parse
 from ostraka.data.sources import canonical
 from ostraka.errors import ConfigError, PartitionError
 from ostraka.registry import NETS, OBJECTIVES, PRESETS
-from ostraka.report.tables import FIGURES, Cell, Number, Table, mean_over
+from ostraka.report.comparison import FIGURES
+from ostraka.report.tables import Cell, Number, Table, mean_over
 from ostraka.runs.config import Config, build_method, canonical_method
+from ostraka.runs.results import BesidePublished, Record, Summary
 
 FILE = "published_results.csv"
 
@@ -111,9 +114,7 @@ def rows() -> tuple[dict[str, str], ...]:
     return tuple(csv.DictReader(text.splitlines()))
 
 
-def with_published(
-    configs: Sequence[Config], records: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+def with_published(configs: Sequence[Config], records: Sequence[Record]) -> list[Record]:
     """The records of a grid's cells; where the papers have a cell, with its figures under `published`.
 
     They are keyed by figure: value, std, table, ours and the difference (ours minus theirs). A choice of known classes
@@ -121,94 +122,83 @@ def with_published(
     centralised training, which papers compare by objective. HDR-FL with fewer than its five domains stands beside the
     paper's figures on the same domains.
     """
-    return [
-        _annotated(config, dict(record)) for config, record in zip(configs, records, strict=True)
-    ]
+    return [_annotated(config, record) for config, record in zip(configs, records, strict=True)]
 
 
-def beside(records: Sequence[Mapping[str, Any]]) -> Table | None:
+def beside(records: Sequence[Record]) -> Table | None:
     """Our means over the seeds and the published figures, a row for each cell that has one; None if no cell has."""
-    found: dict[str, dict[tuple[str, str], list[Mapping[str, Any]]]] = {}
+    found: dict[str, dict[tuple[str, str], list[BesidePublished]]] = {}
     for record in records:
-        for figure, told in record.get("published", {}).items():
-            place = str(record["method"]), f"{record['data']} / {record['partition']}"
+        for figure, told in record.published.items():
+            place = record.method, f"{record.data} / {record.partition}"
             found.setdefault(figure, {}).setdefault(place, []).append(told)
     lines = [
         _line(*place, figure, told)
         for figure, cells in found.items()
         for place, told in cells.items()
     ]
-    notes = dict.fromkeys(
-        note for record in records if "published" in record for note in record.get("notes", ())
-    )
+    compared = [record.summary for record in records if record.published and record.summary]
+    notes = dict.fromkeys(note for summary in compared for note in summary.notes)
     columns = ("method", "data / partition", "figure", "ours", "published", "difference", "table")
     title = "Beside the published figures (%)"
     return Table(columns, lines, title=title, notes=tuple(notes), keys=3) if lines else None
 
 
 def _line(
-    method: str, place: str, figure: str, told: Sequence[Mapping[str, Any]]
+    method: str, place: str, figure: str, told: Sequence[BesidePublished]
 ) -> tuple[Cell, ...]:
-    theirs, ours = told[0], mean_over([one["ours"] for one in told])
-    spread = "" if theirs["std"] is None else f" ± {theirs['std']:.1f}"
-    shown = Number(theirs["value"], f"{theirs['value']:.1f}{spread}")
-    gap = ours.mean - theirs["value"]
-    return method, place, figure, ours, shown, Number(gap, f"{gap:+.1f}"), theirs["table"]
+    theirs, ours = told[0], mean_over([one.ours for one in told])
+    spread = "" if theirs.std is None else f" ± {theirs.std:.1f}"
+    shown = Number(theirs.value, f"{theirs.value:.1f}{spread}")
+    gap = ours.mean - theirs.value
+    return method, place, figure, ours, shown, Number(gap, f"{gap:+.1f}"), theirs.table
 
 
-def _annotated(config: Config, record: dict[str, Any]) -> dict[str, Any]:
-    if record.get("status") != "ok" or (config.known_classes and _known(config) is None):
+def _annotated(config: Config, record: Record) -> Record:
+    if record.summary is None or (config.known_classes and _known(config) is None):
         return record
     told = {
-        figure: {**theirs._asdict(), "ours": ours, "difference": ours - theirs.value}
-        for figure, ours, theirs in _pairs(config, record)
+        figure: BesidePublished(*theirs, ours=ours, difference=ours - theirs.value)
+        for figure, ours, theirs in _pairs(config, record.summary)
         if ours is not None
     }
-    return record | ({"published": told} if told else {})
+    return replace(record, published=told)
 
 
-def _pairs(
-    config: Config, record: Mapping[str, Any]
-) -> Iterator[tuple[str, float | None, Published]]:
+def _pairs(config: Config, ours: Summary) -> Iterator[tuple[str, float | None, Published]]:
     """(figure, ours, theirs) of everything that the papers print of this cell."""
     if canonical(config.data) == HDR_FL:
-        yield from _hdr_fl(config, record)
+        yield from _hdr_fl(config, ours)
         return
     for metric in METRICS:
-        theirs = _lookup(config, record, config.data, metric, _known(config), record["parties"])
+        theirs = _lookup(config, ours, config.data, metric, _known(config), ours.parties)
         if theirs is not None and theirs.table in UNKNOWN_COUNTS:
-            yield (
-                "accuracy, unknown as a class",
-                (record.get("open") or {}).get("open_accuracy"),
-                theirs,
-            )
+            yield "accuracy, unknown as a class", ours.open.open_accuracy, theirs
         elif theirs is not None:
-            yield metric, record.get(metric), theirs
+            yield metric, getattr(ours, metric), theirs
 
 
-def _hdr_fl(
-    config: Config, record: Mapping[str, Any]
-) -> Iterator[tuple[str, float | None, Published]]:
+def _hdr_fl(config: Config, ours: Summary) -> Iterator[tuple[str, float | None, Published]]:
     """Figures on each domain, and the average: of domains that are not the paper's five, over the paper's same ones."""
     if _known(config) != HDR_FL_KNOWN:
         return
     originals = {alike: original for original, alike in LOOK_ALIKES.items()}
-    per_domain: Mapping[str, Mapping[str, Any]] = record.get("per_domain", {})
+    per_domain = ours.per_domain
     for metric in METRICS:
         parts = {}
-        for name, ours in per_domain.items():
+        for name, figures in per_domain.items():
             part = f"{HDR_FL}/{originals.get(name, name)}"
-            theirs = _lookup(config, record, part, metric, None, len(NAMED[HDR_FL]))
+            theirs = _lookup(config, ours, part, metric, None, len(NAMED[HDR_FL]))
             if theirs is not None:
                 parts[name] = theirs
-                yield f"{metric}, {name}", ours.get(metric), theirs
-        whole = _lookup(config, record, f"{HDR_FL}/average", metric, None, len(NAMED[HDR_FL]))
+                yield f"{metric}, {name}", getattr(figures, metric), theirs
+        whole = _lookup(config, ours, f"{HDR_FL}/average", metric, None, len(NAMED[HDR_FL]))
         if set(per_domain) != set(NAMED[HDR_FL]):
             whole = (
                 _average(list(parts.values())) if parts and len(parts) == len(per_domain) else None
             )
         if whole is not None:
-            yield metric, record.get(metric), whole
+            yield metric, getattr(ours, metric), whole
 
 
 def _average(parts: Sequence[Published]) -> Published:
@@ -219,14 +209,14 @@ def _average(parts: Sequence[Published]) -> Published:
 
 def _lookup(
     config: Config,
-    record: Mapping[str, Any],
+    ours: Summary,
     data: str,
     metric: str,
     known: int | str | None,
     parties: int,
 ) -> Published | None:
     method = build_method(config)
-    places = [(config.partition, parties, record["rounds"])]
+    places = [(config.partition, parties, ours.rounds)]
     if method.pooled:  # pooled data has no division, and rounds only multiply its epochs
         places.append((POOLED, 1, 1))
     for name in _names(config, method):

@@ -10,6 +10,7 @@ from ostraka.errors import ConfigError, DataError, StoreError
 from ostraka.report.curves import Curve, accuracy_curves
 from ostraka.runs.config import Config, build_method, flat, identity
 from ostraka.runs.record import RunDir
+from ostraka.runs.results import MetricsRow, Summary
 
 AXES = {"rounds": "round", "bytes": "sent up and down so far"}
 """What accuracy may be drawn against, and how the axis is called."""
@@ -46,23 +47,26 @@ def read_history(folder: Path) -> History | None:
     config = home.stored_config()
     method = build_method(config)
     rows = _checked_rows(home, summary, method.exchanges)
-    start = summary.get("start")
-    before = start["bytes_up"] + start["bytes_down"] if start else 0
-    return History(
-        method=summary["method"],
-        start=start["method"] if start else "",
-        place=f"{summary['data']} / {summary['partition']}",
-        seed=summary["seed"],
+    start = summary.start
+    before = start.bytes_up + start.bytes_down if start else 0
+    return History(  # all rows have an accuracy and bytes: that was checked
+        method=summary.method,
+        start=start.method if start else "",
+        place=f"{summary.data} / {summary.partition}",
+        seed=summary.seed,
         settings=_settings(config),
         talks=method.talks,
-        rounds=tuple(row["round"] for row in rows),
-        sent=tuple(before + row["bytes_up"] + row["bytes_down"] for row in rows),
-        accuracy=tuple(row["test"]["accuracy"] for row in rows),
+        rounds=tuple(row.round for row in rows),
+        sent=tuple(before + (row.bytes_up or 0) + (row.bytes_down or 0) for row in rows),
+        accuracy=tuple(row.test.accuracy or 0.0 for row in rows),
     )
 
 
-def _checked_rows(home: RunDir, summary: Mapping[str, Any], last: int) -> list[dict[str, Any]]:
-    """The evaluated rounds of a finished run; what does not end as the run did, or is no row of ours, is refused."""
+def _checked_rows(home: RunDir, summary: Summary, last: int) -> list[MetricsRow]:
+    """The evaluated rounds of a finished run, all with an accuracy and bytes to draw.
+
+    What does not end as the run did is refused.
+    """
     rows, remedy = home.read_metrics(), "leave this run out, or run it again in a new folder"
     if not rows:
         raise StoreError(
@@ -72,25 +76,25 @@ def _checked_rows(home: RunDir, summary: Mapping[str, Any], last: int) -> list[d
         problem = _problem(row)
         if problem:
             raise StoreError(f"{home.metrics}, line {number}: {problem}; {remedy}")
-    end, accuracy = rows[-1]["round"], rows[-1]["test"]["accuracy"]
-    if (end, accuracy) != (last, summary.get("accuracy")):
+    end, accuracy = rows[-1].round, rows[-1].test.accuracy
+    if (end, accuracy) != (last, summary.accuracy):
         raise StoreError(
             f"{home.metrics} ends in round {end} with an accuracy of {accuracy}, but the run in round {last} with "
-            f"{summary.get('accuracy')}: lines are missing or of another run; {remedy}"
+            f"{summary.accuracy}: lines are missing or of another run; {remedy}"
         )
-    if any(row["test"]["accuracy"] is None for row in rows):
+    if any(row.test.accuracy is None for row in rows):
         raise DataError(
             f"{home.root} has rounds without an accuracy (its test set has no known class); leave it out"
         )
     return rows
 
 
-def _problem(row: Mapping[str, Any]) -> str:
+def _problem(row: MetricsRow) -> str:
     """What of a row cannot be drawn; empty if nothing."""
-    accuracy = row["test"]["accuracy"]
-    if accuracy is not None and not (isinstance(accuracy, int | float) and math.isfinite(accuracy)):
+    accuracy = row.test.accuracy
+    if accuracy is not None and not math.isfinite(accuracy):
         return f"its accuracy is {accuracy!r}, which is no number to draw"
-    if any(not isinstance(row.get(key), int | float) for key in ("bytes_up", "bytes_down")):
+    if row.bytes_up is None or row.bytes_down is None:
         return "it has no bytes (an older version kept none by round)"
     return ""
 

@@ -9,21 +9,21 @@ import numpy as np
 from ostraka.errors import DataError
 from ostraka.report.canvas import check_suffix, new_figure, save
 from ostraka.report.heatmap import FEW_CLASSES, name_axes, separate
+from ostraka.runs.results import Summary
 from ostraka.voting.trust import LOW, low_agreement
 
 MOST_WRITTEN = 20
 """Parties up to which the numbers are written into the cells."""
 
 
-def stored_trust(summary: Mapping[str, Any], origin: str = "the run") -> Mapping[str, Any]:
+def stored_trust(summary: Summary, origin: str = "the run") -> Mapping[str, Any]:
     """What a finished run found of its members."""
-    found: Mapping[str, Any] = summary.get("trust") or {}
-    if not found:
+    if not summary.trust:
         raise DataError(
             f"{origin} says nothing of whom to trust: its method has no vote, or the ballot does not look at samples; "
             "take a run of fedov with ballot=guarded and ballot.batch=true"
         )
-    return found
+    return summary.trust
 
 
 def draw_trust(

@@ -8,12 +8,13 @@ from ostraka.runs.config import Config, make
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, make_plan
 from ostraka.runs.record import RunDir
+from ostraka.runs.results import Summary
 from ostraka.runs.watch import Watch
 
 
 def run(
     method: str, *, out: str | Path, resume: bool = False, watch: Watch | None = None, **values: Any
-) -> dict[str, Any]:
+) -> Summary:
     """Train and evaluate one method in the folder `out`; returns the summary, as `summary.json` holds it.
 
     `values` are those of a configuration file: data, partition, parties, seed, `set={"local": {"epochs": 2}}`, ...
@@ -26,7 +27,7 @@ def run(
     return execute(ready, home, watch, resume) if isinstance(ready, Plan) else ready
 
 
-def prepare(config: Config, home: RunDir, resume: bool) -> Plan | dict[str, Any]:
+def prepare(config: Config, home: RunDir, resume: bool) -> Plan | Summary:
     """What is to be run in `home`, or, of a run to resume that is finished, its summary: that needs no data."""
     begun = home if resume and home.marks.exists() else None
     done = finished_answer(home, config) if begun else None

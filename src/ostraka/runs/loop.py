@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from ostraka.core import settings
 from ostraka.core.digest import digest_of
 from ostraka.core.method import Method
 from ostraka.core.party import PartyRef
+from ostraka.core.predictor import Predictor
 from ostraka.engines.base import Crew, Engine, Failure, Job, Work
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, OstrakaError, ReportRefused, StoreError
@@ -22,7 +23,8 @@ from ostraka.runs.failures import report_failures
 from ostraka.runs.plan import Plan, party_seed, pick_device
 from ostraka.runs.promise import place
 from ostraka.runs.record import RunDir
-from ostraka.runs.summary import summarise
+from ostraka.runs.results import MetricsRow, Summary
+from ostraka.runs.summary import Totals, summarise
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
 from ostraka.store.desk import Desk, Envelope, StoredReports
@@ -33,19 +35,6 @@ MESSAGES_HELD = 8
 """Messages of a round that are kept in memory to notice that the next party gets one of them too."""
 
 
-@dataclass
-class Totals:
-    """What a run has cost so far."""
-
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    bytes_up: int = 0
-    bytes_down: int = 0
-    dropped: list[int] = field(default_factory=list)
-    reused: int = 0
-    """Reports that another run had made already."""
-
-
 def execute(
     plan: Plan,
     home: RunDir,
@@ -53,7 +42,7 @@ def execute(
     resume: bool = False,
     shelf: Path | None = None,
     save_seconds: float = 60.0,
-) -> dict[str, Any]:
+) -> Summary:
     """Run `plan` in the folder `home` to its end and return the summary.
 
     With `resume`, go on where it was left. `shelf` is a folder in which one-shot runs share trained members: what
@@ -89,7 +78,7 @@ class _Run:
         self.roster = plan.parties.roster()  # of all parties: made once, not in every round
         self.clock, self.cpu_clock = time.perf_counter(), time.process_time()
 
-    def all_rounds(self) -> dict[str, Any]:
+    def all_rounds(self) -> Summary:
         self.watch.run_begins(self.plan, self.home.root)
         state = self._restore()
         engine: Engine = ENGINES.get(self.plan.config.engine)(workers=self.plan.config.workers)
@@ -122,7 +111,7 @@ class _Run:
                 f"{self.method.exchanges}; remove it, and the run begins again"
             )
         self.home.write_metrics(
-            [row for row in self.home.read_metrics() if row["round"] <= self.round]
+            [row for row in self.home.read_metrics() if row.round <= self.round]
         )
         return saved["state"]
 
@@ -225,26 +214,26 @@ class _Run:
         predictor = after_looking(self.method.predictor(self.plan.task, state), test)
         predictor, promise = place(self.plan, predictor, self.device)
         on_test = evaluate(predictor, test, self.plan.task.classes, domains=self.plan.domains)
-        row = {
-            "round": self.round,
-            "test": on_test.as_dict(),
-            "validation": None,
-            "answer": promise.as_dict(),
-        }
+        row = MetricsRow(
+            round=self.round,
+            test=on_test,
+            validation=self._on_validation(predictor),
+            answer=promise,
+            bytes_up=self.totals.bytes_up,
+            bytes_down=self.totals.bytes_down,
+        )
         if self.round == self.method.exchanges:  # for the summary; one in every line would be long
-            row["confusion"] = on_test.confusion
-            row["per_party"] = (
-                seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
-            )
-        if self.plan.validation is not None:
-            held = self.plan.validation.to(self.device)
-            domains = self.plan.validation_domains
-            row["validation"] = evaluate(
-                predictor, held, self.plan.task.classes, domains=domains
-            ).accuracy
-        row |= {"bytes_up": self.totals.bytes_up, "bytes_down": self.totals.bytes_down}
+            seen = seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
+            row = replace(row, confusion=on_test.confusion, per_party=seen)
         self.home.add_metrics(row)
         self.watch.evaluated(self.round, on_test.accuracy)
+
+    def _on_validation(self, predictor: Predictor) -> float | None:
+        """Accuracy on the server's validation samples, if it has any."""
+        if self.plan.validation is None:
+            return None
+        held, domains = self.plan.validation.to(self.device), self.plan.validation_domains
+        return evaluate(predictor, held, self.plan.task.classes, domains=domains).accuracy
 
     def _checkpoint(self, state: Any, desk: Desk, drawn: Sequence[int]) -> None:
         now, cpu = time.perf_counter(), time.process_time()
@@ -258,20 +247,19 @@ class _Run:
             self.round, drawn
         )  # only now: until the checkpoint lies there, a kill needs the reports
 
-    def _finish(self, state: Any) -> dict[str, Any]:
-        summary = summarise(self.plan, self.home.read_metrics(), vars(self.totals), self.home.root)
+    def _finish(self, state: Any) -> Summary:
+        summary = summarise(self.plan, self.home.read_metrics(), self.totals, self.home.root)
         looked = after_looking(
             self.method.predictor(self.plan.task, state), self.plan.test.to(self.device)
         )
-        summary["trust"] = looked.trust()
-        self.home.model_place().save(
-            {"state": state, "answer": summary["answer"], "seen": looked.seen}
-        )
+        summary = replace(summary, trust=looked.trust())
+        answer = summary.answer.as_dict() if summary.answer else None
+        self.home.model_place().save({"state": state, "answer": answer, "seen": looked.seen})
         if isinstance(state, Panel):
             self._store_members(state)
-        signed = codec.write_signed(self.home.summary, {"run": self.home.run, **summary})
+        summary = self.home.finish(summary)
         self.home.checkpoint.unlink(missing_ok=True)
-        return signed
+        return summary
 
     def _store_members(self, panel: Panel) -> None:
         """Every member as a file of its own, beside the whole state."""
