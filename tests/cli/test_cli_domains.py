@@ -10,7 +10,7 @@ from calling import ONE_EPOCH, Ostraka
 from ostraka.data.sources import load
 from ostraka.report.curves import Curve
 from ostraka.runs.plan import make_plan
-from ostraka.runs.record import load_run
+from ostraka.runs.record import load_state
 
 RUN = (
     "--data",
@@ -81,7 +81,7 @@ def test_validation_counts_every_domain_the_same(ostraka: Ostraka, data: None) -
     few = dict(np.load("synthdigits-like.npz"))
     np.savez("synthdigits-like.npz", **few | {key: few[key][:25] for key in ("x_train", "y_train")})
     ostraka("run", "fedavg", *RUN, "--validation", "0.4", "--out", "run")
-    config, state = load_run(Path("run"))
+    config, state = load_state(Path("run"))
     plan = make_plan(config)
     assert plan.validation is not None
     sizes = {name: len(index) for name, index in plan.validation_domains.items()}

@@ -19,7 +19,7 @@ from ostraka.registry import METHODS
 from ostraka.runs import config
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, make_plan
-from ostraka.runs.record import RunDir, load_run
+from ostraka.runs.record import RunDir, load_state
 from ostraka.runs.results import MetricsRow
 from ostraka.runs.summary import brief
 from ostraka.runs.watch import Watch
@@ -93,7 +93,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert summary.mean_last_20 == pytest.approx(sum(figures) / 3)
     assert json.loads(home.summary.read_text()) == summary.to_json()
     assert "auroc" not in brief(summary)
-    stored, state = load_run(home.root)
+    stored, state = load_state(home.root)
     assert config.identity(stored) == config.identity(
         plan_of(set={"rounds": 3, "local": {"epochs": 1}}).config
     )
@@ -134,8 +134,8 @@ def test_best_on_validation(tmp_path: Path) -> None:
 def test_a_process_that_has_imported_nothing_else_can_load_a_run(tmp_path: Path) -> None:
     """Scaffold's state is of a type of its own, which its module registers."""
     execute(plan_of(method="scaffold", set={"local": {"epochs": 1}}), RunDir(tmp_path / "run"))
-    code = "import sys; from ostraka.runs.record import load_run; from pathlib import Path; "
-    code += "print(type(load_run(Path(sys.argv[1]))[1]).__name__)"
+    code = "import sys; from ostraka.runs.record import load_state; from pathlib import Path; "
+    code += "print(type(load_state(Path(sys.argv[1]))[1]).__name__)"
     shown = subprocess.run(
         [sys.executable, "-c", code, tmp_path / "run"], capture_output=True, text=True, check=False
     )
@@ -291,7 +291,7 @@ def test_metrics_of_a_round_without_checkpoint_come_again_once(tmp_path: Path) -
 
 def test_a_run_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="holds no finished run"):
-        load_run(tmp_path)
+        load_state(tmp_path)
     with pytest.raises(ConfigError, match="there is no run to resume"):
         RunDir(tmp_path).stored_config()
 

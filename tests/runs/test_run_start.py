@@ -11,7 +11,7 @@ from ostraka.runs import config
 from ostraka.runs.grid import Grid, cell_folder, run_grid
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import make_plan
-from ostraka.runs.record import RunDir, load_run
+from ostraka.runs.record import RunDir, load_state
 from ostraka.runs.results import Record, Summary
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
@@ -42,8 +42,8 @@ def test_the_first_model_is_the_last_of_the_other_run(start: Path, tmp_path: Pat
     """Training for no step changes nothing: the result is the start, bit for bit, and so is its accuracy."""
     still = {"local": {"steps": 0}, "rounds": 2}
     summary = run(tmp_path / "next", "fedprox", set=still, start_from=str(start))
-    first = load_run(start)[1]
-    last = load_run(tmp_path / "next")[1]
+    first = load_state(start)[1]
+    last = load_state(tmp_path / "next")[1]
     assert all(torch.equal(last[name], first[name]) for name in first)
     before = RunDir(start).finished()
     assert before is not None
@@ -64,7 +64,7 @@ def test_every_averaging_method_begins_there(start: Path, tmp_path: Path, method
     }
     plan = make_plan(config.make(values))
     model = plan.method.single_model(plan.method.init(plan.task, 0))
-    first = load_run(start)[1]
+    first = load_state(start)[1]
     assert model is not None
     assert all(torch.equal(model[name], first[name]) for name in first)
 
@@ -185,7 +185,9 @@ def test_a_start_is_known_by_its_content(start: Path, tmp_path: Path) -> None:
     summary = execute(make_plan(stored), home, resume=True)
     straight = run(tmp_path / "straight", set={**QUICK, "rounds": 2}, start_from=str(moved))
     assert summary.accuracy == straight.accuracy
-    assert codec.encode(load_run(home.root)[1]) == codec.encode(load_run(tmp_path / "straight")[1])
+    assert codec.encode(load_state(home.root)[1]) == codec.encode(
+        load_state(tmp_path / "straight")[1]
+    )
     run(tmp_path / "other", seed=5)
     with pytest.raises(ConfigError, match="it is not the model that this run was begun with"):
         make_plan(

@@ -159,13 +159,9 @@ def _trust(options: argparse.Namespace) -> None:
 
 
 def _summary(folder: Path) -> "Summary":
-    from ostraka.report.rounds import nothing_in
-    from ostraka.runs.record import RunDir
+    from ostraka.runs.api import load_run
 
-    summary = RunDir(folder).finished()
-    if summary is None:
-        raise ConfigError(nothing_in(folder))
-    return summary
+    return load_run(folder).summary
 
 
 def _title(summary: "Summary") -> str:
@@ -174,10 +170,10 @@ def _title(summary: "Summary") -> str:
 
 def _panel(folder: Path) -> "tuple[Plan, Panel]":
     from ostraka.runs.plan import make_plan
-    from ostraka.runs.record import load_run
+    from ostraka.runs.record import load_state
     from ostraka.voting.ensemble import Panel
 
-    config, state = load_run(folder)
+    config, state = load_state(folder)
     if not isinstance(state, Panel):
         raise ConfigError(
             f"{folder} is a run of {config.method}, which has no members; take one of fedov or closed-voting"
@@ -220,9 +216,9 @@ def _top_k(options: argparse.Namespace) -> None:
 def _masks(options: argparse.Namespace) -> None:
     from ostraka.methods.fedpd import Conquered
     from ostraka.report.masks import draw_masks
-    from ostraka.runs.record import load_run
+    from ostraka.runs.record import load_state
 
-    config, state = load_run(options.run)
+    config, state = load_state(options.run)
     if not isinstance(state, Conquered) or state.masks is None:
         raise ConfigError(
             f"{options.run} is a run of {config.method}, whose parties send no masks; take one of fedpd"

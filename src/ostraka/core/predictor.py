@@ -126,6 +126,10 @@ class Predictor(ABC):
         """What looking found, as a value that can be stored; None: nothing."""
         return None
 
+    def remembering(self, seen: Any) -> "Predictor":
+        """This predictor as it was when `seen` was what it had found."""
+        return self
+
     def trust(self) -> dict[str, Any]:
         """Whom not to trust, in plain values; empty where there is nobody to say anything of."""
         return {}

@@ -9,7 +9,7 @@ from typing import Any
 from ostraka.errors import ConfigError, DataError, StoreError
 from ostraka.report.curves import Curve, accuracy_curves
 from ostraka.runs.config import Config, build_method, flat, identity
-from ostraka.runs.record import RunDir
+from ostraka.runs.record import RunDir, nothing_in
 from ostraka.runs.results import MetricsRow, Summary
 
 AXES = {"rounds": "round", "bytes": "sent up and down so far"}
@@ -113,16 +113,6 @@ def histories(folders: Iterable[Path]) -> tuple[list[History], list[Path]]:
         found += [history for history in read.values() if history is not None]
         unfinished += [cell for cell, history in read.items() if history is None]
     return found, unfinished
-
-
-def nothing_in(folder: Path) -> str:
-    """What to say of a folder without a finished run."""
-    home = RunDir(folder)
-    if not folder.is_dir():
-        return f"there is no folder {folder}; give the folders of finished runs or grids"
-    if home.config.exists():
-        return f"the run in {folder} is not finished; finish it with: {home.resume_command()}"
-    return f"{folder} holds no finished run; give the folders of finished runs or grids"
 
 
 def panels(runs: Sequence[History], axis: str) -> dict[str, list[Curve]]:

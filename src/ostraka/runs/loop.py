@@ -21,7 +21,7 @@ from ostraka.evaluation.sight import after_looking
 from ostraka.registry import ENGINES
 from ostraka.runs.failures import report_failures
 from ostraka.runs.plan import Plan, party_seed, pick_device
-from ostraka.runs.promise import place
+from ostraka.runs.promise import place, thresholds
 from ostraka.runs.record import RunDir
 from ostraka.runs.results import MetricsRow, Summary
 from ostraka.runs.summary import Totals, summarise
@@ -29,6 +29,7 @@ from ostraka.runs.watch import Watch
 from ostraka.store import codec
 from ostraka.store.desk import Desk, Envelope, StoredReports
 from ostraka.store.member import make_member, save_member
+from ostraka.store.task import task_values
 from ostraka.voting.ensemble import Panel
 
 MESSAGES_HELD = 8
@@ -253,8 +254,16 @@ class _Run:
             self.method.predictor(self.plan.task, state), self.plan.test.to(self.device)
         )
         summary = replace(summary, trust=looked.trust())
-        answer = summary.answer.as_dict() if summary.answer else None
-        self.home.model_place().save({"state": state, "answer": answer, "seen": looked.seen})
+        placed, promise = place(self.plan, looked, self.device)
+        self.home.model_place().save(
+            {
+                "state": state,
+                "answer": promise.as_dict(),
+                "seen": looked.seen,
+                "thresholds": thresholds(placed),
+                "task": task_values(self.plan.task),
+            }
+        )
         if isinstance(state, Panel):
             self._store_members(state)
         summary = self.home.finish(summary)

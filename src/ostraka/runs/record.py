@@ -278,8 +278,8 @@ def environment() -> dict[str, Any]:
     }
 
 
-def load_run(root: Path) -> tuple[Config, Any]:
-    """Configuration and final state of a finished run."""
+def load_model(root: Path) -> tuple[Config, dict[str, Any]]:
+    """Configuration of a finished run and all that `model.safetensors` holds."""
     home = RunDir(root)
     if not home.model.exists():
         raise StoreError(
@@ -287,4 +287,20 @@ def load_run(root: Path) -> tuple[Config, Any]:
         )
     config = home.stored_config()
     build_method(config)  # importing the method registers the types of its state
-    return config, home.model_place().load()["state"]
+    return config, home.model_place().load()
+
+
+def load_state(root: Path) -> tuple[Config, Any]:
+    """Configuration and final state of a finished run."""
+    config, model = load_model(root)
+    return config, model["state"]
+
+
+def nothing_in(folder: Path) -> str:
+    """Why a folder holds no finished run, and what to do."""
+    home = RunDir(folder)
+    if not folder.is_dir():
+        return f"there is no folder {folder}; give the folders of finished runs or grids"
+    if home.config.exists():
+        return f"the run in {folder} is not finished; finish it with: {home.resume_command()}"
+    return f"{folder} holds no finished run; give the folders of finished runs or grids"

@@ -14,7 +14,7 @@ from ostraka.core.net import Params
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError
 from ostraka.runs.config import Config, build_method
-from ostraka.runs.record import RunDir, load_run
+from ostraka.runs.record import RunDir, load_state
 from ostraka.runs.results import StartFigures, Summary
 from ostraka.store import codec
 
@@ -51,7 +51,7 @@ def find_start(config: Config) -> Start | None:
     if config.start_from is None:
         return None
     folder = _folder(Path(config.start_from), config)
-    was, state = load_run(folder)
+    was, state = load_state(folder)
     params = build_method(was).single_model(state)
     if params is None:
         raise ConfigError(

@@ -90,6 +90,10 @@ class Ensemble(Predictor):
         """The assessment; `dataclasses.replace(ensemble, assessment=...)` with it repeats the answers."""
         return self.assessment
 
+    def remembering(self, seen: Assessment | None) -> "Ensemble":
+        """The ensemble with an assessment that was stored."""
+        return replace(self, assessment=seen)
+
     def trust(self) -> dict[str, Any]:
         """Agreement, claims, copies and junk of every member (`voting.trust`); empty before `seeing`."""
         return {} if self.assessment is None else trust(self.cards, self.assessment, self.junk)
