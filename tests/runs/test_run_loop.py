@@ -142,6 +142,25 @@ def test_a_process_that_has_imported_nothing_else_can_load_a_run(tmp_path: Path)
     assert shown.stdout.strip() == "Controls", shown.stderr
 
 
+def test_a_killed_process_leaves_no_lock_behind(tmp_path: Path) -> None:
+    """The file stays, as `lock`; whoever held it is gone, and so is the hold."""
+    home = RunDir(tmp_path / "run")
+    code = "import sys, time; from pathlib import Path; from ostraka.runs.record import RunDir\n"
+    code += "with RunDir(Path(sys.argv[1])).locked(): print('held', flush=True); time.sleep(60)"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, home.root], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(ConfigError, match="another run is at work"), home.locked():
+            pass
+        process.kill()
+    assert (home.root / "lock").exists()
+    for _ in range(2):  # nor does one that ended
+        with home.locked():
+            pass
+
+
 def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     home = RunDir(tmp_path / "run")
     with home.locked(), pytest.raises(ConfigError, match="another run is at work"):

@@ -1,6 +1,5 @@
 """The folder of a run: configuration, partition, environment, metrics, summary, checkpoint and model."""
 
-import fcntl
 import json
 import os
 import platform
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 
 from ostraka.core.digest import digest_of
 from ostraka.core.settings import values_of
@@ -101,18 +101,19 @@ class RunDir:
     def locked(self) -> Iterator[None]:
         """Keep a second run out of this folder while this one lives."""
         check_free(self.root, "run")
-        lock = self.root / "lock"
-        with writing(lock):
+        lock = FileLock(self.root / "lock")
+        with writing(self.root / "lock"):
             self.root.mkdir(parents=True, exist_ok=True)
-            file = lock.open("w")
-        with file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+                lock.acquire(blocking=False)
+            except Timeout:
                 raise ConfigError(
                     f"another run is at work in {self.root}; wait for it or choose another --out"
                 ) from None
+        try:
             yield
+        finally:
+            lock.release()
 
     def begin(self, config: Config, marks: Mapping[str, Any], resume: bool) -> None:
         """Write the configuration of a new run, or check that the one to resume is the same on the same data.
