@@ -35,8 +35,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 """Layers beside themselves and EVERYONE. Below: layers that may import all but a few."""
 
 MAY_NOT_IMPORT: dict[str, set[str]] = {
-    "runs": {"cli", "report", "market", "testing"},
-    "report": {"cli", "market", "testing"},
+    "runs": {"cli", "display", "market", "testing"},
+    "display": {"cli", "market", "testing"},
     "testing": {"cli"},
     "cli": set(),
     "__init__": {"cli"},
@@ -226,10 +226,14 @@ METHOD = Source("ostraka.methods.mine", "@final\n@METHODS.add('mine')\nclass Min
         ),
         (
             "ostraka.runs.loop",
-            "from ostraka.report.tables import Table",
-            "runs may not import report",
+            "from ostraka.display.tables import Table",
+            "runs may not import display",
         ),
-        ("ostraka.report.tables", "from ostraka.cli.main import main", "report may not import cli"),
+        (
+            "ostraka.display.tables",
+            "from ostraka.cli.main import main",
+            "display may not import cli",
+        ),
         ("ostraka.testing", "from ostraka.cli.main import main", "testing may not import cli"),
         ("ostraka", "from ostraka.cli.main import main", "__init__ may not import cli"),
         ("ostraka.core.fit", "from ostraka import cli", "core may not import cli"),
@@ -254,7 +258,7 @@ def test_a_forbidden_import_is_found(name: str, text: str, words: str) -> None:
         ("ostraka.methods", "from ostraka.methods import mine"),
         ("ostraka.engines.warm", "import ostraka.methods\nimport ostraka.nets"),
         ("ostraka.runs.record", "from ostraka.nets import native"),
-        ("ostraka.cli.main", "from ostraka.report import tables\nfrom ostraka import testing"),
+        ("ostraka.cli.main", "from ostraka.display import tables\nfrom ostraka import testing"),
         ("ostraka.__main__", "from ostraka.cli.main import main"),
     ],
 )

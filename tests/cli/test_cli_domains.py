@@ -8,7 +8,7 @@ import pytest
 from calling import ONE_EPOCH, Ostraka
 
 from ostraka.data.sources import load
-from ostraka.report.curves import Curve
+from ostraka.display.curves import Curve
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import load_state
 
@@ -141,7 +141,7 @@ def test_the_vote_of_all_members_is_drawn_as_the_run_reports_it(
     summary = ostraka("run", "closed-voting", *RUN, "--json", "--out", "run").json()
     drawn: list[Curve] = []
     monkeypatch.setattr(
-        "ostraka.report.curves.accuracy_curve", lambda curves, *_, **__: drawn.extend(curves)
+        "ostraka.display.curves.accuracy_curve", lambda curves, *_, **__: drawn.extend(curves)
     )
     assert ostraka("figure", "top-k", "--run", "run", "--out", "x.svg").code == 0
     assert drawn[0].values[0][-1] == pytest.approx(summary["accuracy"])

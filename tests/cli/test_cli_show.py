@@ -168,7 +168,7 @@ def test_compare_stores_published_figures(
 ) -> None:
     told = BesidePublished(80.0, None, "Table 1", ours=10.0, difference=-70.0)
     monkeypatch.setattr(
-        "ostraka.report.published.with_published",
+        "ostraka.display.published.with_published",
         lambda configs, records: [
             replace(record, published={"accuracy": told}) for record in records
         ],

@@ -11,9 +11,11 @@ import pytest
 from calling import ONE_EPOCH, TINY, Ostraka
 from rich.console import Console
 
-from ostraka.cli.display import show_division, show_summary, show_wide
 from ostraka.cli.streams import locale_name
-from ostraka.report.tables import Mean, Number, Table
+from ostraka.display.division import show_division
+from ostraka.display.summary import show_summary
+from ostraka.display.tables import Mean, Number, Table
+from ostraka.display.wide import show_wide
 from ostraka.runs.results import Summary
 
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 from rich.console import Console
 
-from ostraka.cli.display import _show_suspects
 from ostraka.core.method import Card
 from ostraka.core.net import Recipe, params_of
 from ostraka.core.task import Task
+from ostraka.display.summary import _show_suspects
+from ostraka.display.trust import draw_trust, stored_trust
 from ostraka.errors import ConfigError, DataError
 from ostraka.objectives.open_voting import OpenVoting
-from ostraka.report.trust import draw_trust, stored_trust
 from ostraka.runs.results import Summary
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ensemble import Ensemble, Member, Panel

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from ostraka.display.tables import Table
 from ostraka.errors import ConfigError, choices, did_you_mean
 from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PRESETS, Registry
-from ostraka.report.tables import Table
 
 if TYPE_CHECKING:
     from ostraka.data.source import Summary

@@ -260,6 +260,15 @@ def add_outcome_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def loudness(options: argparse.Namespace) -> int:
+    """How much to tell; with --json nothing, unless --verbose asks for it."""
+    from ostraka.display.progress import NORMAL, QUIET, VERBOSE
+
+    if options.verbose:
+        return VERBOSE
+    return QUIET if options.quiet or options.json else NORMAL
+
+
 def place(text: str) -> Path:
     """A path that names something; an empty one would mean the current folder."""
     if not text.strip():

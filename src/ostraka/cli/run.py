@@ -11,6 +11,7 @@ from ostraka.cli.options import (
     add_outcome_options,
     add_run_options,
     check_local,
+    loudness,
     place,
     values_from,
 )
@@ -67,8 +68,9 @@ def act(options: argparse.Namespace) -> int:
     """Run, show, done."""
     from rich.console import Console
 
-    from ostraka.cli.display import show_summary
-    from ostraka.cli.progress import follow_run, loudness
+    from ostraka.display.costs import show_run
+    from ostraka.display.progress import follow_run
+    from ostraka.display.summary import show_summary
     from ostraka.engines.memory import keep_freed_memory
     from ostraka.runs.api import prepare
     from ostraka.runs.folder import check_free
@@ -86,9 +88,8 @@ def act(options: argparse.Namespace) -> int:
     if not isinstance(ready, Plan):
         summary = ready
     elif options.dry_run:
-        from ostraka.cli.costs import show_run
-
-        return show_run(ready, options.json)
+        show_run(ready, options.json)
+        return 0
     else:
         with follow_run(loudness(options)) as watch:
             summary = execute(ready, home, watch, resume=options.resume)
