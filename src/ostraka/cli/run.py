@@ -10,6 +10,7 @@ from typing import Any
 from ostraka.cli.options import (
     add_outcome_options,
     add_run_options,
+    add_settings,
     check_local,
     loudness,
     place,
@@ -51,9 +52,7 @@ def add_to(verbs: Any) -> None:
         metavar="P",
         help="how it is divided (ostraka list partitions); default: labels:2",
     )
-    parser.add_argument(
-        "--seed", type=int, metavar="S", help="seed of everything random (default 0)"
-    )
+    add_settings(parser, {"seed": "S"})
     parser.add_argument("--seeds", help=argparse.SUPPRESS)  # only to say where it belongs
     add_run_options(parser)
     parser.add_argument(
