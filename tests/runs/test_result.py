@@ -107,6 +107,9 @@ def aged(home: RunDir) -> None:
 def test_a_run_of_an_older_version_needs_its_data(tmp_path: Path) -> None:
     result = ostraka.run("fedov", out=tmp_path / "run", **{**SMALL, "threshold": -1.0})
     aged(RunDir(result.folder))
+    predictor = result.predictor()
+    assert isinstance(predictor, Placed)
+    assert predictor.threshold == -1.0
     as_the_run_did(result.folder)
     home = RunDir(result.folder)
     text = home.config.read_text().replace('data = "digits"', 'data = "./gone.npz"')
