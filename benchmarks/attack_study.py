@@ -26,7 +26,7 @@ from torch import Tensor
 from ostraka.core.seeds import torch_rng
 from ostraka.evaluation.sight import MOST, drawn
 from ostraka.runs.plan import make_plan
-from ostraka.runs.record import load_run
+from ostraka.runs.record import load_state
 from ostraka.testing.attackers import ATTACKERS, attacked, without
 from ostraka.voting.ballots import Ballot, Sum, Votes
 from ostraka.voting.calibrated import Calibrated
@@ -64,7 +64,7 @@ def answers(ballot: Ballot) -> Rule:
 
 def load(folder: Path) -> tuple[Votes, Tensor, Tensor]:
     """Votes on the known test samples of a run, their labels, and which of them are shown."""
-    config, panel = load_run(folder)
+    config, panel = load_state(folder)
     assert isinstance(panel, Panel), f"{folder} is not a run of a voting method"
     plan = make_plan(config)
     ensemble = Ensemble.of(plan.method.members(plan.task, panel), Guarded())

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ostraka.core.samples import Samples
 from ostraka.runs.plan import Plan, make_plan
-from ostraka.runs.record import load_run
+from ostraka.runs.record import load_state
 from ostraka.voting.ballots import Ballot, Plurality, Sum, TopK, Votes
 from ostraka.voting.calibrated import Calibrated, counts_of
 from ostraka.voting.calibration import log_odds
@@ -91,7 +91,7 @@ def fitted(votes: list[Votes], labels: Tensor, scales: bool) -> float | None:
 
 @torch.no_grad()
 def study(folder: Path) -> dict[str, float]:
-    config, panel = load_run(folder)
+    config, panel = load_state(folder)
     assert isinstance(panel, Panel), f"{folder} is not a run of a voting method"
     plan = make_plan(config)
     with_typicality = Ensemble.of(plan.method.members(plan.task, panel), RULES["R+M"])

@@ -23,7 +23,7 @@ from ostraka.evaluation.evaluate import Evaluation, evaluate
 from ostraka.methods.fedpd import Conquered, Disentangled, FedPD
 from ostraka.runs.config import make
 from ostraka.runs.plan import Plan, make_plan, party_seed
-from ostraka.runs.record import load_run
+from ostraka.runs.record import load_state
 
 WAYS: dict[str, dict[str, Any]] = {
     "average": {"merge": "average"},
@@ -103,7 +103,7 @@ def main() -> None:
     plan = make_plan(config)
     method = plan.method
     assert isinstance(method, FedPD)
-    state = load_run(options.start)[1] if options.start else method.init(plan.task, config.seed)
+    state = load_state(options.start)[1] if options.start else method.init(plan.task, config.seed)
     for index in range(options.first, options.first + options.rounds):
         reports = [
             method.local_update(

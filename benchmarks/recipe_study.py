@@ -37,7 +37,7 @@ from ostraka.methods.fedov import FedOV
 from ostraka.runs.config import Config, build_method, make, parse_assignments
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, make_plan
-from ostraka.runs.record import RunDir, load_run
+from ostraka.runs.record import RunDir, load_state
 from ostraka.voting.ballots import Sum
 from ostraka.voting.calibrated import counts_of
 from ostraka.voting.calibration import log_odds
@@ -84,8 +84,8 @@ def run(cell: Cell, workers: int | None) -> dict[str, float]:
         plan = replace(plan, test=plan.validation, validation=None)
     with TemporaryDirectory() as folder:
         summary = execute(plan, RunDir(Path(folder)))
-        panel = load_run(Path(folder))[1]
-    return judge(plan, panel) | {"cpu_seconds": summary["cpu_seconds"]}
+        panel = load_state(Path(folder))[1]
+    return judge(plan, panel) | {"cpu_seconds": summary.cpu_seconds}
 
 
 @torch.no_grad()

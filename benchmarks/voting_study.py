@@ -32,7 +32,7 @@ from ostraka.evaluation.evaluate import evaluate
 from ostraka.evaluation.metrics import accuracy
 from ostraka.evaluation.sight import after_looking
 from ostraka.runs.plan import Plan, make_plan
-from ostraka.runs.record import load_run
+from ostraka.runs.record import load_state
 from ostraka.voting.ballots import Ballot, Sum, TopK
 from ostraka.voting.calibrated import Calibrated
 from ostraka.voting.ensemble import Ensemble
@@ -123,7 +123,7 @@ def skewed(plan: Plan) -> list[Tensor]:
 
 @torch.no_grad()
 def study(folder: Path, options: argparse.Namespace) -> dict[str, Figures]:
-    config, panel = load_run(folder)
+    config, panel = load_state(folder)
     assert isinstance(panel, Panel), f"{folder} is not a run of a voting method"
     plan = make_plan(config)
     method: Any = plan.method
@@ -148,7 +148,7 @@ def study(folder: Path, options: argparse.Namespace) -> dict[str, Figures]:
 
 
 def place_of(folder: Path) -> dict[str, Any]:
-    config, _ = load_run(folder)
+    config, _ = load_state(folder)
     run = {name: getattr(config, name) for name in PLACE}
     return {**run, "objective": config.set.get("objective"), "seed": config.seed}
 

@@ -25,7 +25,7 @@ def main() -> None:
                 config
             )  # data, parties, task and method; nothing is trained or written yet
             summary = ostraka.execute(plan, ostraka.RunDir(Path(folder) / method))
-            print(f"{method:14} {summary['accuracy']:5.1f} %  {summary['bytes_up']:8} bytes up")
+            print(f"{method:14} {summary.accuracy:5.1f} %  {summary.bytes_up:8} bytes up")
 
 
 if __name__ == "__main__":

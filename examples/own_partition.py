@@ -20,7 +20,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "mine.json"
         path.write_text(json.dumps({"names": list(groups), "parties": rows}))
-        summary = ostraka.run(
+        result = ostraka.run(
             "closed-voting",
             data="digits",
             partition=f"file:{path}",
@@ -28,9 +28,9 @@ def main() -> None:
             engine="serial",
             out=Path(folder) / "run",
         )
-    for party, accuracy in summary["per_party"].items():
+    for party, accuracy in result.summary.per_party.items():
         print(f"{party:8} {accuracy:5.1f} % on classes as it meets them")
-    print(f"all      {summary['accuracy']:5.1f} %")
+    print(f"all      {result.summary.accuracy:5.1f} %")
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ def test_order_of_methods_with_two_classes_per_party(tmp_path: Path) -> None:
         per_method={name: LOCAL for name in methods[1:4]},
     )
     records = run_grid(grid, tmp_path)
-    assert [record.get("error") for record in records if record["status"] == "failed"] == []
-    found = {record["method"]: record["accuracy"] for record in records}
+    assert [record.error for record in records if record.summary is None] == []
+    found = {record.method: record.summary.accuracy for record in records if record.summary}
     assert found["closed-voting"] > found["fedavg"] + 8
     assert found["fedov-sum"] > found["closed-voting"] + 12
     assert found["fedov"] > found["closed-voting"] + 15

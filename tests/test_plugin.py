@@ -82,8 +82,7 @@ if __name__ == "__main__":
     check_method(METHODS.get("fedmedian")())
     summary = execute(plan, RunDir(Path(sys.argv[1])))
     listed = "fedmedian" in METHODS.names()
-    told = {key: summary[key] for key in ("method", "accuracy")}
-    print(json.dumps({"listed": listed, **told}))
+    print(json.dumps({"listed": listed, "method": summary.method, "accuracy": summary.accuracy}))
 """
 
 

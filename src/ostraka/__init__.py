@@ -2,8 +2,8 @@
 
 The public names are loaded on first use, so that `import ostraka` costs nothing:
 
-* `run`: one method from data to figures, in one call;
-* `make_config`, `make_plan`, `execute`, `RunDir`, `load_run`: the same in steps;
+* `run`: one method from data to figures, in one call; `load_run` gives its `Result` again;
+* `make_config`, `make_plan`, `execute`, `RunDir`: the same in steps;
 * `load_data`, `partition`: data sets, and who holds what.
 
 Authors of methods import what they need from `ostraka.contract`; see docs/adding-a-method.md.
@@ -16,21 +16,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ostraka.data.partitions.divide import partition
     from ostraka.data.sources import load as load_data
-    from ostraka.runs.api import run
+    from ostraka.runs.api import Result, load_run, run
     from ostraka.runs.config import Config
     from ostraka.runs.config import make as make_config
     from ostraka.runs.loop import execute
     from ostraka.runs.plan import make_plan
-    from ostraka.runs.record import RunDir, load_run
+    from ostraka.runs.record import RunDir
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Config": ("ostraka.runs.config", "Config"),
+    "Result": ("ostraka.runs.api", "Result"),
     "RunDir": ("ostraka.runs.record", "RunDir"),
     "execute": ("ostraka.runs.loop", "execute"),
     "load_data": ("ostraka.data.sources", "load"),
-    "load_run": ("ostraka.runs.record", "load_run"),
+    "load_run": ("ostraka.runs.api", "load_run"),
     "make_config": ("ostraka.runs.config", "make"),
     "make_plan": ("ostraka.runs.plan", "make_plan"),
     "partition": ("ostraka.data.partitions.divide", "partition"),
@@ -40,6 +41,7 @@ _HOME = {
 
 __all__ = [
     "Config",
+    "Result",
     "RunDir",
     "execute",
     "load_data",

@@ -134,10 +134,14 @@ METHOD = Source("ostraka.methods.mine", "@final\n@METHODS.add('mine')\nclass Min
         ),
         (
             "ostraka.runs.loop",
-            "from ostraka.report.tables import Table",
-            "runs may not import report",
+            "from ostraka.display.tables import Table",
+            "runs may not import display",
         ),
-        ("ostraka.report.tables", "from ostraka.cli.main import main", "report may not import cli"),
+        (
+            "ostraka.display.tables",
+            "from ostraka.cli.main import main",
+            "display may not import cli",
+        ),
         ("ostraka.testing", "from ostraka.cli.main import main", "testing may not import cli"),
         ("ostraka", "from ostraka.cli.main import main", "__init__ may not import cli"),
         ("ostraka.core.fit", "from ostraka import cli", "core may not import cli"),
@@ -166,7 +170,7 @@ def test_a_forbidden_import_is_found(name: str, text: str, words: str) -> None:
         ("ostraka.methods", "from ostraka.methods import mine"),
         ("ostraka.engines.warm", "import ostraka.methods\nimport ostraka.nets"),
         ("ostraka.runs.record", "from ostraka.nets import native"),
-        ("ostraka.cli.main", "from ostraka.report import tables\nfrom ostraka import testing"),
+        ("ostraka.cli.main", "from ostraka.display import tables\nfrom ostraka import testing"),
         ("ostraka.__main__", "from ostraka.cli.main import main"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from calling import ONE_EPOCH, TINY, Ostraka
 
-from ostraka.cli.progress import Course, Grid, Lines
+from ostraka.display.progress import Course, Grid, Lines
 
 TWO = (*TINY, *ONE_EPOCH, "--rounds", "2")
 
@@ -15,7 +15,7 @@ TWO = (*TINY, *ONE_EPOCH, "--rounds", "2")
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds that have passed; a test moves them."""
     now = [0.0]
-    monkeypatch.setattr("ostraka.cli.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("ostraka.display.progress.time.monotonic", lambda: now[0])
     return now
 
 

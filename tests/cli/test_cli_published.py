@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from calling import ONE_EPOCH, Ostraka
 
-from ostraka.report.published import Published
+from ostraka.display.published import Published
 
 GRID = (
     "--data",
@@ -30,7 +30,7 @@ def figure(monkeypatch: pytest.MonkeyPatch) -> None:
             Published(50.0, 1.5, "paper-1") if method == "fedavg" and "accuracy" in rest else None
         )
 
-    monkeypatch.setattr("ostraka.report.published.published", found)
+    monkeypatch.setattr("ostraka.display.published.published", found)
 
 
 def test_published_figures_stand_beside_ours(ostraka: Ostraka, figure: None) -> None:

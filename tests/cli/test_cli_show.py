@@ -1,5 +1,7 @@
 """`ostraka show`: stored runs and grids, without their data."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 from calling import ONE_EPOCH, TINY, Ostraka
 
 from ostraka.runs.record import RunDir
+from ostraka.runs.results import BesidePublished
 from ostraka.store import codec
 
 GRID = ("compare", "solo", "fedavg", *TINY, *ONE_EPOCH, "--seeds", "2", "--out", "grid")
@@ -75,7 +78,9 @@ def aged(home: RunDir, finished: bool) -> None:
         opened = {name: value for name, value in test["open"].items() if name not in NEW_FIGURES}
         return {**test, "open": opened if test["open"]["auroc"] is not None else None}
 
-    home.write_metrics([{**row, "test": older(row["test"])} for row in home.read_metrics()])
+    rows = [json.loads(line) for line in home.metrics.read_text().splitlines()]
+    aged_rows = [{**row, "test": older(row["test"])} for row in rows]
+    home.metrics.write_text("".join(json.dumps(row) + "\n" for row in aged_rows))
     if finished:
         left_out = {"known_refused", "unknown_refused", "open_balanced_accuracy", codec.DIGEST}
         summary = {
@@ -163,11 +168,11 @@ def test_published_figures_are_shown_again(ostraka: Ostraka) -> None:
 def test_compare_stores_published_figures(
     ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = {"value": 80.0, "std": None, "table": "Table 1", "ours": 10.0, "difference": -70.0}
+    told = BesidePublished(80.0, None, "Table 1", ours=10.0, difference=-70.0)
     monkeypatch.setattr(
-        "ostraka.report.published.with_published",
+        "ostraka.display.published.with_published",
         lambda configs, records: [
-            {**record, "published": {"accuracy": told}} for record in records
+            replace(record, published={"accuracy": told}) for record in records
         ],
     )
     ostraka(*GRID)

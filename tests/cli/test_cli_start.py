@@ -187,7 +187,7 @@ sys.exit(main.main(["doctor"] if doctor.act else ["--help"]))
 
 def test_the_axes_of_figure_are_those_that_can_be_drawn(ostraka: Ostraka) -> None:
     """They are written out in the parser, so that it need not import what draws them."""
-    from ostraka.report.rounds import AXES
+    from ostraka.display.rounds import AXES
 
     assert f"--x {{{','.join(AXES)}}}" in ostraka("figure", "--help").out
 

@@ -11,9 +11,12 @@ import pytest
 from calling import ONE_EPOCH, TINY, Ostraka
 from rich.console import Console
 
-from ostraka.cli.display import show_division, show_summary, show_wide
 from ostraka.cli.streams import locale_name
-from ostraka.report.tables import Mean, Number, Table
+from ostraka.display.division import show_division
+from ostraka.display.summary import show_summary
+from ostraka.display.tables import Mean, Number, Table
+from ostraka.display.wide import show_wide
+from ostraka.runs.results import Summary
 
 
 def terminal(width: int) -> Console:
@@ -158,7 +161,7 @@ def test_a_summary_fits_any_terminal(width: int, classes: int) -> None:
         "per_part": {}, "confusion": matrix.tolist(),
     }  # fmt: skip
     console = terminal(width)
-    show_summary(console, summary)
+    show_summary(console, Summary.from_json(summary))
     found = text_of(console)
     assert all(len(line.rstrip()) <= width for line in found.splitlines())
     assert ("most frequent mistakes" in found) == (classes == 200)
@@ -167,21 +170,23 @@ def test_a_summary_fits_any_terminal(width: int, classes: int) -> None:
         for key, value in summary.items()
         if key not in ("balanced_accuracy", "f1", "confusion")
     }
-    show_summary(terminal(width), old)  # of a run that was made before there were these
+    show_summary(
+        terminal(width), Summary.from_json(old)
+    )  # of a run that was made before there were these
 
 
-def finished(opened: dict[str, float | None] | None, **more: Any) -> dict[str, Any]:
+def finished(opened: dict[str, float | None] | None, **more: Any) -> Summary:
     """A summary with these open-set figures."""
-    return {
+    return Summary.from_json({
         "method": "fedov", "data": "digits", "partition": "labels:2", "parties": 3,
         "seed": 0, "rounds": 1, "accuracy": 50.0, "balanced_accuracy": 40.0, "f1": 30.0,
         "open": opened, "best_on_validation": None, "seconds": 1.0, "cpu_seconds": 1.0,
         "bytes_up": 1, "bytes_down": 1, "dropped": [], "out": "x",
         "per_class": {"ant": 50.0}, "per_part": {}, **more,
-    }  # fmt: skip
+    })  # fmt: skip
 
 
-def printed(summary: dict[str, Any], width: int = 80) -> dict[str, str]:
+def printed(summary: Summary, width: int = 80) -> dict[str, str]:
     """What is printed in two columns: the words of the first, and the second."""
     console = terminal(width)
     show_summary(console, summary)
@@ -317,11 +322,11 @@ def test_a_promise_stands_behind_what_came_out() -> None:
     kept = {"rate": 0.05, "basis": "told", "threshold": 1.0, "why": ""}
     broken = {"rate": None, "basis": "told", "threshold": 1.0, "why": "members have hardly learnt"}
     figures = {**OLD_FIGURES, **REFUSED}
-    assert printed({**finished(figures), "answer": kept})["known samples called unknown"].endswith(
+    assert printed(finished(figures, answer=kept))["known samples called unknown"].endswith(
         "(promised: 5 %)"
     )
     console = terminal(80)
-    show_summary(console, {**finished(figures), "answer": broken})
+    show_summary(console, finished(figures, answer=broken))
     assert "promised:" not in text_of(console)
     assert (
         "Note: nothing is promised of how often a known sample is called unknown: "
@@ -329,5 +334,5 @@ def test_a_promise_stands_behind_what_came_out() -> None:
     ) in (text_of(console))
     closed = terminal(80)
     never = {**broken, "why": "it never answers unknown"}
-    show_summary(closed, {**finished({**ALL_KNOWN, "known_refused": 0.0}), "answer": never})
+    show_summary(closed, finished({**ALL_KNOWN, "known_refused": 0.0}, answer=never))
     assert "promised" not in text_of(closed)

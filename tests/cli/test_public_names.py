@@ -11,6 +11,7 @@ from calling import ONE_EPOCH, TINY, Ostraka
 import ostraka as package
 from ostraka.errors import ConfigError
 from ostraka.runs.config import identity, resolve
+from ostraka.runs.record import load_state
 
 
 def test_import_does_not_load_torch() -> None:
@@ -36,10 +37,11 @@ def test_run_from_python_equals_the_command(ostraka: Ostraka) -> None:
         "train_per_class": 6,
         "engine": "serial",
     }
-    summary = package.run("fedavg", **values, set={"local": {"epochs": 1}}, out="b")
-    assert summary["accuracy"] == shown["accuracy"]
+    result = package.run("fedavg", **values, set={"local": {"epochs": 1}}, out="b")
+    assert result.summary.accuracy == shown["accuracy"]
     assert Path("a/model.safetensors").read_bytes() == Path("b/model.safetensors").read_bytes()
-    config, state = package.load_run(Path("b"))
+    assert package.load_run("b") == result
+    config, state = load_state(Path("b"))
     given = package.make_config({"method": "fedavg", **values, "set": {"local": {"epochs": 1}}})
     assert identity(config) == identity(resolve(given))
     assert all(tensor.isfinite().all() for tensor in state.values())

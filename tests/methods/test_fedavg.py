@@ -175,7 +175,7 @@ def test_nothing_is_sent_in_centralised_training(tmp_path: Path) -> None:
     summary = execute(
         plan_of("centralised", set={"local": {"epochs": 1}}), RunDir(tmp_path / "run")
     )
-    assert (summary["bytes_up"], summary["bytes_down"]) == (0, 0)
+    assert (summary.bytes_up, summary.bytes_down) == (0, 0)
 
 
 @pytest.mark.parametrize("method", ["fedavg", "centralised", "closed-voting", "solo"])
@@ -206,7 +206,7 @@ def test_fedavg_learns_as_well_as_pooled_training(tmp_path: Path) -> None:
     accuracy = {}
     for method in ("fedavg", "centralised"):
         plan = make_plan(config.make({"method": method, **values}))
-        accuracy[method] = execute(plan, RunDir(tmp_path / method))["accuracy"]
+        accuracy[method] = execute(plan, RunDir(tmp_path / method)).accuracy
     print(
         f"fedavg {accuracy['fedavg']:.1f} %, pooled "
         f"{accuracy['centralised']:.1f} % at equal sample passes"

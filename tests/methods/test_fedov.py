@@ -15,7 +15,8 @@ from ostraka.registry import PRESETS
 from ostraka.runs.config import build_method, make
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import make_plan
-from ostraka.runs.record import RunDir, load_run
+from ostraka.runs.record import RunDir, load_state
+from ostraka.runs.results import Summary
 from ostraka.store.member import load_member
 from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.panel import Panel
@@ -35,7 +36,7 @@ LOCAL = {
 }
 
 
-def run(tmp: Path, method: str, shelf: Path | None = None, **settings: Any) -> dict[str, Any]:
+def run(tmp: Path, method: str, shelf: Path | None = None, **settings: Any) -> Summary:
     plan = make_plan(make({**LEARN, "method": method, "set": {**LOCAL, **settings}}))
     return execute(plan, RunDir(tmp), shelf=shelf)
 
@@ -57,19 +58,19 @@ def test_open_members_beat_closed_ones_and_know_what_they_do_not_know(folder: Pa
     plain = run(folder / "sum", "fedov-sum", folder / "shelf")
     calibrated = RunDir(folder / "calibrated").finished()
     assert calibrated is not None
-    assert plain["reused"] == 5, "another ballot needs no other members"
-    assert plain["accuracy"] > closed["accuracy"] + 5
-    assert calibrated["accuracy"] > closed["accuracy"] + 5
-    assert calibrated["auroc"] > 60
+    assert plain.reused == 5, "another ballot needs no other members"
+    assert plain.accuracy > closed.accuracy + 5
+    assert calibrated.accuracy > closed.accuracy + 5
+    assert calibrated.auroc > 60
 
 
 def test_a_student_answers_nearly_as_the_vote_does(folder: Path) -> None:
     vote = RunDir(folder / "calibrated").finished()
     student = run(folder / "student", "fedov-distilled", folder / "shelf", distil={"epochs": 40})
     assert vote is not None
-    assert student["reused"] == 5
-    assert abs(student["accuracy"] - vote["accuracy"]) < 10
-    _, panel = load_run(folder / "student")
+    assert student.reused == 5
+    assert abs(student.accuracy - vote.accuracy) < 10
+    _, panel = load_state(folder / "student")
     assert panel.student["fc3.weight"].shape[0] == 5, "a student has no unknown output"
 
 
@@ -80,13 +81,13 @@ def test_public_samples_tune_the_ballot(folder: Path) -> None:
         folder / "shelf",
         ballot={"name": "calibrated", "public": "probe"},
     )
-    _, panel = load_run(folder / "probe")
+    _, panel = load_state(folder / "probe")
     assert len(panel.tuned) == 5
     assert len(set(panel.tuned)) == 5
 
 
 def test_members_are_files_that_vote_as_the_run_did(folder: Path) -> None:
-    config, state = load_run(folder / "calibrated")
+    config, state = load_state(folder / "calibrated")
     plan = make_plan(config)
     files = sorted((folder / "calibrated" / "members").glob("*.safetensors"))
     members = [load_member(path) for path in files]
@@ -99,7 +100,7 @@ def test_members_are_files_that_vote_as_the_run_did(folder: Path) -> None:
 
 
 def test_an_ensemble_of_one_is_its_member(folder: Path) -> None:
-    config, state = load_run(folder / "calibrated")
+    config, state = load_state(folder / "calibrated")
     plan = make_plan(config)
     method = build_method(make({"method": "fedov-sum"}))
     (alone,) = method.members(plan.task, Panel(state.members[:1]))
@@ -199,6 +200,6 @@ def test_the_default_recipe_is_far_above_closed_voting_on_digits(tmp_path: Path)
     accuracy = {}
     for name in ("closed-voting", "fedov"):
         plan = make_plan(make({"method": name, "data": "digits", "engine": "serial"}))
-        accuracy[name] = execute(plan, RunDir(tmp_path / name))["accuracy"]
+        accuracy[name] = execute(plan, RunDir(tmp_path / name)).accuracy
     assert accuracy["fedov"] > 85
     assert accuracy["closed-voting"] < 50

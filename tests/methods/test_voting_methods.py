@@ -19,7 +19,7 @@ from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.runs import config
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, make_plan
-from ostraka.runs.record import RunDir, load_run
+from ostraka.runs.record import RunDir, load_state
 from ostraka.store import codec
 from ostraka.voting.ballots import Sum
 from ostraka.voting.ensemble import Ensemble, Voter
@@ -103,7 +103,7 @@ def test_a_vote_of_one_is_its_member(tmp_path: Path) -> None:
     """
     plan = plan_of("closed-voting", 1, partition="iid")
     summary = execute(plan, RunDir(tmp_path / "run"))
-    panel = load_run(tmp_path / "run")[1]
+    panel = load_state(tmp_path / "run")[1]
     assert len(panel.members) == 1
     member = load_predictor(plan.task, CrossEntropy(), panel.members[0].params)
     x = plan.test.samples.inputs(slice(0, 100))
@@ -111,7 +111,7 @@ def test_a_vote_of_one_is_its_member(tmp_path: Path) -> None:
     assert torch.allclose(voted.known, alone.known.softmax(dim=1))
     assert torch.equal(voted.closed, alone.closed)
     assert torch.allclose(voted.unknown, closed_scores(alone.known).unknown)
-    assert summary["accuracy"] == evaluate(member, plan.test.samples, plan.task.classes).accuracy
+    assert summary.accuracy == evaluate(member, plan.test.samples, plan.task.classes).accuracy
 
 
 def test_members_are_the_same_for_voting_and_solo(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_members_are_the_same_for_voting_and_solo(tmp_path: Path) -> None:
     panels = []
     for method in ("closed-voting", "solo"):
         execute(plan_of(method, 5), RunDir(tmp_path / method))
-        panels.append(load_run(tmp_path / method)[1])
+        panels.append(load_state(tmp_path / method)[1])
     assert [codec.encode(m.params) for m in panels[0].members] == [
         codec.encode(m.params) for m in panels[1].members
     ]
@@ -130,7 +130,7 @@ def test_solo_is_the_mean_of_its_members(tmp_path: Path) -> None:
     """Every member's accuracy on the whole test set, measured by itself, and their mean."""
     plan = plan_of("solo", 5)
     summary = execute(plan, RunDir(tmp_path / "run"))
-    panel = load_run(tmp_path / "run")[1]
+    panel = load_state(tmp_path / "run")[1]
     alone = [
         evaluate(
             load_predictor(plan.task, CrossEntropy(), m.params),
@@ -139,9 +139,9 @@ def test_solo_is_the_mean_of_its_members(tmp_path: Path) -> None:
         ).accuracy
         for m in panel.members
     ]
-    assert summary["accuracy"] == pytest.approx(fmean(alone))
-    assert list(summary["per_part"].values()) == alone
-    assert (summary["bytes_up"], summary["bytes_down"]) == (0, 0)
+    assert summary.accuracy == pytest.approx(fmean(alone))
+    assert list(summary.per_part.values()) == alone
+    assert (summary.bytes_up, summary.bytes_down) == (0, 0)
 
 
 def test_own_and_shared_starts(tmp_path: Path) -> None:
@@ -153,14 +153,14 @@ def test_own_and_shared_starts(tmp_path: Path) -> None:
             "closed-voting", 3, partition="iid", set={"start": start, "local": {"steps": 0}}
         )
         execute(plan, RunDir(tmp_path / start))
-        members = load_run(tmp_path / start)[1].members
+        members = load_state(tmp_path / start)[1].members
         assert len({codec.encode(m.params) for m in members}) == kinds
 
 
 def test_cards_tell_size_and_counts(tmp_path: Path) -> None:
     plan = plan_of("closed-voting", 5)
     execute(plan, RunDir(tmp_path / "run"))
-    for member, row in zip(load_run(tmp_path / "run")[1].members, plan.counts, strict=True):
+    for member, row in zip(load_state(tmp_path / "run")[1].members, plan.counts, strict=True):
         assert member.card.counts == tuple(row.tolist())
         assert member.card.size == sum(member.card.counts)
 

@@ -16,7 +16,7 @@ from ostraka.core.task import Task
 from ostraka.runs import config
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, make_plan
-from ostraka.runs.record import RunDir, load_run
+from ostraka.runs.record import RunDir, load_state
 
 
 class Line(Net):
@@ -95,4 +95,4 @@ def plan_of(method: str, **values: Any) -> Plan:
 
 def final_state(plan: Plan, out: Path) -> Any:
     execute(plan, RunDir(out))
-    return load_run(out)[1]
+    return load_state(out)[1]

@@ -10,7 +10,7 @@ from ostraka.cli.main import main
 from ostraka.evaluation.evaluate import evaluate
 from ostraka.evaluation.sight import after_looking
 from ostraka.runs.plan import make_plan
-from ostraka.runs.record import RunDir, load_run
+from ostraka.runs.record import RunDir, load_state
 from ostraka.store.member import load_member
 
 OLDER = Path(__file__).parent / "older"
@@ -33,7 +33,7 @@ def test_a_finished_run_is_shown(name: str, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_finished_run_answers_as_it_did(name: str) -> None:
     """One or two of 285 samples may fall to the other side on another processor."""
-    config, state = load_run(OLDER / name)
+    config, state = load_state(OLDER / name)
     plan = make_plan(config)
     predictor = after_looking(plan.method.predictor(plan.task, state), plan.test.samples)
     found = evaluate(predictor, plan.test.samples, plan.task.classes).accuracy
@@ -48,7 +48,7 @@ def test_a_finished_run_needs_no_training_to_be_resumed(tmp_path: Path) -> None:
 
 def test_its_members_are_read_and_are_those_of_the_panel() -> None:
     """Every file answers as the panel's member does: the same weights, classes and view."""
-    config, panel = load_run(OLDER / "fedov")
+    config, panel = load_state(OLDER / "fedov")
     plan = make_plan(config)
     some = plan.test.samples.take(torch.arange(20))
     for inside in plan.method.members(plan.task, panel):
@@ -72,11 +72,11 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     assert main(["run", "--resume", "--out", str(home.root), "-q"]) == 0
     rows = home.read_metrics()
     assert rows[:1] == kept
-    assert [row["round"] for row in rows] == [1, 2, 3]
+    assert [row.round for row in rows] == [1, 2, 3]
 
     straight = RunDir(tmp_path / "straight")
     assert main(["run", "--config", str(home.config), "--out", str(straight.root), "-q"]) == 0
-    _, resumed = load_run(home.root)
-    _, whole = load_run(straight.root)
+    _, resumed = load_state(home.root)
+    _, whole = load_state(straight.root)
     for name, tensor in whole.sent.params.items():
         torch.testing.assert_close(resumed.sent.params[name], tensor, rtol=1e-3, atol=1e-4)

@@ -102,7 +102,7 @@ def test_labels_that_changed_between_stop_and_resume(mine: Callable[..., None]) 
     ):
         go(resume=True)
     mine()
-    assert go(resume=True)["rounds"] == 3, "the old data back, the run goes on"
+    assert go(resume=True).rounds == 3, "the old data back, the run goes on"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_the_same_samples_in_another_file_are_the_same_data(mine: Callable[..., 
     stop("other")
     np.savez("mine.npz", **arrays())
     forget()
-    assert go("other", resume=True)["accuracy"] == done["accuracy"]
+    assert go("other", resume=True).accuracy == done.accuracy
 
 
 def test_files_of_the_same_size_and_time_are_not_read_again(
@@ -150,9 +150,9 @@ def test_a_finished_run_is_shown_without_its_data() -> None:
     Path("mine.npz").unlink()
     forget()
     again = go(resume=True)
-    assert again["accuracy"] == done["accuracy"]
-    assert len(again["notes"]) == len(done["notes"]) + 1
-    assert "mine.npz can no longer be read" in again["notes"][-1]
+    assert again.accuracy == done.accuracy
+    assert len(again.notes) == len(done.notes) + 1
+    assert "mine.npz can no longer be read" in again.notes[-1]
 
 
 def test_a_grid_does_not_show_a_cell_of_other_data(mine: Callable[..., None]) -> None:
@@ -164,13 +164,15 @@ def test_a_grid_does_not_show_a_cell_of_other_data(mine: Callable[..., None]) ->
     assert run_grid(grid, Path("grid")) == [first]
     mine(**OTHER_LABELS)
     (second,) = run_grid(grid, Path("grid"))
-    assert second["status"] == "failed"
-    assert "other training labels" in second["error"]
+    assert second.status == "failed"
+    assert "other training labels" in second.error
     Path("mine.npz").unlink()
     forget()
     (third,) = run_grid(grid, Path("grid"))
-    assert (third["status"], third["accuracy"]) == ("ok", first["accuracy"])
-    assert "can no longer be read" in third["notes"][-1]
+    assert third.summary is not None
+    assert first.summary is not None
+    assert third.summary.accuracy == first.summary.accuracy
+    assert "can no longer be read" in third.summary.notes[-1]
 
 
 def test_a_shelf_is_not_asked_for_other_data(mine: Callable[..., None]) -> None:
@@ -205,8 +207,8 @@ def test_a_partition_file_that_is_gone_or_changed() -> None:
     stop("run", **values)
     go("done", **values)
     Path("division.json").rename("kept.json")
-    assert go("run", resume=True, **values)["per_party"].keys() == {"north", "south"}
-    assert "division.json is gone" in go("done", resume=True, **values)["notes"][-1]
+    assert go("run", resume=True, **values).per_party.keys() == {"north", "south"}
+    assert "division.json is gone" in go("done", resume=True, **values).notes[-1]
     stop("again", partition="file:kept.json", parties=None)
     division(["north", "west"])
     shutil.copy("division.json", "kept.json")
@@ -223,7 +225,7 @@ def test_rows_left_out_on_purpose_are_remembered() -> None:
     values = {"partition": "file:division.json", "parties": None}
     stop("run", **values)
     Path("division.json").unlink()
-    assert go("run", resume=True, **values)["parties"] == 2
+    assert go("run", resume=True, **values).parties == 2
 
 
 def test_an_edited_division_of_the_run_itself_is_refused() -> None:
@@ -262,7 +264,7 @@ def test_a_report_copied_over_another_partys_is_its_failure() -> None:
         PartyFailed, match=r"party-1: its report cannot be used: .* party 1, but it is the report"
     ):
         go(resume=True)
-    assert go(resume=True)["accuracy"] == go("straight")["accuracy"], (
+    assert go(resume=True).accuracy == go("straight").accuracy, (
         "the party that was named has trained again"
     )
 
@@ -377,7 +379,7 @@ def test_a_failed_party_can_be_dropped_on_resume(monkeypatch: pytest.MonkeyPatch
         PartyFailed, match="or go on without: ostraka run --resume --out run --on-failure drop"
     ):
         go()
-    assert go(resume=True, on_failure="drop")["dropped"] == [0, 0, 0]
+    assert go(resume=True, on_failure="drop").dropped == (0, 0, 0)
 
 
 def test_the_public_function_goes_on_too() -> None:

@@ -21,7 +21,8 @@ from ostraka.registry import METHODS
 from ostraka.runs import config
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, make_plan
-from ostraka.runs.record import RunDir, load_run
+from ostraka.runs.record import RunDir, load_state
+from ostraka.runs.results import MetricsRow
 from ostraka.runs.summary import brief
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
@@ -87,14 +88,14 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert "model.safetensors" in names
     assert "checkpoint.safetensors" not in names
     rows = home.read_metrics()
-    assert [row["round"] for row in rows] == [1, 2, 3]
-    figures = [row["test"]["accuracy"] for row in rows]
-    assert summary["accuracy"] == figures[-1]
-    assert summary["best"]["accuracy"] == max(figures)
-    assert summary["mean_last_20"] == pytest.approx(sum(figures) / 3)
-    assert json.loads(home.summary.read_text()) == summary
+    assert [row.round for row in rows] == [1, 2, 3]
+    figures = [row.test.accuracy for row in rows]
+    assert summary.accuracy == figures[-1]
+    assert summary.best.accuracy == max(figures)
+    assert summary.mean_last_20 == pytest.approx(sum(figures) / 3)
+    assert json.loads(home.summary.read_text()) == summary.to_json()
     assert "auroc" not in brief(summary)
-    stored, state = load_run(home.root)
+    stored, state = load_state(home.root)
     assert config.identity(stored) == config.identity(
         plan_of(set={"rounds": 3, "local": {"epochs": 1}}).config
     )
@@ -113,36 +114,55 @@ def test_bytes_are_counted_per_party_and_round(tmp_path: Path) -> None:
         for n in (1, 2)
     )
     state = codec.encode(plan_of().method.init(plan_of().task, 0))
-    assert once["bytes_down"] == 4 * len(state)
-    assert twice["bytes_down"] == 2 * once["bytes_down"]
-    assert once["bytes_up"] > 4 * len(state)  # a card comes with each
-    assert twice["bytes_up"] == pytest.approx(2 * once["bytes_up"], rel=0.01)
+    assert once.bytes_down == 4 * len(state)
+    assert twice.bytes_down == 2 * once.bytes_down
+    assert once.bytes_up > 4 * len(state)  # a card comes with each
+    assert twice.bytes_up == pytest.approx(2 * once.bytes_up, rel=0.01)
 
 
 def test_eval_every_and_the_last_round(tmp_path: Path) -> None:
     home = RunDir(tmp_path / "run")
     execute(plan_of(eval_every=2, set={"rounds": 5, "local": {"epochs": 1}}), home)
-    assert [row["round"] for row in home.read_metrics()] == [2, 4, 5]
+    assert [row.round for row in home.read_metrics()] == [2, 4, 5]
 
 
 def test_best_on_validation(tmp_path: Path) -> None:
     home = RunDir(tmp_path / "run")
     summary = execute(plan_of(validation=0.2, set={"rounds": 3, "local": {"epochs": 1}}), home)
     rows = home.read_metrics()
-    best = max(rows, key=lambda row: row["validation"])
-    assert summary["best_on_validation"]["round"] == best["round"]
-    assert summary["best_on_validation"]["accuracy"] == best["test"]["accuracy"]
+    best = max(rows, key=lambda row: row.validation)
+    assert summary.best_on_validation.round == best.round
+    assert summary.best_on_validation.accuracy == best.test.accuracy
 
 
 def test_a_process_that_has_imported_nothing_else_can_load_a_run(tmp_path: Path) -> None:
     """Scaffold's state is of a type of its own, which its module registers."""
     execute(plan_of(method="scaffold", set={"local": {"epochs": 1}}), RunDir(tmp_path / "run"))
-    code = "import sys; from ostraka.runs.record import load_run; from pathlib import Path; "
-    code += "print(type(load_run(Path(sys.argv[1]))[1]).__name__)"
+    code = "import sys; from ostraka.runs.record import load_state; from pathlib import Path; "
+    code += "print(type(load_state(Path(sys.argv[1]))[1]).__name__)"
     shown = subprocess.run(
         [sys.executable, "-c", code, tmp_path / "run"], capture_output=True, text=True, check=False
     )
     assert shown.stdout.strip() == "Controls", shown.stderr
+
+
+def test_a_killed_process_leaves_no_lock_behind(tmp_path: Path) -> None:
+    """The file stays, as `lock`; whoever held it is gone, and so is the hold."""
+    home = RunDir(tmp_path / "run")
+    code = "import sys, time; from pathlib import Path; from ostraka.runs.record import RunDir\n"
+    code += "with RunDir(Path(sys.argv[1])).locked(): print('held', flush=True); time.sleep(60)"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, home.root], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(ConfigError, match="another run is at work"), home.locked():
+            pass
+        process.kill()
+    assert (home.root / "lock").exists()
+    for _ in range(2):  # nor does one that ended
+        with home.locked():
+            pass
 
 
 def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:
@@ -205,7 +225,7 @@ def test_a_failed_party_can_be_dropped(unlucky: str, tmp_path: Path) -> None:
         plan_of(unlucky, on_failure="drop", set={"rounds": 2, "local": {"epochs": 1}}),
         RunDir(tmp_path / "run"),
     )
-    assert summary["dropped"] == [2, 2]
+    assert summary.dropped == (2, 2)
     assert (tmp_path / "run" / "failures.log").exists()
 
 
@@ -237,6 +257,7 @@ def test_members_are_trained_once_for_every_ballot(tmp_path: Path) -> None:
 
 
 ROW = {"run": "ab12", "round": 1, "test": {"accuracy": 50.0}}
+ROWS = [MetricsRow.from_json(ROW), MetricsRow.from_json({**ROW, "round": 2})]
 
 
 def begun(root: Path) -> RunDir:
@@ -247,10 +268,10 @@ def begun(root: Path) -> RunDir:
 
 def test_a_metrics_line_cut_short_by_a_kill_is_left_out(tmp_path: Path) -> None:
     home = begun(tmp_path)
-    home.write_metrics([ROW, {**ROW, "round": 2}])
+    home.write_metrics(ROWS)
     with home.metrics.open("a") as file:
         file.write('{"round": 3, "te')
-    assert home.read_metrics() == [ROW, {**ROW, "round": 2}]
+    assert home.read_metrics() == ROWS
 
 
 @pytest.mark.parametrize(
@@ -267,7 +288,7 @@ def test_a_metrics_line_cut_short_by_a_kill_is_left_out(tmp_path: Path) -> None:
 )
 def test_a_strange_metrics_line_is_refused(line: str, tmp_path: Path) -> None:
     home = begun(tmp_path)
-    home.write_metrics([ROW])
+    home.write_metrics(ROWS[:1])
     with home.metrics.open("a") as file:
         file.write(line + "\n")
     with pytest.raises(
@@ -290,15 +311,15 @@ def test_metrics_of_a_round_without_checkpoint_come_again_once(tmp_path: Path) -
     home = RunDir(tmp_path / "run")
     with pytest.raises(Interrupted):
         execute(plan_of(**values), home, Stop())
-    assert [row["round"] for row in home.read_metrics()] == [1, 2]
+    assert [row.round for row in home.read_metrics()] == [1, 2]
     assert home.checkpoint_place().load()["round"] == 1
     execute(plan_of(**values), home, resume=True)
-    assert [row["round"] for row in home.read_metrics()] == [1, 2, 3]
+    assert [row.round for row in home.read_metrics()] == [1, 2, 3]
 
 
 def test_a_run_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="holds no finished run"):
-        load_run(tmp_path)
+        load_state(tmp_path)
     with pytest.raises(ConfigError, match="there is no run to resume"):
         RunDir(tmp_path).stored_config()
 
@@ -307,6 +328,6 @@ def test_open_set_figures(tmp_path: Path) -> None:
     """With six known classes the test has unknown samples, and the summary their figures."""
     summary = execute(plan_of(known=6), RunDir(tmp_path / "run"))
     refused = {"known_refused", "unknown_refused", "balanced_accuracy"}
-    assert set(summary["open"]) == {"auroc", "fpr95", "oscr", "open_accuracy"} | refused
-    assert brief(summary)["auroc"] == summary["open"]["auroc"]
-    assert len(summary["per_class"]) == 6
+    assert summary.open.as_dict().keys() == {"auroc", "fpr95", "oscr", "open_accuracy"} | refused
+    assert brief(summary)["auroc"] == summary.open.auroc
+    assert len(summary.per_class) == 6

@@ -28,12 +28,11 @@ def plan_of(method: str, **values: Any) -> Plan:
 
 
 def answer(tmp: Path, method: str, **values: Any) -> dict[str, Any]:
-    summary = execute(plan_of(method, **values), RunDir(tmp / "run"))
-    assert codec.load(tmp / "run" / "model.safetensors")["answer"] == summary["answer"], (
-        "kept with the model"
-    )
-    found: dict[str, Any] = summary["answer"]
-    return found
+    told: dict[str, Any] = execute(plan_of(method, **values), RunDir(tmp / "run")).to_json()[
+        "answer"
+    ]
+    assert codec.load(tmp / "run" / "model.safetensors")["answer"] == told, "kept with the model"
+    return told
 
 
 def test_a_vote_rests_on_what_parties_told(tmp_path: Path) -> None:
@@ -52,7 +51,7 @@ def test_members_that_learnt_promise_what_was_asked_for(tmp_path: Path) -> None:
 def test_validation_samples_place_it_if_there_are_any(tmp_path: Path) -> None:
     """All the server has held back: about 180 of 900, of which 5 % may be refused."""
     plan = plan_of("fedov", validation=0.2)
-    found = execute(plan, RunDir(tmp_path / "run"))["answer"]
+    found = execute(plan, RunDir(tmp_path / "run")).to_json()["answer"]
     assert (found["rate"], found["basis"]) == (0.05, "validation")
     kept = answer(tmp_path / "told", "fedov", validation=0.2, rate_from="told")
     assert kept["basis"] == "told"

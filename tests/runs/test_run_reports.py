@@ -56,8 +56,8 @@ def test_a_sick_member_is_the_failure_of_its_party_and_there_is_a_way_out(tmp_pa
     with pytest.raises(PartyFailed, match=r"party-1: its report cannot be used: .*NaN or infinit"):
         execute(plan_of(BASE), home)
     summary = execute(plan_of(BASE, on_failure="drop"), home, resume=True)
-    assert summary["dropped"] == [1]
-    assert summary["accuracy"] is not None
+    assert summary.dropped == (1,)
+    assert summary.accuracy is not None
     assert len(list((home.root / "members").iterdir())) == 2
 
 
@@ -151,11 +151,11 @@ def test_cpu_time_is_the_sum_over_parties(tmp_path: Path, monkeypatch: pytest.Mo
         return Envelope(report, seconds, 100.0, bytes_up)
 
     monkeypatch.setattr("ostraka.engines.base.Envelope", costly)
-    assert 300 <= execute(plan_of(BASE), RunDir(tmp_path / "run"))["cpu_seconds"] < 400
+    assert 300 <= execute(plan_of(BASE), RunDir(tmp_path / "run")).cpu_seconds < 400
 
 
 def test_costs_are_those_of_good_reports(tmp_path: Path) -> None:
     """Three parties, equal networks: three times the bytes of one."""
     three = execute(plan_of(BASE), RunDir(tmp_path / "three"))
     one = execute(plan_of(BASE, parties=1), RunDir(tmp_path / "one"))
-    assert three["bytes_up"] == pytest.approx(3 * one["bytes_up"], rel=0.01)
+    assert three.bytes_up == pytest.approx(3 * one.bytes_up, rel=0.01)

@@ -140,8 +140,8 @@ def test_a_round_makes_no_list_of_all_parties(
     summary = execute(plan, home)
     assert made == [50]
     rows = home.read_metrics()
-    assert [len(row.get("per_party", ())) for row in rows] == [0, 0, 0, 0, 50]
-    assert len(summary["per_party"]) == 50
+    assert [len(row.per_party or ()) for row in rows] == [0, 0, 0, 0, 50]
+    assert len(summary.per_party) == 50
 
 
 def test_reports_are_never_in_memory_together(

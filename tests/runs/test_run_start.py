@@ -13,7 +13,8 @@ from ostraka.runs import config
 from ostraka.runs.grid import Grid, cell_folder, run_grid
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import make_plan
-from ostraka.runs.record import RunDir, load_run
+from ostraka.runs.record import RunDir, load_state
+from ostraka.runs.results import Record, Summary
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
 
@@ -45,13 +46,13 @@ def test_the_first_model_is_the_last_of_the_other_run(start: Path, tmp_path: Pat
     """
     still = {"local": {"steps": 0}, "rounds": 2}
     summary = run(tmp_path / "next", "fedprox", set=still, start_from=str(start))
-    first = load_run(start)[1]
-    last = load_run(tmp_path / "next")[1]
+    first = load_state(start)[1]
+    last = load_state(tmp_path / "next")[1]
     assert all(torch.equal(last[name], first[name]) for name in first)
     before = RunDir(start).finished()
     assert before is not None
-    assert summary["accuracy"] == before["accuracy"] == summary["start"]["accuracy"]
-    assert summary["start"]["method"] == "fedavg"
+    assert summary.accuracy == before.accuracy == summary.start.accuracy
+    assert summary.start.method == "fedavg"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_every_averaging_method_begins_there(start: Path, tmp_path: Path, method
     }
     plan = make_plan(config.make(values))
     model = plan.method.single_model(plan.method.init(plan.task, 0))
-    first = load_run(start)[1]
+    first = load_state(start)[1]
     assert model is not None
     assert all(torch.equal(model[name], first[name]) for name in first)
 
@@ -78,8 +79,8 @@ def test_round_0_is_evaluated_and_no_round_of_the_run(start: Path, tmp_path: Pat
     """
     still = {"local": {"steps": 0}, "rounds": 2}
     summary = run(tmp_path / "next", set=still, start_from=str(start))
-    assert [row["round"] for row in RunDir(tmp_path / "next").read_metrics()] == [0, 1, 2]
-    assert summary["best"]["round"] == 1
+    assert [row.round for row in RunDir(tmp_path / "next").read_metrics()] == [0, 1, 2]
+    assert summary.best.round == 1
 
 
 def test_bytes_of_the_start_are_counted_once(start: Path, tmp_path: Path) -> None:
@@ -88,15 +89,15 @@ def test_bytes_of_the_start_are_counted_once(start: Path, tmp_path: Path) -> Non
     """
     plain = run(tmp_path / "plain", set={**QUICK, "rounds": 2})
     summary = run(tmp_path / "next", set={**QUICK, "rounds": 2}, start_from=str(start))
-    assert summary["bytes_down"] == plain["bytes_down"]
+    assert summary.bytes_down == plain.bytes_down
     rows = RunDir(tmp_path / "next").read_metrics()
-    assert [row["bytes_down"] for row in rows] == [0, plain["bytes_down"] / 2, plain["bytes_down"]]
-    assert rows[-1]["bytes_up"] == summary["bytes_up"]
+    assert [row.bytes_down for row in rows] == [0, plain.bytes_down / 2, plain.bytes_down]
+    assert rows[-1].bytes_up == summary.bytes_up
     before = RunDir(start).finished()
     assert before is not None
-    assert summary["start"]["bytes_up"] == before["bytes_up"]
+    assert summary.start.bytes_up == before.bytes_up
     third = run(tmp_path / "third", start_from=str(tmp_path / "next"))
-    assert third["start"]["bytes_up"] == before["bytes_up"] + summary["bytes_up"]
+    assert third.start.bytes_up == before.bytes_up + summary.bytes_up
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_whatever_ends_in_one_network_can_be_a_start(
     """
     made = run(tmp_path / "a", method, public="half-test", set=settings)
     summary = run(tmp_path / "b", "fedprox", public="half-test", start_from=str(tmp_path / "a"))
-    assert summary["start"]["accuracy"] == made["accuracy"]
+    assert summary.start.accuracy == made.accuracy
 
 
 @pytest.mark.parametrize(
@@ -163,7 +164,7 @@ def test_the_same_protocol_is_accepted(tmp_path: Path) -> None:
     for name, more in (("half", {"public": "half-test"}), ("held", {"validation": 0.2})):
         run(tmp_path / name, **more)
         assert (
-            run(tmp_path / f"{name}-next", start_from=str(tmp_path / name), **more)["start"]
+            run(tmp_path / f"{name}-next", start_from=str(tmp_path / name), **more).start
             is not None
         )
 
@@ -195,8 +196,10 @@ def test_a_start_is_known_by_its_content(start: Path, tmp_path: Path) -> None:
     stored = config.make({**config.read_toml(home.config), "start_from": str(moved)})
     summary = execute(make_plan(stored), home, resume=True)
     straight = run(tmp_path / "straight", set={**QUICK, "rounds": 2}, start_from=str(moved))
-    assert summary["accuracy"] == straight["accuracy"]
-    assert codec.encode(load_run(home.root)[1]) == codec.encode(load_run(tmp_path / "straight")[1])
+    assert summary.accuracy == straight.accuracy
+    assert codec.encode(load_state(home.root)[1]) == codec.encode(
+        load_state(tmp_path / "straight")[1]
+    )
     run(tmp_path / "other", seed=5)
     with pytest.raises(ConfigError, match="it is not the model that this run was begun with"):
         make_plan(
@@ -208,14 +211,19 @@ def grid(*methods: str, seeds: tuple[int, ...] = (0, 1), **base: Any) -> Grid:
     return Grid(methods, ("fashion-4k",), ("iid",), seeds, {**BASE, "set": QUICK, **base}, {})
 
 
+def summaries(records: list[Record]) -> list[Summary]:
+    return [record.summary for record in records if record.summary is not None]
+
+
 def test_every_seed_of_a_grid_starts_from_its_own_run(tmp_path: Path) -> None:
     first, after = tmp_path / "first", tmp_path / "after"
-    made = run_grid(grid("fedavg"), first)
-    records = run_grid(grid("fedprox", start_from=str(first)), after)
-    assert [r["start"]["accuracy"] for r in records] == [m["accuracy"] for m in made]
-    assert [Path(r["start"]["out"]) for r in records] == [Path(m["out"]).resolve() for m in made]
+    made = summaries(run_grid(grid("fedavg"), first))
+    found = summaries(run_grid(grid("fedprox", start_from=str(first)), after))
+    starts = [summary.start for summary in found if summary.start]
+    assert [start.accuracy for start in starts] == [m.accuracy for m in made]
+    assert [Path(start.out) for start in starts] == [Path(m.out).resolve() for m in made]
     again = grid("fedprox", start_from=str(first)).cells()
-    assert [cell_folder(cell, after) for cell in again] == [Path(r["out"]) for r in records]
+    assert [cell_folder(cell, after) for cell in again] == [Path(s.out) for s in found]
     assert cell_folder(again[0], after) != cell_folder(grid("fedprox").cells()[0], after)
     with pytest.raises(ConfigError, match=r"seed 2, to start from; it has: none"):
         grid("fedprox", seeds=(2,), start_from=str(first)).cells()

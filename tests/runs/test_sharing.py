@@ -120,7 +120,7 @@ def trained(plan: Plan, out: Path) -> int:
 
     counter = Counter()
     summary = execute(plan, RunDir(out), counter, shelf=out.parent / "shelf")
-    assert summary["reused"] == len(plan.parties) - counter.count
+    assert summary.reused == len(plan.parties) - counter.count
     return counter.count
 
 

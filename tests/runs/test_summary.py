@@ -10,7 +10,8 @@ from ostraka.runs import config
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import RunDir
-from ostraka.runs.summary import brief, summarise
+from ostraka.runs.results import MetricsRow, Summary
+from ostraka.runs.summary import Totals, brief, summarise
 
 SMALL = {
     "data": "digits",
@@ -18,14 +19,6 @@ SMALL = {
     "partition": "iid",
     "parties": 3,
     "engine": "serial",
-}
-COSTS = {
-    "seconds": 0.0,
-    "cpu_seconds": 0.0,
-    "bytes_up": 0,
-    "bytes_down": 0,
-    "dropped": [],
-    "reused": 0,
 }
 
 
@@ -59,9 +52,9 @@ def test_two_parties_with_one_name_keep_their_figures_apart() -> None:
         "per_party": {"0": 1.0, "1": 2.0, "2": None},
         "confusion": [[1]],
     }
-    found = summarise(plan, [row], COSTS, Path("x"))
-    assert found["per_part"] == {"0: clinic": 10.0, "1: clinic": 20.0, "2: ward": 30.0}
-    assert found["per_party"] == {"0: clinic": 1.0, "1: clinic": 2.0, "2: ward": None}
+    found = summarise(plan, [MetricsRow.from_json(row)], Totals(), Path("x"))
+    assert found.per_part == {"0: clinic": 10.0, "1: clinic": 20.0, "2: ward": 30.0}
+    assert found.per_party == {"0: clinic": 1.0, "1: clinic": 2.0, "2: ward": None}
 
 
 @pytest.mark.parametrize(("more", "size", "samples"), [({}, 10, 355), ({"known": 6}, 7, 355)])
@@ -72,12 +65,12 @@ def test_the_confusion_matrix_is_in_the_last_line_and_in_the_summary(
     made = {"method": "fedavg", **SMALL, "set": {"rounds": 2, "local": {"epochs": 1}}, **more}
     summary = execute(make_plan(config.make(made)), RunDir(tmp_path / "run"))
     rows = RunDir(tmp_path / "run").read_metrics()
-    assert ["confusion" in row for row in rows] == [False, True]
-    assert [len(line) for line in summary["confusion"]] == [size] * size
-    assert sum(map(sum, summary["confusion"])) == samples
-    assert (summary["balanced_accuracy"], summary["f1"]) == (
-        rows[-1]["test"]["balanced_accuracy"],
-        rows[-1]["test"]["f1"],
+    assert [row.confusion is not None for row in rows] == [False, True]
+    assert [len(line) for line in summary.confusion] == [size] * size
+    assert sum(map(sum, summary.confusion)) == samples
+    assert (summary.balanced_accuracy, summary.f1) == (
+        rows[-1].test.balanced_accuracy,
+        rows[-1].test.f1,
     )
     assert {"balanced_accuracy", "f1"} <= brief(summary).keys()
     assert "confusion" not in brief(summary)
@@ -88,10 +81,8 @@ def test_names_of_parties_stand_beside_their_figures(tmp_path: Path) -> None:
         make_plan(config.make({"method": "solo", **SMALL, "set": {"local": {"epochs": 1}}})),
         RunDir(tmp_path / "run"),
     )
-    assert (
-        list(summary["per_part"]) == list(summary["per_party"]) == ["party-0", "party-1", "party-2"]
-    )
-    assert sum(map(sum, summary["confusion"])) == 3 * 355  # every model has answered every sample
+    assert list(summary.per_part) == list(summary.per_party) == ["party-0", "party-1", "party-2"]
+    assert sum(map(sum, summary.confusion)) == 3 * 355  # every model has answered every sample
 
 
 OPENED = {
@@ -100,7 +91,7 @@ OPENED = {
 }  # fmt: skip
 
 
-def summary_of(opened: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
+def summary_of(opened: dict[str, Any] | None, **more: Any) -> Summary:
     """The summary of one round whose test had these open-set figures."""
     plan: Any = SimpleNamespace(
         name="fedov",
@@ -116,7 +107,8 @@ def summary_of(opened: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
         "validation": None,
         "per_party": {},
     }
-    return summarise(plan, [{**row, "confusion": []}], COSTS, Path("x"))
+    rows = [MetricsRow.from_json({**row, "confusion": []})]
+    return summarise(plan, rows, Totals(), Path("x"))
 
 
 def test_open_answers_stand_beside_the_accuracy_and_leave_the_closed_figures_alone() -> None:
@@ -130,7 +122,7 @@ def test_open_answers_stand_beside_the_accuracy_and_leave_the_closed_figures_alo
         "open": {**OPENED, "balanced_accuracy": 65.0},
     }
     found = summary_of(OPENED, per_domain={"photo": part})
-    assert found["open"] == OPENED
+    assert found.to_json()["open"] == OPENED
     told = brief(found)
     wanted = {
         "auroc": 90.0,
@@ -161,10 +153,10 @@ def test_a_run_in_which_all_classes_are_known_tells_how_many_samples_it_refused(
 ) -> None:
     made = {"method": "fedov", **SMALL, "set": {"local": {"epochs": 1}}}
     summary = execute(make_plan(config.make(made)), RunDir(tmp_path / "run"))
-    assert 0 <= summary["open"]["known_refused"] <= 100
-    assert summary["open"]["unknown_refused"] is summary["open"]["auroc"] is None
+    assert 0 <= summary.open.known_refused <= 100
+    assert summary.open.unknown_refused is summary.open.auroc is None
     told = brief(summary)
-    assert told["known_refused"] == summary["open"]["known_refused"]
+    assert told["known_refused"] == summary.open.known_refused
     assert not told.keys() & {"auroc", "unknown_refused", "open_balanced_accuracy"}
 
 
@@ -173,10 +165,7 @@ def test_every_line_of_a_run_has_the_open_answers_of_its_round(tmp_path: Path) -
     made = {"method": "fedavg", **SMALL, "known": 6, "set": {"rounds": 2, "local": {"epochs": 1}}}
     execute(make_plan(config.make(made)), RunDir(tmp_path / "run"))
     rows = RunDir(tmp_path / "run").read_metrics()
-    assert [
-        (row["test"]["open"]["known_refused"], row["test"]["open"]["unknown_refused"])
-        for row in rows
-    ] == [(0, 0)] * 2
-    assert rows[0]["test"]["open"]["balanced_accuracy"] == pytest.approx(
-        rows[0]["test"]["accuracy"] / 2
-    )
+    assert [(row.test.open.known_refused, row.test.open.unknown_refused) for row in rows] == [
+        (0, 0)
+    ] * 2
+    assert rows[0].test.open.balanced_accuracy == pytest.approx(rows[0].test.accuracy / 2)

@@ -9,14 +9,15 @@ import pytest
 import torch
 from rich.console import Console
 
-from ostraka.cli.display import _show_suspects
 from ostraka.core.member import Member, Model
 from ostraka.core.method import Card
 from ostraka.core.net import Recipe, params_of
 from ostraka.core.task import Task
+from ostraka.display.summary import _show_suspects
+from ostraka.display.trust import draw_trust, stored_trust
 from ostraka.errors import ConfigError, DataError
 from ostraka.objectives.open_voting import OpenVoting
-from ostraka.report.trust import draw_trust, stored_trust
+from ostraka.runs.results import Summary
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.guarded import Guarded
@@ -104,7 +105,7 @@ def test_the_figure_is_drawn_and_a_run_without_a_vote_is_refused(tmp_path: Path)
     draw_trust(found(), ["ant", "bee"], tmp_path / "trust.svg", "title")
     assert "framed" in (tmp_path / "trust.svg").read_text()
     with pytest.raises(DataError, match="ballot=guarded"):
-        stored_trust({"trust": {}})
+        stored_trust(Summary("solo", "digits", "iid", 2, 0, 1, 50.0))
 
 
 def test_junk_is_always_the_same_and_of_three_kinds() -> None:

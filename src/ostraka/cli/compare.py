@@ -1,8 +1,7 @@
 """`ostraka compare`: methods side by side over data sets, partitions and seeds."""
 
 import argparse
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,15 +10,15 @@ from ostraka.cli.options import (
     add_outcome_options,
     add_run_options,
     check_local,
+    loudness,
     place,
     values_from,
 )
 from ostraka.core import settings
 from ostraka.core.values import convert
-from ostraka.errors import ConfigError, writing
-from ostraka.report.latex import latex
-from ostraka.report.tables import Table
-from ostraka.runs.config import Config, build_method, canonical_method, make, parse_assignments
+from ostraka.display.formats import FORMATS
+from ostraka.errors import ConfigError
+from ostraka.runs.config import build_method, canonical_method, has_rounds, make, parse_assignments
 from ostraka.runs.variant import read_variant
 
 if TYPE_CHECKING:
@@ -83,66 +82,35 @@ def add_to(verbs: Any) -> None:
 
 def act(options: argparse.Namespace) -> int:
     """Run the grid, print and store its tables."""
-    from ostraka.cli.progress import follow_grid, loudness
+    from ostraka.display.costs import show_grid
+    from ostraka.display.grid import show, show_json, store, tables_of
+    from ostraka.display.progress import follow_grid
+    from ostraka.display.published import with_published
+    from ostraka.display.rounds import draw_all
     from ostraka.engines.memory import keep_freed_memory
-    from ostraka.report.published import with_published
-    from ostraka.report.rounds import draw_all
     from ostraka.runs.folder import check_free
-    from ostraka.runs.grid import cell_folder, run_grid
-    from ostraka.store import codec
+    from ostraka.runs.grid import cell_folder, read_records, run_grid, write_records
 
     grid = make_grid(options)
     cells = grid.cells()
     check_free(options.out, "grid")
     keep_freed_memory()  # votes and evaluation run in this process
     if options.dry_run:
-        from ostraka.cli.costs import show_grid
-
-        return show_grid(cells, options.out, options.json)
+        show_grid(cells, options.out, options.json)
+        return 0
     with follow_grid(loudness(options)) as follow:
         records = with_published(cells, run_grid(grid, options.out, follow))
-    others = codec.read_json(options.out / "results.json")[len(records) :]
-    codec.write_json(
-        options.out / "results.json", [*records, *others]
-    )  # now with the published figures
+    others = read_records(options.out)[len(records) :]
+    write_records(options.out, [*records, *others])  # now with the published figures
     tables, more, known = tables_of(cells, grid.labels(), records)
     store(options.out, tables, more, known)
     tables += more
     drawn = draw_all([cell_folder(cell, options.out) for cell in cells], options.out)
     if options.json:
-        notes = [note for table in tables for note in table.notes]
-        print(
-            json.dumps(
-                {
-                    "cells": records,
-                    "tables": [t.records() for t in tables],
-                    "notes": notes,
-                    "out": str(options.out),
-                }
-            )
-        )
+        show_json(tables, records, options.out)
     else:
         show(tables, options.format, options.out, drawn)
-    return 3 if any(record["status"] == "failed" for record in records) else 0
-
-
-def tables_of(
-    cells: Sequence[Config], labels: Sequence[str], records: Sequence[Mapping[str, Any]]
-) -> tuple[list[Table], list[Table], Table | None]:
-    """The tables of all records, those of domains, open answers and published figures, and of these the last one."""
-    from ostraka.report.published import beside
-    from ostraka.report.tables import comparison, open_answers, per_domain
-
-    tables = comparison(records)
-    tables[0] = replace(
-        tables[0], notes=(*tables[0].notes, *exchanges(cells, labels), *public_samples(cells))
-    )
-    known = beside(records)
-    return (
-        tables,
-        [*per_domain(records), *open_answers(records), *([known] if known else [])],
-        known,
-    )
+    return 3 if any(record.status == "failed" for record in records) else 0
 
 
 def make_grid(options: argparse.Namespace) -> "Grid":
@@ -190,7 +158,7 @@ def with_rounds(
 ) -> dict[str, Any]:
     """The settings of single methods, with `rounds` for all that can have several and have no number of their own."""
     names = dict.fromkeys(canonical_method(read_variant(word)[0]) for word in methods)
-    several = [name for name in names if _iterative(build_method(make({"method": name})))]
+    several = [name for name in names if has_rounds(build_method(make({"method": name})))]
     if not several and rounds != 1:
         raise ConfigError(
             f"rounds is {rounds}, but {', '.join(names)} have one exchange each; leave --rounds out"
@@ -200,38 +168,6 @@ def with_rounds(
         **per_method,
         **{m: settings.merge({"rounds": rounds}, per_method.get(m, {})) for m in several},
     }
-
-
-def exchanges(cells: Sequence[Config], labels: Sequence[str]) -> list[str]:
-    """What to say where some methods of a grid have several rounds and others cannot."""
-    built = {label: build_method(cell) for label, cell in zip(labels, cells, strict=True)}
-    rounds = {name: method.rounds for name, method in built.items() if _iterative(method)}
-    several = [f"{name} {count}" for name, count in rounds.items()]
-    single = [name for name in built if name not in rounds]
-    if not single or all(count == 1 for count in rounds.values()):
-        return []
-    return [f"rounds: {', '.join(several)}; one exchange and no more: {', '.join(single)}"]
-
-
-def _iterative(method: Any) -> bool:
-    from ostraka.core.method import Iterative  # with torch, which a method has loaded already
-
-    return isinstance(method, Iterative)
-
-
-def public_samples(cells: Sequence[Config]) -> list[str]:
-    """What to say where half of the test samples serve as public ones."""
-    from ostraka.runs.start import HALF_TEST
-
-    if all(cell.public != HALF_TEST for cell in cells):
-        return []
-    needy = dict.fromkeys(
-        canonical_method(cell.method) for cell in cells if build_method(cell).needs.public
-    )
-    users = f" ({', '.join(needy)})" if needy else ""
-    return [
-        f"half of the test samples are public, without labels{users}; every method is scored on the other half"
-    ]
 
 
 def _check_groups(values: Mapping[str, Any]) -> None:
@@ -275,48 +211,3 @@ def _seeds(options: argparse.Namespace, values: Mapping[str, Any]) -> tuple[int,
         if given:
             return parse_seeds(given.get("seeds", [given.get("seed")]))
     return parse_seeds(1)
-
-
-FORMATS: dict[str, Callable[[Sequence[Table]], str] | None] = {
-    "rich": None,
-    "markdown": lambda tables: "\n".join(table.markdown() for table in tables),
-    "csv": lambda tables: "\n".join(table.csv() for table in tables),
-    "latex": latex,
-}
-"""How tables are printed; rich is for the terminal and depends on its width."""
-
-
-def store(
-    out: Path, tables: list[Table], more: Sequence[Table] = (), known: Table | None = None
-) -> None:
-    """Write the tables beside the cells; `known` is that of `more` which holds published figures, if there are any."""
-    from ostraka.report.published import METRICS
-
-    files = {
-        "results.md": "\n\n".join(table.markdown() for table in [*tables, *more]) + "\n",
-        "results.tex": latex([*tables, *more]),
-        **{f"{name}.csv": table.csv() for table, name in zip(tables, METRICS, strict=False)},
-        **({"published.csv": known.csv()} if known is not None else {}),
-    }
-    for name, text in files.items():
-        with writing(out / name):
-            (out / name).write_text(text, encoding="utf-8")
-
-
-def show(tables: list[Table], style: str, out: Path, drawn: Sequence[str] = ()) -> None:
-    """Print the tables, and where everything lies."""
-    from rich.console import Console
-
-    from ostraka.cli.display import show_wide
-
-    console = Console()
-    as_text = FORMATS[style]
-    if as_text is not None:
-        print(as_text(tables))
-        return
-    for table in tables:
-        show_wide(console, table)
-    files = ", ".join(
-        ("results.md", "results.tex", "accuracy.csv", "results.json", *drawn, "cells/")
-    )
-    console.print(f"Results: {out} ({files})", soft_wrap=True, highlight=False)

@@ -44,12 +44,13 @@ def act(options: argparse.Namespace) -> int:
     """Divide, train, compare."""
     from rich.console import Console
 
-    from ostraka.cli.compare import store
-    from ostraka.cli.display import show_division, show_wide
-    from ostraka.cli.progress import NORMAL, follow_grid
+    from ostraka.display.comparison import comparison
+    from ostraka.display.division import show_division
+    from ostraka.display.grid import store
+    from ostraka.display.heatmap import heatmap_svg
+    from ostraka.display.progress import NORMAL, follow_grid
+    from ostraka.display.wide import show_wide
     from ostraka.engines.memory import keep_freed_memory
-    from ostraka.report.heatmap import heatmap_svg
-    from ostraka.report.tables import comparison
     from ostraka.runs.config import make
     from ostraka.runs.division import divide
     from ostraka.runs.folder import check_free
@@ -88,4 +89,4 @@ def act(options: argparse.Namespace) -> int:
         highlight=False,
     )
     console.print(f"Results: {options.out}\n\n{NEXT}", soft_wrap=True, highlight=False)
-    return 3 if any(record["status"] == "failed" for record in records) else 0
+    return 3 if any(record.status == "failed" for record in records) else 0

@@ -41,7 +41,7 @@ def act(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from ostraka.data.sources import data_dirs
-    from ostraka.report.tables import Table
+    from ostraka.display.tables import Table
 
     data_dirs(
         options.data_dir
@@ -76,7 +76,7 @@ def _cores(options: argparse.Namespace) -> int:
 
 
 def _memory(options: argparse.Namespace) -> str:
-    from ostraka.report.tables import human_bytes
+    from ostraka.display.tables import human_bytes
     from ostraka.runs.memory import available
 
     room = available()
@@ -97,7 +97,7 @@ def _temporary(options: argparse.Namespace) -> str:
 
 
 def _space(folder: Path) -> str:
-    from ostraka.report.tables import human_bytes
+    from ostraka.display.tables import human_bytes
 
     return f"{folder}, {human_bytes(shutil.disk_usage(folder).free)} free"
 

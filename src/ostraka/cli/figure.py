@@ -1,18 +1,12 @@
 """`ostraka figure`: pictures of outliers, of what a member sees, of whom a vote trusts, of accuracy."""
 
 import argparse
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-from ostraka.errors import ConfigError, DataError
-from ostraka.report.canvas import FORMATS, check_suffix
-
-if TYPE_CHECKING:
-    from ostraka.core.member import Member
-    from ostraka.core.net import Net
-    from ostraka.runs.plan import Plan
+from ostraka.display.canvas import FORMATS
+from ostraka.display.figures import KINDS, Wanted, draw
 
 NAME = "figure"
 
@@ -88,176 +82,17 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.engines.threads import one_thread
 
     keep_freed_memory()  # votes and evaluation run in this process
-    kind = KINDS[options.what]
-    for name in kind.needs:
-        if not getattr(options, name):
-            raise ConfigError(f"the figure {options.what!r} needs --{name}: {NEEDED[name]}")
-    check_suffix(options.out)  # before anything is computed
+    wanted = Wanted(
+        out=options.out,
+        run=options.run,
+        runs=tuple(options.runs),
+        x=options.x,
+        party=options.party,
+        data=options.data,
+        data_dir=options.data_dir,
+        seed=options.seed,
+    )
     with one_thread():
-        kind.draw(options)
+        draw(options.what, wanted)
     print(f"drawn: {options.out}")
     return 0
-
-
-def _outliers(options: argparse.Namespace) -> None:
-    from ostraka.report.gallery import draw_gallery
-    from ostraka.runs.config import make
-    from ostraka.runs.division import divide
-
-    if options.run is None:
-        division = divide(
-            make(
-                {
-                    "data": options.data,
-                    "data_dir": options.data_dir,
-                    "partition": "iid",
-                    "parties": 1,
-                }
-            )
-        )
-        return draw_gallery(division.data.train, options.out, options.seed)
-    plan, members = _members(options.run)
-    net = _member(members, options.party)
-    draw_gallery(plan.parties[options.party].samples, options.out, options.seed, net)
-
-
-def _features(options: argparse.Namespace) -> None:
-    from ostraka.report.features import draw_features
-
-    plan, members = _members(options.run)
-    net = _member(members, options.party)
-    seen = [c for c, n in enumerate(plan.counts[options.party]) if n]
-    draw_features(net, plan.test.samples, seen, plan.task.classes, options.out, options.seed)
-
-
-def _rounds(options: argparse.Namespace) -> None:
-    from ostraka.report.rounds import draw_rounds, histories
-
-    runs, unfinished = histories(options.runs)
-    draw_rounds(runs, options.x, options.out)
-    for folder in unfinished:
-        print(f"left out, as it is not finished: {folder}")
-
-
-def _confusion(options: argparse.Namespace) -> None:
-    from ostraka.report.confusion import draw_confusion, stored_confusion
-
-    summary = _summary(options.run)
-    draw_confusion(stored_confusion(summary, str(options.run)), options.out, _title(summary))
-
-
-def _trust(options: argparse.Namespace) -> None:
-    from ostraka.report.trust import draw_trust, stored_trust
-
-    summary = _summary(options.run)
-    draw_trust(
-        stored_trust(summary, str(options.run)),
-        list(summary["per_class"]),
-        options.out,
-        _title(summary),
-    )
-
-
-def _summary(folder: Path) -> dict[str, Any]:
-    from ostraka.report.rounds import nothing_in
-    from ostraka.runs.record import RunDir
-
-    summary = RunDir(folder).finished()
-    if summary is None:
-        raise ConfigError(nothing_in(folder))
-    return summary
-
-
-def _title(summary: dict[str, Any]) -> str:
-    return (
-        f"{summary['method']} on {summary['data']}, {summary['partition']}, seed {summary['seed']}"
-    )
-
-
-def _members(folder: Path) -> "tuple[Plan, Sequence[Member]]":
-    from ostraka.runs.plan import make_plan
-    from ostraka.runs.record import load_run
-
-    config, state = load_run(folder)
-    plan = make_plan(config)
-    members = plan.method.members(plan.task, state)
-    if not members:
-        raise ConfigError(
-            f"{folder} is a run of {config.method}, which has no members; take one of fedov or closed-voting"
-        )
-    return plan, members
-
-
-def _member(members: "Sequence[Member]", party: int) -> "Net":
-    chosen = [member for member in members if member.card.party == party]
-    if not chosen:
-        have = ", ".join(str(member.card.party) for member in members)
-        raise ConfigError(f"party {party} has no member in this run; members: {have}")
-    return chosen[0].predictor().net
-
-
-def _top_k(options: argparse.Namespace) -> None:
-    from ostraka.evaluation.evaluate import evaluate
-    from ostraka.report.curves import Curve, accuracy_curve
-    from ostraka.voting.ballots import TopK
-    from ostraka.voting.ensemble import Ensemble
-
-    plan, members = _members(options.run)
-    ks = range(1, len(members) + 1)
-    values = []
-    for k in ks:
-        ensemble, test = Ensemble.of(members, TopK(k), plan.task.classes), plan.test
-        found = evaluate(ensemble, test.samples, plan.task.classes, domains=test.domains)
-        accuracy = found.accuracy
-        if accuracy is None:
-            raise DataError(
-                f"{options.run} has no accuracy to draw: its test samples are all of unknown classes"
-            )
-        values.append(accuracy)
-    title = f"{plan.name} on {plan.config.data}, {plan.config.partition}, seed {plan.config.seed}"
-    curve = Curve("top-k vote", list(ks), [values])
-    accuracy_curve([curve], options.out, title, xlabel="members that count for a sample (k)")
-
-
-def _masks(options: argparse.Namespace) -> None:
-    from ostraka.methods.fedpd import Conquered
-    from ostraka.report.masks import draw_masks
-    from ostraka.runs.record import load_run
-
-    config, state = load_run(options.run)
-    if not isinstance(state, Conquered) or state.masks is None:
-        raise ConfigError(
-            f"{options.run} is a run of {config.method}, whose parties send no masks; take one of fedpd"
-        )
-    draw_masks(state.masks, options.out, options.party)
-
-
-class Kind(NamedTuple):
-    """One figure: what it shows, how it is drawn, and the options without which it cannot be."""
-
-    shows: str
-    draw: Callable[[argparse.Namespace], None]
-    needs: tuple[str, ...] = ()
-
-
-KINDS = {
-    "outliers": Kind("samples and what destruction and enhancement make of them", _outliers),
-    "features": Kind("t-SNE of a member's embedding", _features, ("run",)),
-    "top-k": Kind("accuracy of the vote against the number of voters that count", _top_k, ("run",)),
-    "masks": Kind(
-        "which weights fedpd's parties found important for what, by layer and unit",
-        _masks,
-        ("run",),
-    ),
-    "confusion": Kind("which classes a finished run takes for which others", _confusion, ("run",)),
-    "trust": Kind(
-        "how far the members of a vote agree with each other, by party and class", _trust, ("run",)
-    ),
-    "rounds": Kind(
-        "accuracy of finished runs against rounds, or against bytes sent (--x bytes)",
-        _rounds,
-        ("runs",),
-    ),
-}
-
-NEEDED = {"run": "the folder of a finished run", "runs": "the folders of finished runs or grids"}

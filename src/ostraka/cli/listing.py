@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from ostraka.display.tables import Table
 from ostraka.errors import ConfigError, choices, did_you_mean
 from ostraka.registry import (
     BALLOTS,
@@ -18,7 +19,6 @@ from ostraka.registry import (
     Registry,
     summary_of,
 )
-from ostraka.report.tables import Table
 
 if TYPE_CHECKING:
     from ostraka.data.sources import Found

@@ -8,9 +8,9 @@ from typing import Any, get_type_hints
 from ostraka.core import settings
 from ostraka.core.net import net_options
 from ostraka.core.values import allowed
+from ostraka.display.tables import Table
 from ostraka.errors import ConfigError, did_you_mean
 from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PRESETS, Registry
-from ostraka.report.tables import Table
 from ostraka.runs.config import Config, build_method
 
 RUN = "run"

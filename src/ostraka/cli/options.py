@@ -1,55 +1,80 @@
 """Options that several verbs share, and how they lie over a configuration file."""
 
 import argparse
+import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from ostraka.core import settings
 from ostraka.errors import ConfigError
-from ostraka.runs.config import SHORT, build_method, flat, make, parse_assignments, read_toml
+from ostraka.runs.config import (
+    SHORT,
+    Config,
+    build_method,
+    flat,
+    make,
+    parse_assignments,
+    read_toml,
+)
 from ostraka.runs.variant import as_values
 
-RUN_OPTIONS = (
-    "parties",
-    "known",
-    "public",
-    "start_from",
-    "train_per_class",
-    "standardise",
-    "shared",
-    "validation",
-    "unknown_rate",
-    "rate_from",
-    "threshold",
-    "workers",
-    "device",
-    "data_dir",
-    "eval_every",
-    "on_failure",
-)
+DATA = {
+    "parties": "N",
+    "known": "N",
+    "known_classes": "A,B,...",
+    "train_per_class": "N",
+    "public": "P",
+    "validation": "SHARE",
+    "shared": "SHARE",
+    "data_dir": "DIR",
+}
+"""Settings of a run that say which data, and which of it, and what stands for their values."""
+
+TRAINING = {"standardise": "WHAT", "start_from": "DIR"}
+UNKNOWN = {"unknown_rate": "RATE", "rate_from": "WHAT", "threshold": "T"}
+RUNNING = {"workers": "N", "device": "D", "eval_every": "N", "on_failure": "WHAT"}
+
+RUN_OPTIONS = (*DATA, *TRAINING, *UNKNOWN, *RUNNING)
 """Options that carry over to the configuration under their own name."""
+
+
+def add_settings(group: "argparse._ActionsContainer", metavars: Mapping[str, str]) -> None:
+    """An option for each of these settings of a run: type, default and help are those of `Config`."""
+    hints = get_type_hints(Config)
+    specs = {spec.name: spec for spec in fields(Config)}
+    for name, metavar in metavars.items():
+        read = READERS.get(name) or _reader(hints[name])
+        flag = "--" + name.replace("_", "-")
+        group.add_argument(flag, type=read, metavar=metavar, help=help_of(specs[name]))
+
+
+def help_of(spec: "Field[Any]") -> str:
+    """What the setting means, and its default where the words do not tell."""
+    doc, default = str(spec.metadata["doc"]), spec.default
+    unused = default in (None, ()) or (isinstance(default, float) and not default)
+    told = unused or re.search(rf"\b{re.escape(str(default))}\b", doc)
+    return (doc if told else f"{doc} (default {default})").replace("%", "%%")
+
+
+def _reader(hint: Any) -> Callable[[str], Any]:
+    """What makes a value of a setting of this type out of a word."""
+    kinds = {kind for kind in (int, float) if kind in (hint, *get_args(hint))}
+    return kinds.pop() if kinds else str
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """What a run can be told beside its method, data, partition and seed."""
     add_data_options(parser)
     group = parser.add_argument_group("training")
-    group.add_argument(
-        "--standardise",
-        metavar="WHAT",
-        help="inputs with mean 0 and deviation 1 by the training data: auto (default: float data, not bytes), on, off",
-    )
+    add_settings(group, {"standardise": TRAINING["standardise"]})
     group.add_argument("--net", metavar="NAME", help="network (ostraka list nets); default: auto")
     group.add_argument(
         "--objective", metavar="NAME", help="what the parties minimise; default: the method's own"
     )
-    group.add_argument(
-        "--start-from",
-        metavar="DIR",
-        help="a finished run (or grid) whose model is the first; default: a random one",
-    )
+    add_settings(group, {"start_from": TRAINING["start_from"]})
     group.add_argument(
         "--rounds", type=int, metavar="R", help="exchanges between server and parties"
     )
@@ -67,7 +92,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the method (local.epochs=20) or of the net (net.padding=same); repeatable",
+        help="a setting of the method (local.epochs=20) or of the net (net.padding=same); "
+        "repeatable",
     )
     group.add_argument(
         "--config",
@@ -75,86 +101,13 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="TOML file with the same names; options override it",
     )
-    group = parser.add_argument_group("the answer unknown")
-    group.add_argument(
-        "--unknown-rate",
-        type=share,
-        metavar="RATE",
-        help="share of samples of known classes that may be called unknown, as 0.05 or 5%% (default)",
-    )
-    group.add_argument(
-        "--rate-from",
-        metavar="WHAT",
-        help="what places the threshold for it: told (what parties tell of held-out samples), validation, public "
-        "(samples of known classes only), own (the method's own threshold); default: validation if any, else told",
-    )
-    group.add_argument(
-        "--threshold",
-        type=float,
-        metavar="T",
-        help="unknown score above which the answer is unknown, by hand",
-    )
-    group = parser.add_argument_group("running")
-    group.add_argument(
-        "--engine", metavar="E", help="pool (default: one process per core) or serial"
-    )
-    group.add_argument(
-        "--workers", type=int, metavar="N", help="processes of the pool; default: one per core"
-    )
-    group.add_argument("--device", metavar="D", help="auto (default), cpu, cuda or mps")
-    group.add_argument(
-        "--eval-every",
-        type=int,
-        metavar="N",
-        help="evaluate every N-th round, and the last (default 1)",
-    )
-    group.add_argument(
-        "--on-failure",
-        metavar="WHAT",
-        help="when a party fails: stop (default), or drop it and go on",
-    )
+    add_settings(parser.add_argument_group("the answer unknown"), UNKNOWN)
+    add_settings(parser.add_argument_group("running"), RUNNING)
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """Which data, and which of it."""
-    group = parser.add_argument_group("data")
-    group.add_argument("--parties", type=int, metavar="N", help="number of parties (default 10)")
-    group.add_argument(
-        "--known", type=int, metavar="N", help="open-set test: the first N classes are known"
-    )
-    group.add_argument(
-        "--known-classes",
-        type=class_list,
-        metavar="A,B,...",
-        help="open-set test: these classes are known",
-    )
-    group.add_argument(
-        "--train-per-class",
-        type=int,
-        metavar="N",
-        help="the first N training samples of each class (and domain)",
-    )
-    group.add_argument(
-        "--public",
-        metavar="P",
-        help="unlabelled samples that all may see: half-test (half of the test set; figures are then from the other "
-        "half), or the name or path of a data set",
-    )
-    group.add_argument(
-        "--validation",
-        type=float,
-        metavar="SHARE",
-        help="share of the training data kept by the server",
-    )
-    group.add_argument(
-        "--shared",
-        type=float,
-        metavar="SHARE",
-        help="share of the training data that all parties may use, labelled",
-    )
-    group.add_argument(
-        "--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)"
-    )
+    add_settings(parser.add_argument_group("data"), DATA)
 
 
 def share(text: str) -> float:
@@ -175,6 +128,10 @@ def class_list(text: str) -> list[int]:
         ) from None
 
 
+READERS: dict[str, Callable[[str], Any]] = {"unknown_rate": share, "known_classes": class_list}
+"""Settings whose words are more than a number or a text."""
+
+
 def values_from(options: argparse.Namespace, names: Sequence[str] = ()) -> dict[str, Any]:
     """The configuration file, with the options that were given laid over it."""
     values: dict[str, Any] = _read_file(options) if options.config else {}
@@ -182,8 +139,6 @@ def values_from(options: argparse.Namespace, names: Sequence[str] = ()) -> dict[
         given = getattr(options, name, None)
         if given is not None:
             values[name] = given
-    if options.known_classes is not None:
-        values["known_classes"] = options.known_classes
     for key in ("net", "engine"):
         if getattr(options, key) is not None:
             values = settings.merge(values, {key: {"name": getattr(options, key)}})
@@ -258,6 +213,15 @@ def add_outcome_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="more progress: every party, with the time of day",
     )
+
+
+def loudness(options: argparse.Namespace) -> int:
+    """How much to tell; with --json nothing, unless --verbose asks for it."""
+    from ostraka.display.progress import NORMAL, QUIET, VERBOSE
+
+    if options.verbose:
+        return VERBOSE
+    return QUIET if options.quiet or options.json else NORMAL
 
 
 def place(text: str) -> Path:

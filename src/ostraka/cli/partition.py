@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ostraka.cli.options import add_data_options
+from ostraka.display.canvas import FORMATS, check_suffix
 from ostraka.errors import writing
-from ostraka.report.canvas import FORMATS, check_suffix
 
 NAME = "partition"
 
@@ -68,8 +68,8 @@ def act(options: argparse.Namespace) -> int:
     """Divide, show, save."""
     from rich.console import Console
 
-    from ostraka.cli.display import show_division
-    from ostraka.report.heatmap import heatmap_svg
+    from ostraka.display.division import show_division
+    from ostraka.display.heatmap import heatmap_svg
     from ostraka.runs.commons import public_and_test
     from ostraka.runs.config import make
     from ostraka.runs.division import divide

@@ -10,7 +10,9 @@ from typing import Any
 from ostraka.cli.options import (
     add_outcome_options,
     add_run_options,
+    add_settings,
     check_local,
+    loudness,
     place,
     values_from,
 )
@@ -50,9 +52,7 @@ def add_to(verbs: Any) -> None:
         metavar="P",
         help="how it is divided (ostraka list partitions); default: labels:2",
     )
-    parser.add_argument(
-        "--seed", type=int, metavar="S", help="seed of everything random (default 0)"
-    )
+    add_settings(parser, {"seed": "S"})
     parser.add_argument("--seeds", help=argparse.SUPPRESS)  # only to say where it belongs
     add_run_options(parser)
     parser.add_argument(
@@ -67,8 +67,9 @@ def act(options: argparse.Namespace) -> int:
     """Run, show, done."""
     from rich.console import Console
 
-    from ostraka.cli.display import show_summary
-    from ostraka.cli.progress import follow_run, loudness
+    from ostraka.display.costs import show_run
+    from ostraka.display.progress import follow_run
+    from ostraka.display.summary import show_summary
     from ostraka.engines.memory import keep_freed_memory
     from ostraka.runs.api import prepare
     from ostraka.runs.folder import check_free
@@ -86,9 +87,8 @@ def act(options: argparse.Namespace) -> int:
     if not isinstance(ready, Plan):
         summary = ready
     elif options.dry_run:
-        from ostraka.cli.costs import show_run
-
-        return show_run(ready, options.json)
+        show_run(ready, options.json)
+        return 0
     else:
         with follow_run(loudness(options)) as watch:
             summary = execute(ready, home, watch, resume=options.resume)

@@ -1,8 +1,6 @@
 """`ostraka show`: a run or a grid once more, from its stored files alone."""
 
 import argparse
-import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,137 +47,17 @@ def act(options: argparse.Namespace) -> int:
         raise ConfigError(f"there is no folder {folder}; give the folder of a run or a grid")
     kind = kind_of(folder)
     if kind == "grid":
-        return _show_grid(folder, options)
+        from ostraka.display.grid import show_stored
+
+        show_stored(folder, options.format, options.json)
+        return 0
     if kind == "run":
-        return _show_run(folder, options)
+        from ostraka.display.stored import show_run
+
+        show_run(folder, options.json)
+        return 0
     inside = sorted(
         path.name for path in folder.iterdir() if path.is_dir() and kind_of(path) in ("run", "grid")
     )
     hint = f"it has some in it: {', '.join(inside[:5])}" if inside else "give the folder of one"
     raise ConfigError(f"{folder} is neither a run nor a grid; {hint}")
-
-
-def _show_run(folder: Path, options: argparse.Namespace) -> int:
-    from rich.console import Console
-
-    from ostraka.cli.display import show_summary
-    from ostraka.runs.record import RunDir
-    from ostraka.runs.summary import brief
-
-    summary = RunDir(folder).finished()
-    if summary is None:
-        return _show_unfinished(folder, options)
-    summary = {**summary, "out": str(folder)}  # it may have been moved since
-    if options.json:
-        print(json.dumps(brief(summary)))
-    else:
-        show_summary(Console(), summary)
-    return 0
-
-
-def _show_unfinished(folder: Path, options: argparse.Namespace) -> int:
-    from rich.console import Console
-
-    from ostraka.report.tables import Table
-    from ostraka.runs.config import build_method
-    from ostraka.runs.record import RunDir
-
-    home = RunDir(folder)
-    config, rows = home.stored_config(), home.read_metrics()
-    last: dict[str, Any] = rows[-1] if rows else {"round": 0, "test": {"accuracy": None}}
-    waiting = len(list(home.desk().root.glob("reports/r*/p*.safetensors")))
-    facts = {
-        "status": "unfinished",
-        "method": config.method,
-        "data": config.data,
-        "partition": config.partition,
-        "seed": config.seed,
-        "rounds": build_method(config).exchanges,
-        "evaluated": last["round"],
-        "accuracy": last["test"]["accuracy"],
-        "reports": waiting,
-        "resume": home.resume_command(),
-        "out": str(folder),
-    }
-    if options.json:
-        print(json.dumps(facts))
-        return 0
-    accuracy = (
-        "none yet"
-        if facts["accuracy"] is None
-        else f"{facts['accuracy']:.2f} % (round {last['round']})"
-    )
-    figures = [
-        ("evaluated rounds", f"{last['round']} of {facts['rounds']}"),
-        ("accuracy", accuracy),
-        ("parties of the next round that are done", str(waiting)),
-        ("division", f"{config.partition}, seed {config.seed}"),
-    ]
-    console = Console()
-    console.print(
-        Table(
-            ("figure", "value"), figures, title=f"{config.method} on {config.data}: not finished"
-        ).rich()
-    )
-    console.print(f"Go on with: {home.resume_command()}", soft_wrap=True, highlight=False)
-    return 0
-
-
-def _show_grid(folder: Path, options: argparse.Namespace) -> int:
-    from ostraka.cli.compare import show, tables_of
-    from ostraka.runs.record import RunDir
-
-    records, notes = _records(folder)
-    done = [record for record in records if record["status"] == "ok"]
-    cells = [RunDir(folder / "cells" / Path(record["out"]).name).stored_config() for record in done]
-    tables, more, _ = tables_of(cells, [record["method"] for record in done], records)
-    tables[0] = replace(tables[0], notes=(*tables[0].notes, *notes))
-    tables += more
-    if options.json:
-        notes = [note for table in tables for note in table.notes]
-        shown = {
-            "cells": records,
-            "tables": [table.records() for table in tables],
-            "notes": notes,
-            "out": str(folder),
-        }
-        print(json.dumps(shown))
-        return 0
-    show(
-        tables,
-        options.format,
-        folder,
-        [name for name in ("rounds.svg", "bytes.svg") if (folder / name).exists()],
-    )
-    return 0
-
-
-def _records(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """The cells of the last call, then finished ones of earlier calls, of equal ones the first; and what to say."""
-    from ostraka.runs.record import RunDir
-    from ostraka.store import codec
-
-    path = folder / "results.json"
-    if not path.exists():
-        raise ConfigError(
-            f"no cell of the grid {folder} has ended yet; go on with it by the same ostraka compare"
-        )
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
-    stored = codec.read_json(path)
-    for record in stored:
-        found.setdefault(
-            tuple(str(record[key]) for key in ("method", "data", "partition", "seed")), record
-        )
-    hidden = len(stored) - len(found)
-    notes = (
-        [f"{hidden} finished cells of earlier calls with other settings are not shown"]
-        if hidden
-        else []
-    )
-    begun = [
-        path.name
-        for path in sorted((folder / "cells").glob("*"))
-        if not RunDir(path).summary.exists()
-    ]
-    notes += [f"not finished: {', '.join(begun)}"] if begun else []
-    return list(found.values()), notes

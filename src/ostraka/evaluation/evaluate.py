@@ -28,13 +28,13 @@ class OpenFigures:
     infinite) has 0 in both `known_refused` and `unknown_refused`, which is what it does.
     """
 
-    auroc: float | None
-    fpr95: float | None
-    oscr: float | None
-    open_accuracy: float | None
-    known_refused: float | None
-    unknown_refused: float | None
-    balanced_accuracy: float | None
+    auroc: float | None = None
+    fpr95: float | None = None
+    oscr: float | None = None
+    open_accuracy: float | None = None
+    known_refused: float | None = None
+    unknown_refused: float | None = None
+    balanced_accuracy: float | None = None
 
     def as_dict(self) -> dict[str, float | None]:
         """Plain values for JSON."""

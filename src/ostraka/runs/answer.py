@@ -1,7 +1,7 @@
 """What a folder already answers: the figures of a finished run, if they are those of the same settings and data."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ostraka.data.fingerprint import changes
 from ostraka.data.partitions.given import FromFile
@@ -10,10 +10,11 @@ from ostraka.data.sources import data_dirs
 from ostraka.errors import DataError, PartitionError
 from ostraka.runs.config import Config, resolve
 from ostraka.runs.record import RunDir
+from ostraka.runs.results import Summary
 from ostraka.runs.start import find_start, pinned
 
 
-def finished_answer(home: RunDir, config: Config) -> dict[str, Any] | None:
+def finished_answer(home: RunDir, config: Config) -> Summary | None:
     """The summary of a finished run, None if it is not finished. Changed data is refused; where it is gone, a note."""
     done = home.finished()
     if done is None:
@@ -21,7 +22,7 @@ def finished_answer(home: RunDir, config: Config) -> dict[str, Any] | None:
     start = find_start(config) if config.start_from and not config.start_digest else None
     home.check_same(pinned(resolve(config), start), resume=True)
     notes = [*_check_data(home, config), *_check_division(home, config)]
-    return {**done, "notes": [*done.get("notes", ()), *notes]} if notes else done
+    return replace(done, notes=(*done.notes, *notes)) if notes else done
 
 
 def _check_data(home: RunDir, config: Config) -> list[str]:

@@ -1,20 +1,82 @@
-"""One function for notebooks and scripts: `ostraka.run("fedavg", data="digits", out="runs/first")`."""
+"""For notebooks and scripts: `ostraka.run("fedavg", data="digits", out="runs/first")`, and what it gives."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
+from ostraka.core.member import Member
+from ostraka.core.predictor import Predictor
+from ostraka.core.task import Task
+from ostraka.errors import ConfigError, DataError
 from ostraka.runs.answer import finished_answer
-from ostraka.runs.config import Config, make
+from ostraka.runs.config import Config, build_method, make
+from ostraka.runs.folder import kind_of
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, make_plan
-from ostraka.runs.record import RunDir
+from ostraka.runs.promise import ALL, placed_at
+from ostraka.runs.record import RunDir, load_model, nothing_in
+from ostraka.runs.results import Summary
 from ostraka.runs.watch import Watch
+from ostraka.store.member import load_member
+from ostraka.store.task import task_from
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Result:
+    """A finished run: its figures, where it lies, and what it has made."""
+
+    folder: Path
+    summary: Summary
+    """The final figures, as `summary.json` holds them."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the known classes, in the order of the numbers that a predictor answers with."""
+        return tuple(self.summary.per_class)
+
+    def predictor(self) -> Predictor:
+        """What answers as the run did: with its threshold, and with what its vote has found out.
+
+        The run's own files are enough, its data is not needed (but for runs of older versions).
+        """
+        config, model = load_model(self.folder)
+        task = task_from(model["task"]) if "task" in model else self._task(config)
+        predictor = build_method(config).predictor(task, model["state"])
+        return placed_at(predictor.remembering(model.get("seen")), _lines(model))
+
+    def members(self) -> tuple[Member, ...]:
+        """The run's members, each of which stands on its own; empty where its method has none."""
+        files = sorted((self.folder / "members").glob("*.safetensors"))
+        return tuple(load_member(path) for path in files)
+
+    def _task(self, config: Config) -> Task:
+        """The task of a run whose version did not store it."""
+        try:
+            return make_plan(config, RunDir(self.folder)).task
+        except DataError as error:
+            raise DataError(
+                f"the run in {self.folder} is of an older version, which did not store its task, so "
+                f"its data is needed: {error}"
+            ) from None
+
+    def __repr__(self) -> str:
+        figure = self.summary.accuracy
+        accuracy = "no accuracy" if figure is None else f"accuracy {figure:.2f} %"
+        return f"<Result of {self.summary.method} on {self.summary.data}: {accuracy}, in {self.folder}>"
+
+
+def _lines(model: dict[str, Any]) -> dict[str, float]:
+    """The thresholds in a run's model file; older versions kept that of one predictor, in `answer`."""
+    older = (model.get("answer") or {}).get("threshold")
+    lines: dict[str, float] = model.get("thresholds", {} if older is None else {ALL: older})
+    return lines
 
 
 def run(
     method: str, *, out: str | Path, resume: bool = False, watch: Watch | None = None, **values: Any
-) -> dict[str, Any]:
-    """Train and evaluate one method in the folder `out`; returns the summary, as `summary.json` holds it.
+) -> Result:
+    """Train and evaluate one method in the folder `out`.
 
     `values` are those of a configuration file: data, partition, parties, seed, `set={"local": {"epochs": 2}}`, ...
     The default engine starts processes that import the calling script again, so call this below
@@ -23,10 +85,24 @@ def run(
     config = make({"method": method, **values})
     home = RunDir(Path(out))
     ready = prepare(config, home, resume)
-    return execute(ready, home, watch, resume) if isinstance(ready, Plan) else ready
+    summary = execute(ready, home, watch, resume) if isinstance(ready, Plan) else ready
+    return Result(home.root, summary)
 
 
-def prepare(config: Config, home: RunDir, resume: bool) -> Plan | dict[str, Any]:
+def load_run(folder: str | Path) -> Result:
+    """What `run` gave, from the folder of a finished run."""
+    root = Path(folder)
+    if root.is_dir() and kind_of(root) == "grid":
+        raise ConfigError(
+            f"{root} is the folder of a grid; give one of its runs, in {root / 'cells'}"
+        )
+    summary = RunDir(root).finished()
+    if summary is None:
+        raise ConfigError(nothing_in(root))
+    return Result(root, replace(summary, out=str(root)))  # it may have been moved since
+
+
+def prepare(config: Config, home: RunDir, resume: bool) -> Plan | Summary:
     """What is to be run in `home`, or, of a run to resume that is finished, its summary: that needs no data."""
     begun = home if resume and home.marks.exists() else None
     done = finished_answer(home, config) if begun else None

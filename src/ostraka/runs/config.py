@@ -43,7 +43,7 @@ class Config(Settings):
     data: str = setting("fashion-4k", "data set")
     partition: str = setting("labels:2", "how the training data is divided")
     parties: int | None = setting(
-        None, "number of parties; none: 10, or as many as the data itself names", span="[1, inf)"
+        None, "number of parties; default: 10, or as many as the data itself names", span="[1, inf)"
     )
     seed: int = setting(0, "seed of everything random", span="(-inf, inf)")
     known: int | None = setting(
@@ -56,52 +56,63 @@ class Config(Settings):
         None, "use the first N training samples of each class (and domain)", span="[1, inf)"
     )
     public: str | None = setting(
-        None, "unlabelled samples for all: half-test, or the name or path of a data set"
+        None,
+        "unlabelled samples that all may see: half-test (half of the test set; figures are then from "
+        "the other half), or the name or path of a data set",
     )
     start_from: str | None = setting(
-        None, "folder of a finished run, or of a grid of them, whose model is the first"
+        None, "a finished run (or grid) whose model is the first; default: a random one"
     )
     start_digest: str | None = setting(
         None, "hash of the first model; written by the run, another one is refused"
     )
     shared: float = setting(
         0.0,
-        "share of the training data that all parties may use, held back with its labels",
+        "share of the training data that all parties may use, labelled",
         span="[0, 1)",
     )
     standardise: Literal["auto", "on", "off"] = setting(
-        "auto", "mean 0, deviation 1 by the training data: auto (floats, not bytes), on, off"
+        "auto",
+        "inputs with mean 0 and deviation 1 by the training data: auto (default: float data, not "
+        "bytes), on, off",
     )
     validation: float = setting(
         0.0, "share of the training data that the server holds back", span="[0, 1)"
     )
     unknown_rate: float = setting(
         0.05,
-        "share of samples of known classes that may be called unknown; places the threshold",
+        "share of samples of known classes that may be called unknown, as 0.05 or 5% (default)",
         span="(0, 1)",
     )
     rate_from: Literal["auto", "told", "validation", "public", "own"] = setting(
         "auto",
-        "what places the threshold: the validation share; what parties told of held-out samples; public samples (of "
-        "known classes only); own: nothing, the method's own; auto: validation if there is any, else told",
+        "what places the threshold for it: told (what parties tell of held-out samples), validation, "
+        "public (samples of known classes only), own (the method's own threshold); auto (default): "
+        "validation if any, else told",
     )
     threshold: float | None = setting(
         None,
-        "unknown score above which the answer is unknown, by hand instead of unknown_rate",
+        "unknown score above which the answer is unknown, by hand",
         span="(-inf, inf)",
     )
-    eval_every: int = setting(1, "evaluate every n-th round, and the last", span="[1, inf)")
+    eval_every: int = setting(1, "evaluate every N-th round, and the last", span="[1, inf)")
     on_failure: Literal["stop", "drop"] = setting(
-        "stop", "when a party fails: stop, or drop it and go on"
+        "stop", "when a party fails: stop (default), or drop it and go on"
     )
     net: NetChoice = setting(NetChoice(), "the network")
     set: Mapping[str, Any] = field(default_factory=dict, metadata={"doc": "settings of the method"})
-    engine: EngineChoice = setting(EngineChoice(), "how parties are run")
-    workers: int | None = setting(
-        None, "processes of the pool; none: one per core", span="[1, inf)"
+    engine: EngineChoice = setting(
+        EngineChoice(), "how parties are run: pool (default: one process per core) or serial"
     )
-    device: Literal["auto", "cpu", "cuda", "mps"] = setting("auto", "what networks are trained on")
-    data_dir: str | None = setting(None, "folders with data sets, separated as in PATH")
+    workers: int | None = setting(
+        None, "processes of the pool; default: one per core", span="[1, inf)"
+    )
+    device: Literal["auto", "cpu", "cuda", "mps"] = setting(
+        "auto", "what networks are trained on: auto (default), cpu, cuda or mps"
+    )
+    data_dir: str | None = setting(
+        None, "folders with data sets, separated as in PATH (also: OSTRAKA_DATA)"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -245,6 +256,13 @@ def build_engine(config: Config) -> Any:
         )
     own = {"workers": config.workers} if "workers" in {spec.name for spec in fields(cls)} else {}
     return settings.build(cls, {**options, **own}, path="engine.", owner=f"the engine {name}")
+
+
+def has_rounds(method: Any) -> bool:
+    """Whether a method can have several rounds."""
+    from ostraka.core.method import Iterative  # with torch, which the method has loaded already
+
+    return isinstance(method, Iterative)
 
 
 def method_names() -> list[str]:

@@ -3,7 +3,7 @@
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
@@ -17,6 +17,7 @@ from ostraka.runs.config import Config, build_method, canonical_method, chosen, 
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan
 from ostraka.runs.record import RunDir
+from ostraka.runs.results import Record
 from ostraka.runs.start import find_start, pinned
 from ostraka.runs.variant import as_values, label_of, read_variant
 from ostraka.runs.watch import Watch
@@ -24,9 +25,6 @@ from ostraka.store import codec
 
 MANY = 10_000
 """The largest number of seeds; a larger one was meant as a list of one seed."""
-
-Record = dict[str, Any]
-"""One finished or failed cell: the run's summary, or an error, with `status`."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def run_grid(
         records.append(_run_cell(config, labels[number], out, follower))
         follower.run_ends(records[-1])
         try:
-            codec.write_json(out / "results.json", records + others)
+            write_records(out, [*records, *others])
             unwritten = None
         except StoreError as error:  # the other cells go on; what they find is in their own folders
             unwritten = error
@@ -124,8 +122,26 @@ def _finished(out: Path, leave_out: Set[Path]) -> list[Record]:
         if folder not in leave_out:
             with suppress(StoreError):  # whoever asks for that very cell is told
                 done = RunDir(folder).finished()
-                records += [{**done, "status": "ok"}] if done is not None else []
+                records += [Record.of(done)] if done is not None else []
     return records
+
+
+RECORDS = "results.json"
+"""The file of a grid's records."""
+
+
+def write_records(out: Path, records: Sequence[Record]) -> None:
+    """Write the records of a grid into its folder."""
+    codec.write_json(out / RECORDS, [record.to_json() for record in records])
+
+
+def read_records(out: Path) -> list[Record]:
+    """The records in the folder of a grid."""
+    path = out / RECORDS
+    held = codec.read_json(path)
+    if not isinstance(held, list):
+        raise StoreError(f"{path} holds no list of records; run the same ostraka compare again")
+    return [Record.from_json(one, f"{path}, record {i}") for i, one in enumerate(held, start=1)]
 
 
 def cell_folder(config: Config, out: Path) -> Path:
@@ -156,12 +172,7 @@ def _older(config: Config) -> str:
 
 def _run_cell(config: Config, label: str, out: Path, watch: Watch) -> Record:
     home = RunDir(cell_folder(config, out))
-    named = {
-        "method": label,
-        "data": config.data,
-        "partition": config.partition,
-        "seed": config.seed,
-    }
+    named = (label, config.data, config.partition, config.seed)
     try:
         ready = prepare(config, home, resume=True)
         summary = (
@@ -172,16 +183,13 @@ def _run_cell(config: Config, label: str, out: Path, watch: Watch) -> Record:
     except OstrakaError as error:
         if error.exit_code == 130:
             raise
-        return {**named, "status": "failed", "error": str(error)}
+        return Record(*named, error=str(error))
     except (
         Exception
     ) as error:  # one broken cell must not cost the others; its traceback is kept beside it
-        return {
-            **named,
-            "status": "failed",
-            "error": f"{type(error).__name__}: {error} ({_keep_traceback(home)})",
-        }
-    return {**summary, **named, "status": "ok"}
+        said = f"{type(error).__name__}: {error} ({_keep_traceback(home)})"
+        return Record(*named, error=said)
+    return Record(*named, summary=replace(summary, method=label))
 
 
 def _keep_traceback(home: RunDir) -> str:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from ostraka import __version__
 from ostraka.core.digest import digest_of
 from ostraka.core.method import Method
 from ostraka.core.party import PartyRef
+from ostraka.core.predictor import Predictor
 from ostraka.engines.base import Crew, Engine, Failure, Job, Outcome, Work
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, OstrakaError, ReportRefused, StoreError
@@ -19,29 +20,18 @@ from ostraka.evaluation.sight import after_looking
 from ostraka.runs.config import build_engine
 from ostraka.runs.failures import report_failures
 from ostraka.runs.plan import Plan, party_seed, pick_device
-from ostraka.runs.promise import place
+from ostraka.runs.promise import place, thresholds
 from ostraka.runs.record import RunDir
-from ostraka.runs.summary import summarise
+from ostraka.runs.results import MetricsRow, Summary
+from ostraka.runs.summary import Totals, summarise
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
 from ostraka.store.desk import Desk, Envelope, Place, StoredReports
 from ostraka.store.member import save_member
+from ostraka.store.task import task_values
 
 MESSAGES_HELD = 8
 """Messages of a round that are kept in memory to notice that the next party gets one of them too."""
-
-
-@dataclass
-class Totals:
-    """What a run has cost so far."""
-
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    bytes_up: int = 0
-    bytes_down: int = 0
-    dropped: list[int] = field(default_factory=list)
-    reused: int = 0
-    """Reports that another run had made already."""
 
 
 def execute(
@@ -51,7 +41,7 @@ def execute(
     resume: bool = False,
     shelf: Path | None = None,
     save_seconds: float = 60.0,
-) -> dict[str, Any]:
+) -> Summary:
     """Run `plan` in the folder `home` to its end and return the summary.
 
     With `resume`, go on where it was left. `shelf` is a folder in which one-shot runs share trained members: what
@@ -87,7 +77,7 @@ class _Run:
         self.round = 0
         self.clock, self.cpu_clock = time.perf_counter(), time.process_time()
 
-    def all_rounds(self) -> dict[str, Any]:
+    def all_rounds(self) -> Summary:
         self.watch.run_begins(self.plan, self.home.root)
         engine: Engine = build_engine(self.plan.config)
         work = Work(self.method, self.plan.task, self.plan.parties, self.device, self.save_seconds)
@@ -120,7 +110,7 @@ class _Run:
                 f"{self.method.exchanges}; remove it, and the run begins again"
             )
         self.home.write_metrics(
-            [row for row in self.home.read_metrics() if row["round"] <= self.round]
+            [row for row in self.home.read_metrics() if row.round <= self.round]
         )
         return saved["state"]
 
@@ -224,25 +214,26 @@ class _Run:
         predictor = after_looking(self.method.predictor(self.plan.task, state), test.samples)
         predictor, promise = place(self.plan, predictor, self.device)
         on_test = evaluate(predictor, test.samples, self.plan.task.classes, domains=test.domains)
-        row = {
-            "round": self.round,
-            "test": on_test.as_dict(),
-            "validation": None,
-            "answer": promise.as_dict(),
-        }
+        row = MetricsRow(
+            round=self.round,
+            test=on_test,
+            validation=self._on_validation(predictor),
+            answer=promise,
+            bytes_up=self.totals.bytes_up,
+            bytes_down=self.totals.bytes_down,
+        )
         if self.round == self.method.exchanges:  # for the summary; one in every line would be long
-            row["confusion"] = on_test.confusion
-            row["per_party"] = (
-                seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
-            )
-        if self.plan.validation is not None:
-            held = self.plan.validation.to(self.device)
-            row["validation"] = evaluate(
-                predictor, held.samples, self.plan.task.classes, domains=held.domains
-            ).accuracy
-        row |= {"bytes_up": self.totals.bytes_up, "bytes_down": self.totals.bytes_down}
+            seen = seen_by_parties(on_test, self.plan.mix) if not self.method.pooled else {}
+            row = replace(row, confusion=on_test.confusion, per_party=seen)
         self.home.add_metrics(row)
         self.watch.evaluated(self.round, on_test.accuracy)
+
+    def _on_validation(self, predictor: Predictor) -> float | None:
+        """Accuracy on the server's validation samples, if it has any."""
+        if self.plan.validation is None:
+            return None
+        held, classes = self.plan.validation.to(self.device), self.plan.task.classes
+        return evaluate(predictor, held.samples, classes, domains=held.domains).accuracy
 
     def _checkpoint(self, state: Any, desk: Desk, drawn: Sequence[int]) -> None:
         now, cpu = time.perf_counter(), time.process_time()
@@ -256,20 +247,27 @@ class _Run:
             self.round, drawn
         )  # only now: until the checkpoint lies there, a kill needs the reports
 
-    def _finish(self, state: Any) -> dict[str, Any]:
-        summary = summarise(self.plan, self.home.read_metrics(), vars(self.totals), self.home.root)
+    def _finish(self, state: Any) -> Summary:
+        summary = summarise(self.plan, self.home.read_metrics(), self.totals, self.home.root)
         looked = after_looking(
             self.method.predictor(self.plan.task, state), self.plan.test.samples.to(self.device)
         )
-        summary["trust"] = looked.trust()
+        summary = replace(summary, trust=looked.trust())
+        placed, promise = place(self.plan, looked, self.device)
         self.home.model_place().save(
-            {"state": state, "answer": summary["answer"], "seen": looked.seen}
+            {
+                "state": state,
+                "answer": promise.as_dict(),
+                "seen": looked.seen,
+                "thresholds": thresholds(placed),
+                "task": task_values(self.plan.task),
+            }
         )
         for member in self.method.members(self.plan.task, state):
             save_member(member_file(self.home.root, member.card.party), member)
-        signed = codec.write_signed(self.home.summary, {"run": self.home.run, **summary})
+        summary = self.home.finish(summary)
         self.home.checkpoint.unlink(missing_ok=True)
-        return signed
+        return summary
 
 
 def member_file(root: Path, party: int) -> Path:

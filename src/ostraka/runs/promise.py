@@ -1,5 +1,7 @@
 """How often a run's result will call a known sample unknown: who places its threshold, and what is promised."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from math import isinf
 
 import torch
@@ -7,6 +9,9 @@ import torch
 from ostraka.core.predictor import Placed, Predictor, Promise, Solo
 from ostraka.evaluation.placing import placed_on
 from ostraka.runs.plan import Plan
+
+ALL = "all"
+"""Under this name lies the threshold of a result that is one predictor."""
 
 NEVER = Promise(why="it never answers unknown")
 """Of a result that has no such answer, and needs no promise."""
@@ -31,6 +36,25 @@ def place(plan: Plan, predictor: Predictor, device: str = "cpu") -> tuple[Predic
             predictor, plan.task.commons.public.to(device), config.unknown_rate, "public"
         )
     return predictor.keeping(config.unknown_rate)
+
+
+def thresholds(predictor: Predictor) -> dict[str, float]:
+    """Where thresholds were placed: by party where models stand alone, else under ALL; plain values."""
+    if isinstance(predictor, Solo):
+        alone = {str(party): thresholds(model) for party, model in predictor.alone.items()}
+        return {party: found[ALL] for party, found in alone.items() if found}
+    return {ALL: predictor.threshold} if isinstance(predictor, Placed) else {}
+
+
+def placed_at(predictor: Predictor, lines: Mapping[str, float]) -> Predictor:
+    """The predictor with its thresholds where `thresholds` found them."""
+    if isinstance(predictor, Solo):
+        alone = {
+            party: Placed(model, lines[str(party)]) if str(party) in lines else model
+            for party, model in predictor.alone.items()
+        }
+        return replace(predictor, alone=alone)
+    return Placed(predictor, lines[ALL]) if ALL in lines else predictor
 
 
 @torch.no_grad()

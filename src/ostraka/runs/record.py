@@ -1,18 +1,18 @@
 """The folder of a run: configuration, partition, environment, metrics, summary, checkpoint and model."""
 
-import fcntl
 import json
 import os
 import platform
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 
 from ostraka.core.digest import digest_of
 from ostraka.core.settings import values_of
@@ -32,6 +32,7 @@ from ostraka.runs.config import (
     write_toml,
 )
 from ostraka.runs.folder import check_free
+from ostraka.runs.results import MetricsRow, Summary
 from ostraka.store import codec
 from ostraka.store.desk import Desk, Place
 
@@ -109,18 +110,19 @@ class RunDir:
     def locked(self) -> Iterator[None]:
         """Keep a second run out of this folder while this one lives."""
         check_free(self.root, "run")
-        lock = self.root / "lock"
-        with writing(lock):
+        lock = FileLock(self.root / "lock")
+        with writing(self.root / "lock"):
             self.root.mkdir(parents=True, exist_ok=True)
-            file = lock.open("w")
-        with file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+                lock.acquire(blocking=False)
+            except Timeout:
                 raise ConfigError(
                     f"another run is at work in {self.root}; wait for it or choose another --out"
                 ) from None
+        try:
             yield
+        finally:
+            lock.release()
 
     def begin(self, config: Config, marks: Mapping[str, Any], resume: bool) -> None:
         """Write the configuration of a new run, or check that the one to resume is the same on the same data.
@@ -144,33 +146,37 @@ class RunDir:
             )
         return current(make(read_toml(self.config)))
 
-    def finished(self) -> dict[str, Any] | None:
+    def finished(self) -> Summary | None:
         """The summary of a finished run; one that is not this run's, or was changed, is refused."""
         if not self.summary.exists():
             return None
-        summary = codec.read_signed(self.summary)
-        if summary.get("run") != self.run:
+        held = codec.read_signed(self.summary)
+        if held.get("run") != self.run:
             raise StoreError(
-                f"{self.summary} is of the run {summary.get('run')}, but this folder holds the run {self.run}; "
+                f"{self.summary} is of the run {held.get('run')}, but this folder holds the run {self.run}; "
                 f"remove it and go on with: {self.resume_command()}"
             )
-        return summary
+        return Summary.from_json(held, str(self.summary))
 
-    def read_metrics(self) -> list[dict[str, Any]]:
-        """All evaluated rounds so far; a last line that a kill cut short is left out, anything else strange refused."""
+    def finish(self, summary: Summary) -> Summary:
+        """Write the summary, with the hash of the run and a digest; returns it as it was written."""
+        signed = codec.write_signed(self.summary, replace(summary, run=self.run).to_json())
+        return Summary.from_json(signed)
+
+    def read_metrics(self) -> list[MetricsRow]:
+        """All evaluated rounds so far.
+
+        A last line that a kill cut short is left out, anything else strange refused.
+        """
         if not self.metrics.exists():
             return []
         text = self.metrics.read_text(encoding="utf-8", errors="replace")
-        rows: list[dict[str, Any]] = []
+        rows: list[MetricsRow] = []
         for number, line in enumerate(text.splitlines(keepends=True), start=1):
             if not line.endswith("\n"):
                 break
             row = _row(line)
-            if (
-                row is None
-                or row.get("run") != self.run
-                or (rows and row["round"] <= rows[-1]["round"])
-            ):
+            if row is None or row.run != self.run or (rows and row.round <= rows[-1].round):
                 raise StoreError(
                     f"line {number} of {self.metrics} is not the next evaluated round of this run: "
                     f"{line[:40].strip()!r}; the file was changed, so the run must be made anew"
@@ -178,16 +184,15 @@ class RunDir:
             rows.append(row)
         return rows
 
-    def write_metrics(self, rows: list[dict[str, Any]]) -> None:
+    def write_metrics(self, rows: Sequence[MetricsRow]) -> None:
         """Replace the metrics."""
-        codec.write_atomically(
-            self.metrics, "".join(json.dumps(row) + "\n" for row in rows).encode()
-        )
+        text = "".join(json.dumps(row.to_json()) + "\n" for row in rows)
+        codec.write_atomically(self.metrics, text.encode())
 
-    def add_metrics(self, row: Mapping[str, Any]) -> None:
+    def add_metrics(self, row: MetricsRow) -> None:
         """Append one evaluated round."""
         with writing(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"run": self.run, **row}) + "\n")
+            file.write(json.dumps(replace(row, run=self.run).to_json()) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
@@ -257,18 +262,12 @@ def _parts(marks: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _row(line: str) -> dict[str, Any] | None:
+def _row(line: str) -> MetricsRow | None:
     """A line of metrics, or None if it is none."""
     try:
-        row = json.loads(line)
-    except ValueError:
+        return MetricsRow.from_json(json.loads(line))
+    except (ValueError, StoreError):
         return None
-    whole = (
-        isinstance(row, dict)
-        and isinstance(row.get("round"), int)
-        and isinstance(row.get("test"), dict)
-    )
-    return row if whole and "accuracy" in row["test"] else None
 
 
 def environment() -> dict[str, Any]:
@@ -289,8 +288,8 @@ def environment() -> dict[str, Any]:
     }
 
 
-def load_run(root: Path) -> tuple[Config, Any]:
-    """Configuration and final state of a finished run."""
+def load_model(root: Path) -> tuple[Config, dict[str, Any]]:
+    """Configuration of a finished run and all that `model.safetensors` holds."""
     home = RunDir(root)
     if not home.model.exists():
         raise StoreError(
@@ -298,4 +297,20 @@ def load_run(root: Path) -> tuple[Config, Any]:
         )
     config = home.stored_config()
     build_method(config)  # importing the method registers the types of its state
-    return config, home.model_place().load()["state"]
+    return config, home.model_place().load()
+
+
+def load_state(root: Path) -> tuple[Config, Any]:
+    """Configuration and final state of a finished run."""
+    config, model = load_model(root)
+    return config, model["state"]
+
+
+def nothing_in(folder: Path) -> str:
+    """Why a folder holds no finished run, and what to do."""
+    home = RunDir(folder)
+    if not folder.is_dir():
+        return f"there is no folder {folder}; give the folders of finished runs or grids"
+    if home.config.exists():
+        return f"the run in {folder} is not finished; finish it with: {home.resume_command()}"
+    return f"{folder} holds no finished run; give the folders of finished runs or grids"

@@ -4,7 +4,6 @@ What may follow what is checked before anything trains. The following run must n
 has learnt from: public halves of a test set and the server's validation samples stay what they were.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -15,7 +14,8 @@ from ostraka.core.net import Params
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError
 from ostraka.runs.config import Config, build_method
-from ostraka.runs.record import RunDir, load_run
+from ostraka.runs.record import RunDir, load_state
+from ostraka.runs.results import StartFigures, Summary
 from ostraka.store import codec
 
 HALF_TEST = "half-test"
@@ -30,17 +30,20 @@ class Start:
     config: Config
     params: Params
     digest: str
-    summary: Mapping[str, Any]
+    summary: Summary
 
-    def record(self) -> dict[str, Any]:
-        """What the summary of the following run says of its start; costs are those of all runs before it."""
-        before = self.summary.get("start") or {}
-        costs = {
-            key: self.summary[key] + before.get(key, 0)
-            for key in ("bytes_up", "bytes_down", "cpu_seconds")
-        }
-        named = {"method": self.summary["method"], "digest": self.digest, "out": str(self.folder)}
-        return named | costs
+    def figures(self, accuracy: float | None) -> StartFigures:
+        """What the summary of the following run says of its start, which has this accuracy there."""
+        own, before = self.summary, self.summary.start
+        return StartFigures(
+            method=own.method,
+            digest=self.digest,
+            out=str(self.folder),
+            bytes_up=own.bytes_up + (before.bytes_up if before else 0),
+            bytes_down=own.bytes_down + (before.bytes_down if before else 0),
+            cpu_seconds=own.cpu_seconds + (before.cpu_seconds if before else 0),
+            accuracy=accuracy,
+        )
 
 
 def find_start(config: Config) -> Start | None:
@@ -48,7 +51,7 @@ def find_start(config: Config) -> Start | None:
     if config.start_from is None:
         return None
     folder = _folder(Path(config.start_from), config)
-    was, state = load_run(folder)
+    was, state = load_state(folder)
     params = build_method(was).single_model(state)
     if params is None:
         raise ConfigError(
@@ -61,7 +64,9 @@ def find_start(config: Config) -> Start | None:
             f"the model in {folder} has the hash {digest}, but start_digest is {config.start_digest}: it is not the "
             "model that this run was begun with. Give its folder with --start-from, or begin a new run"
         )
-    return Start(folder, was, params, digest, codec.read_json(RunDir(folder).summary))
+    path = RunDir(folder).summary
+    summary = Summary.from_json(codec.read_json(path), str(path))
+    return Start(folder, was, params, digest, summary)
 
 
 def pinned(config: Config, start: Start | None) -> Config:
@@ -84,7 +89,7 @@ def check_start(start: Start, config: Config, method: Method[Any, Any, Any], tas
             f"the start in {start.folder} was trained with standardise {start.config.standardise!r}, this run has "
             f"{config.standardise!r}: its network would see other inputs than those it has learnt; give both the same"
         )
-    classes = tuple(start.summary["per_class"])
+    classes = tuple(start.summary.per_class)
     if classes != task.classes:
         raise ConfigError(
             f"the start in {start.folder} knows the classes {_few(classes)}, this run {_few(task.classes)}; start from "
@@ -150,7 +155,7 @@ def _folder(given: Path, config: Config) -> Path:
 def _fits(home: RunDir, config: Config) -> bool:
     done = home.finished()
     return done is not None and all(
-        done[key] == getattr(config, key) for key in ("data", "partition", "seed")
+        getattr(done, key) == getattr(config, key) for key in ("data", "partition", "seed")
     )
 
 

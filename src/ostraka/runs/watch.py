@@ -1,10 +1,10 @@
 """Who follows a run: a progress display, or nobody."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ostraka.engines.base import Outcome
+from ostraka.runs.results import Record
 
 if TYPE_CHECKING:
     from ostraka.runs.plan import Plan
@@ -28,5 +28,5 @@ class Watch:
     def evaluated(self, index: int, accuracy: float | None) -> None:
         """A round was evaluated."""
 
-    def run_ends(self, record: Mapping[str, Any]) -> None:
-        """A run of a grid is over, or was before: its summary or its error, with `status`."""
+    def run_ends(self, record: Record) -> None:
+        """A run of a grid is over, or was before: its summary or its error."""

@@ -108,7 +108,7 @@ class Ensemble(Predictor):
         return self.assessment
 
     def remembering(self, seen: Assessment | None) -> "Ensemble":
-        """The ensemble with a stored assessment."""
+        """The ensemble with an assessment that was stored."""
         return replace(self, assessment=seen)
 
     def trust(self) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""What a person sees: tables, summaries, plots, the progress of a run."""

@@ -1,0 +1,252 @@
+"""Methods side by side: the tables of a grid's records."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Literal
+
+from ostraka.display.tables import (
+    COSTS,
+    MISSING,
+    Cell,
+    Mean,
+    Number,
+    Table,
+    human_bytes,
+    human_seconds,
+    mean_over,
+)
+from ostraka.errors import DataError
+from ostraka.runs.results import DomainFigures, Record, Summary
+
+Figure = Literal["accuracy", "auroc", "open_balanced_accuracy", "known_refused", "unknown_refused"]
+"""What a summary, and a domain of it, may have to compare."""
+
+FIGURES: tuple[tuple[Figure, str], ...] = (
+    ("accuracy", "Accuracy (%)"),
+    ("auroc", "AUROC (%)"),
+)
+"""What there are tables of; that of AUROC only if a record has one."""
+
+
+def comparison(records: Sequence[Record]) -> list[Table]:
+    """A row for each method, a column for each data / partition: accuracy, and AUROC if there is any.
+
+    Means run over the seeds that finished; a note names those that did not. Time and traffic are
+    medians over the method's finished cells. Order: first come.
+    """
+    _refuse_repeats(records)
+    return [
+        _compared(records, figure, title) for figure, title in FIGURES if _shown(records, figure)
+    ]
+
+
+def per_domain(records: Sequence[Record]) -> list[Table]:
+    """For data with domains: a row for each method, a column for each domain and their plain average.
+
+    A table for each data / partition, and AUROC's if any record has it.
+    """
+    tables = []
+    for place, mine in _by_place(records).items():
+        domains = list(dict.fromkeys(name for record in mine for name in _domains(record)))
+        shown = [(figure, title) for figure, title in FIGURES if domains and _shown(mine, figure)]
+        tables += [
+            _by_domain(mine, domains, figure, f"{title} per domain: {place}")
+            for figure, title in shown
+        ]
+    return tables
+
+
+OPEN_ANSWERS: dict[Figure, str] = {
+    "open_balanced_accuracy": "balanced",
+    "known_refused": "known refused",
+    "unknown_refused": "unknown refused",
+}
+"""Figures of the open answer that a comparison shows, and their columns."""
+
+OPEN_NOTE = (
+    "known / unknown refused: samples of known / unknown classes that are called unknown; "
+    "balanced: mean of the known samples answered with their class and the unknown ones refused"
+)
+
+
+def open_answers(records: Sequence[Record]) -> list[Table]:
+    """For tests with unknown classes: a row for each method, a column for each open-answer figure.
+
+    A table for each data / partition. Neither share of refused samples marks a best method: one that
+    never answers unknown has the lowest share of both, one that always does the highest.
+    """
+    return [
+        _opened(mine, f"Open answers (%): {place}")
+        for place, mine in _by_place(records).items()
+        if any(_value(record, "unknown_refused") is not None for record in mine)
+    ]
+
+
+_COSTS: tuple[tuple[Callable[[Summary], float], Callable[[float], str]], ...] = (
+    (lambda summary: summary.seconds, human_seconds),
+    (lambda summary: summary.cpu_seconds, human_seconds),
+    (lambda summary: summary.bytes_up, human_bytes),
+    (lambda summary: summary.bytes_down, human_bytes),
+)
+"""What stands in the columns COSTS, and how it is written."""
+
+
+def _value(found: Record | DomainFigures, figure: Figure) -> float | None:
+    """One figure; None where there is none, or the cell failed."""
+    source = found.summary if isinstance(found, Record) else found
+    value: float | None = None if source is None else getattr(source, figure)
+    return value
+
+
+def _domains(record: Record) -> dict[str, DomainFigures]:
+    return {} if record.summary is None else dict(record.summary.per_domain)
+
+
+def _shown(records: Sequence[Record], figure: Figure) -> bool:
+    return figure == "accuracy" or any(_value(record, figure) is not None for record in records)
+
+
+def _place(record: Record) -> str:
+    return f"{record.data} / {record.partition}"
+
+
+def _by_place(records: Sequence[Record]) -> dict[str, list[Record]]:
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(_place(record), []).append(record)
+    return groups
+
+
+def _by_method(records: Sequence[Record]) -> dict[str, list[Record]]:
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.method, []).append(record)
+    return groups
+
+
+def _by_domain(
+    records: Sequence[Record], domains: Sequence[str], figure: Figure, title: str
+) -> Table:
+    groups = _by_method(records)
+    columns: list[list[Cell]] = []
+    for domain in domains:
+        parts = (
+            [
+                _value(_domains(record)[domain], figure)
+                for record in mine
+                if domain in _domains(record)
+            ]
+            for mine in groups.values()
+        )
+        defined = ([value for value in values if value is not None] for values in parts)
+        columns.append(_mark_best([mean_over(values) if values else MISSING for values in defined]))
+    notes: list[str] = []
+    columns.append(_mark_best([_mean(mine, figure, notes) for mine in groups.values()]))
+    notes += _said(records)
+    rows = tuple(zip(groups, *columns, strict=True))
+    return Table(("method", *domains, "average"), rows, title, tuple(notes))
+
+
+def _opened(records: Sequence[Record], title: str) -> Table:
+    groups = _by_method(records)
+    notes: list[list[str]] = [[] for _ in OPEN_ANSWERS]  # a failure has one number in all columns
+    columns = [
+        [_mean(mine, figure, said) for mine in groups.values()]
+        for figure, said in zip(OPEN_ANSWERS, notes, strict=True)
+    ]
+    rows = tuple(zip(groups, _mark_best(columns[0]), *columns[1:], strict=True))
+    told = dict.fromkeys(note for said in notes for note in said)
+    notes_below = (*told, *_said(records), OPEN_NOTE)
+    return Table(("method", *OPEN_ANSWERS.values()), rows, title, notes_below)
+
+
+def _said(records: Sequence[Record]) -> list[str]:
+    """What the data itself says must stand beside its figures, and which of them are averages."""
+    several = {record.data: len(_domains(record)) for record in records if _domains(record)}
+    averages = [f"{data}: plain average over {count} domains" for data, count in several.items()]
+    notes = [note for record in records if record.summary for note in record.summary.notes]
+    return list(dict.fromkeys([*averages, *notes]))
+
+
+def _compared(records: Sequence[Record], figure: Figure, title: str) -> Table:
+    methods, places = _by_method(records), _by_place(records)
+    notes: list[str] = []
+    columns = [
+        _mark_best(
+            [
+                _mean(group, figure, notes)
+                for group in (_by_method(mine).get(m, []) for m in methods)
+            ]
+        )
+        for mine in places.values()
+    ]
+    for cost, show in _COSTS:
+        done = ([r for r in mine if _failure(r, figure) is None] for mine in methods.values())
+        columns.append([_median(mine, cost, show) for mine in done])
+    notes += _said(records)
+    notes.append(
+        "time, CPU time and bytes sent up and down: medians over the method's finished cells"
+    )
+    if any(record.summary and record.summary.reused for record in records):
+        notes.append(
+            "time leaves out members that another cell had trained already; CPU time counts them"
+        )
+    rows = tuple(zip(methods, *columns, strict=True))
+    return Table(("method", *places, *COSTS), rows, title, tuple(notes))
+
+
+def _mark_best(column: list[Cell]) -> list[Cell]:
+    """The same cells, the highest mean (all that tie) marked as best; unrounded means decide."""
+    highest = max((c.mean for c in column if isinstance(c, Mean)), default=None)
+    return [
+        replace(c, best=True) if isinstance(c, Mean) and c.mean == highest else c for c in column
+    ]
+
+
+def _mean(records: Sequence[Record], figure: Figure, notes: list[str]) -> Cell:
+    """One cell of the comparison; a failure adds a note and its number marks the cell."""
+    reasons = [
+        f"seed {record.seed}: {reason}"
+        for record in records
+        if (reason := _failure(record, figure)) is not None
+    ]
+    mark = ""
+    if reasons:
+        first = records[0]
+        mark = f" [{len(notes) + 1}]"
+        notes.append(
+            f"{mark.strip()} {first.method} on {_place(first)} failed: {'; '.join(reasons)}"
+        )
+    finished = [record for record in records if _failure(record, figure) is None]
+    values = [value for record in finished if (value := _value(record, figure)) is not None]
+    if values:
+        return mean_over(values, mark)
+    return f"failed{mark}" if reasons else MISSING
+
+
+def _failure(record: Record, figure: Figure) -> str | None:
+    """Why a cell has no result to show, or None."""
+    if record.summary is None:
+        return record.error
+    value = _value(record, figure)
+    return f"its {figure} is {value}" if value is not None and not math.isfinite(value) else None
+
+
+def _median(
+    records: Sequence[Record], cost: Callable[[Summary], float], show: Callable[[float], str]
+) -> Cell:
+    values = [cost(record.summary) for record in records if record.summary is not None]
+    return Number(middle := median(values), show(middle)) if values else MISSING
+
+
+def _refuse_repeats(records: Sequence[Record]) -> None:
+    seen = set()
+    for record in records:
+        if record.cell in seen:
+            raise DataError(
+                f"two results for {' / '.join(record.cell[:3])}, seed {record.seed}; a seed may "
+                "count only once"
+            )
+        seen.add(record.cell)

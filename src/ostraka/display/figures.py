@@ -1,0 +1,210 @@
+"""Figures by name: what each shows, what it needs, and how it is drawn from a finished run or from data.
+
+What takes long to load is imported when a figure is drawn: the command line lists the names.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ostraka.display.canvas import check_suffix
+from ostraka.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from ostraka.core.member import Member
+    from ostraka.core.net import Net
+    from ostraka.runs.plan import Plan
+    from ostraka.runs.results import Summary
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to draw a figure of, and where to."""
+
+    out: Path
+    run: Path | None = None
+    """The folder of a finished run."""
+    runs: tuple[Path, ...] = ()
+    """Folders of finished runs and grids, for accuracy against rounds."""
+    x: str = "rounds"
+    party: int = 0
+    data: str = "fashion-4k"
+    """Whose images, where there is no run."""
+    data_dir: str | None = None
+    seed: int = 0
+
+    @property
+    def folder(self) -> Path:
+        """The run of a figure that needs one."""
+        assert self.run is not None, "draw sees to it"
+        return self.run
+
+
+def draw(what: str, wanted: Wanted) -> None:
+    """Draw the figure called `what`; refused before anything is computed if something is missing."""
+    kind = KINDS[what]
+    for name in kind.needs:
+        if not getattr(wanted, name):
+            raise ConfigError(f"the figure {what!r} needs --{name}: {NEEDED[name]}")
+    check_suffix(wanted.out)
+    kind.draw(wanted)
+
+
+def _outliers(wanted: Wanted) -> None:
+    from ostraka.display.gallery import draw_gallery
+    from ostraka.runs.config import make
+    from ostraka.runs.division import divide
+
+    if wanted.run is None:
+        division = divide(
+            make(
+                {
+                    "data": wanted.data,
+                    "data_dir": wanted.data_dir,
+                    "partition": "iid",
+                    "parties": 1,
+                }
+            )
+        )
+        return draw_gallery(division.data.train, wanted.out, wanted.seed)
+    plan, members = _members(wanted.folder)
+    net = _member(members, wanted.party)
+    draw_gallery(plan.parties[wanted.party].samples, wanted.out, wanted.seed, net)
+
+
+def _features(wanted: Wanted) -> None:
+    from ostraka.display.features import draw_features
+
+    plan, members = _members(wanted.folder)
+    net = _member(members, wanted.party)
+    seen = [c for c, n in enumerate(plan.counts[wanted.party]) if n]
+    draw_features(net, plan.test.samples, seen, plan.task.classes, wanted.out, wanted.seed)
+
+
+def _rounds(wanted: Wanted) -> None:
+    from ostraka.display.rounds import draw_rounds, histories
+
+    runs, unfinished = histories(wanted.runs)
+    draw_rounds(runs, wanted.x, wanted.out)
+    for folder in unfinished:
+        print(f"left out, as it is not finished: {folder}")
+
+
+def _confusion(wanted: Wanted) -> None:
+    from ostraka.display.confusion import draw_confusion, stored_confusion
+
+    summary = _summary(wanted.folder)
+    draw_confusion(stored_confusion(summary, str(wanted.folder)), wanted.out, _title(summary))
+
+
+def _trust(wanted: Wanted) -> None:
+    from ostraka.display.trust import draw_trust, stored_trust
+
+    summary = _summary(wanted.folder)
+    draw_trust(
+        stored_trust(summary, str(wanted.folder)),
+        list(summary.per_class),
+        wanted.out,
+        _title(summary),
+    )
+
+
+def _summary(folder: Path) -> "Summary":
+    from ostraka.runs.api import load_run
+
+    return load_run(folder).summary
+
+
+def _title(summary: "Summary") -> str:
+    return f"{summary.method} on {summary.data}, {summary.partition}, seed {summary.seed}"
+
+
+def _members(folder: Path) -> "tuple[Plan, Sequence[Member]]":
+    from ostraka.runs.plan import make_plan
+    from ostraka.runs.record import load_state
+
+    config, state = load_state(folder)
+    plan = make_plan(config)
+    members = plan.method.members(plan.task, state)
+    if not members:
+        raise ConfigError(
+            f"{folder} is a run of {config.method}, which has no members; take one of fedov or "
+            "closed-voting"
+        )
+    return plan, members
+
+
+def _member(members: "Sequence[Member]", party: int) -> "Net":
+    chosen = [member for member in members if member.card.party == party]
+    if not chosen:
+        have = ", ".join(str(member.card.party) for member in members)
+        raise ConfigError(f"party {party} has no member in this run; members: {have}")
+    return chosen[0].predictor().net
+
+
+def _top_k(wanted: Wanted) -> None:
+    from ostraka.display.curves import Curve, accuracy_curve
+    from ostraka.evaluation.evaluate import evaluate
+    from ostraka.voting.ballots import TopK
+    from ostraka.voting.ensemble import Ensemble
+
+    plan, members = _members(wanted.folder)
+    ks = range(1, len(members) + 1)
+    values = []
+    for k in ks:
+        ensemble, test = Ensemble.of(members, TopK(k), plan.task.classes), plan.test
+        found = evaluate(ensemble, test.samples, plan.task.classes, domains=test.domains)
+        accuracy = found.accuracy
+        if accuracy is None:
+            raise DataError(
+                f"{wanted.run} has no accuracy to draw: its test samples are all of unknown classes"
+            )
+        values.append(accuracy)
+    title = f"{plan.name} on {plan.config.data}, {plan.config.partition}, seed {plan.config.seed}"
+    curve = Curve("top-k vote", list(ks), [values])
+    accuracy_curve([curve], wanted.out, title, xlabel="members that count for a sample (k)")
+
+
+def _masks(wanted: Wanted) -> None:
+    from ostraka.display.masks import draw_masks
+    from ostraka.methods.fedpd import Conquered
+    from ostraka.runs.record import load_state
+
+    config, state = load_state(wanted.folder)
+    if not isinstance(state, Conquered) or state.masks is None:
+        raise ConfigError(
+            f"{wanted.run} is a run of {config.method}, whose parties send no masks; take one of fedpd"
+        )
+    draw_masks(state.masks, wanted.out, wanted.party)
+
+
+class Kind(NamedTuple):
+    """One figure: what it shows, how it is drawn, and the options without which it cannot be."""
+
+    shows: str
+    draw: Callable[[Wanted], None]
+    needs: tuple[str, ...] = ()
+
+
+KINDS = {
+    "outliers": Kind("samples and what destruction and enhancement make of them", _outliers),
+    "features": Kind("t-SNE of a member's embedding", _features, ("run",)),
+    "top-k": Kind("accuracy of the vote against the number of voters that count", _top_k, ("run",)),
+    "masks": Kind(
+        "which weights fedpd's parties found important for what, by layer and unit",
+        _masks,
+        ("run",),
+    ),
+    "confusion": Kind("which classes a finished run takes for which others", _confusion, ("run",)),
+    "trust": Kind(
+        "how far the members of a vote agree with each other, by party and class", _trust, ("run",)
+    ),
+    "rounds": Kind(
+        "accuracy of finished runs against rounds, or against bytes sent (--x bytes)",
+        _rounds,
+        ("runs",),
+    ),
+}
+
+NEEDED = {"run": "the folder of a finished run", "runs": "the folders of finished runs or grids"}

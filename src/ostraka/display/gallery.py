@@ -1,0 +1,79 @@
+"""Pictures of outliers: samples, destroyed samples, and those after enhancement (FedOV, Figure 3)."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ostraka.core.net import Net
+from ostraka.core.samples import Samples
+from ostraka.core.seeds import torch_rng
+from ostraka.display.canvas import check_suffix, new_figure, save
+from ostraka.errors import ConfigError
+from ostraka.objectives.adversarial import enhance
+from ostraka.objectives.destruction import FEDOV, GEOMETRY, destroy
+
+OPERATIONS = (*FEDOV, "cutpaste", *GEOMETRY)
+CELL = 0.8
+"""Inches from one picture to the next."""
+
+
+def draw_gallery(
+    samples: Samples, path: Path, seed: int = 0, net: Net | None = None, count: int = 6
+) -> None:
+    """One row per sample: itself, each operation, one drawn from `wide` and, with a trained `net`, that one enhanced.
+
+    Enhancement moves every pixel by at most 0.01, which no eye sees: the last column shows the change, enlarged.
+    """
+    check_suffix(path)
+    kind = samples.view.kind
+    if kind == "table" or samples.shape[0] not in (1, 3):
+        raise ConfigError(
+            f"a gallery shows images of 1 or 3 channels; these samples have shape {samples.shape}"
+        )
+    x = samples.inputs(first_of_each_class(samples, count))
+    rng = torch_rng(seed, "gallery")
+    columns = [("sample", x)] + [(name, destroy(x, rng, name, kind)) for name in OPERATIONS]
+    mixed = destroy(x, rng, "wide", kind)
+    columns.append(("random", mixed))
+    changes = []
+    if net is not None:
+        enhanced = enhance(net.eval(), mixed).contiguous()
+        columns.append(("enhanced", enhanced))
+        changes.append(("change x25", 0.5 + 25 * (enhanced - mixed)))
+    # Inputs need not lie between 0 and 1: black and white are the samples' own.
+    black, white = x.min(), x.max()
+    _draw(
+        [
+            *(
+                (name, (images - black) / (white - black).clamp(min=1e-12))
+                for name, images in columns
+            ),
+            *changes,
+        ],
+        path,
+    )
+
+
+def first_of_each_class(samples: Samples, count: int) -> Tensor:
+    """Positions of the first sample of each class, at most `count` of them, then more of the same."""
+    labels = samples.labels
+    firsts = [int((labels == c).nonzero()[0]) for c in labels.unique().tolist() if c >= 0]
+    more = [i for i in range(len(labels)) if i not in firsts]
+    return torch.tensor((firsts + more)[:count])
+
+
+def _draw(columns: list[tuple[str, Tensor]], path: Path) -> None:
+    rows = len(columns[0][1])
+    figure = new_figure(CELL * len(columns), CELL * rows + 0.25)
+    grid = figure.subplots(rows, len(columns), squeeze=False)
+    for place, (name, images) in enumerate(columns):
+        for row, image in enumerate(images):
+            axes = grid[row][place]
+            shown = image.clamp(0, 1).permute(1, 2, 0).squeeze(-1).numpy()
+            axes.imshow(shown, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            axes.set_xticks([])
+            axes.set_yticks([])
+            if row == 0:
+                axes.set_title(name, fontsize=8)
+    save(figure, path)

@@ -1,0 +1,278 @@
+"""Figures that the papers print, beside which a comparison shows ours.
+
+`published_results.csv` holds them as typed off the papers' tables; the first word of a row's `table` names the paper:
+
+* fedov: Diao, Li & He, "Towards Addressing Label Skews in One-Shot Federated Learning", ICLR 2023
+* fedpd: Yang, Zhu, Liu & Yuan, "FedPD: Federated Open Set Recognition with Parameter Disentanglement", ICCV 2023
+* fedova: Zhu, Markos, Zhao, Zheng & Yu, "FedOVA: One-vs-All Training Method for Federated Learning with Non-IID Data",
+  IJCNN 2021
+* fedos: Mohamad, Neubert & Argayo, "FedOS: using open-set learning to stabilize training in federated learning", 2022
+* dedes: Wang et al., "Data-Free Diversity-Based Ensemble Selection For One-Shot Federated Learning", supplementary
+  material
+
+An empty field of a row says that the paper leaves it open (rounds, net) or that it does not apply (known, size, std).
+`known` is the number of known classes, or the one known class as `class 3`; `size` is how many members are selected.
+"""
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from importlib.resources import files
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from ostraka.data.partitions.spec import format_spec, parse
+from ostraka.data.sources.domains import LOOK_ALIKES, NAMED
+from ostraka.data.sources.find import canonical
+from ostraka.display.comparison import FIGURES
+from ostraka.display.tables import Cell, Number, Table, mean_over
+from ostraka.errors import ConfigError, PartitionError
+from ostraka.registry import NETS, OBJECTIVES, PRESETS
+from ostraka.runs.config import Config, build_method, canonical_method
+from ostraka.runs.results import BesidePublished, Record, Summary
+
+FILE = "published_results.csv"
+
+AUTO = "simple-cnn"
+"""What the net `auto` is for all data sets of the papers: images of at least 16x16."""
+
+PAPERS_NAME = {
+    "fedov-sum": "fedov",
+    "fedov-paper": "fedov",
+    "closed-voting-paper": "closed-voting",
+    "dd-crop": "dd-resized-crop",
+    "dd-cutpaste": "open-proser-cutpaste",
+    "dd-mixture": "open-proser-mixture",
+    "fedavg-proser": "proser",
+    "fedpd-matched": "fedma",
+    "fedpd-gradient": "fedpd-split-gradient",
+}
+"""Our methods and presets that go by another name in the file. `fedov` itself is shown beside the paper's, whose ballot
+is that of `fedov-sum`."""
+
+METRICS = tuple(figure for figure, _ in FIGURES)
+"""What a comparison has tables of, in their order."""
+
+HDR_FL, HDR_FL_KNOWN = "hdr-fl", 6
+"""FedPD's benchmark; the file leaves its number of known classes, the same in all rows, out."""
+
+POOLED = "centralised"
+"""The partition of rows on pooled data."""
+
+SOFTMAX = "softmax"
+"""FedPD's name for averaged networks trained with cross-entropy."""
+
+UNKNOWN_COUNTS = ("fedov-20",)
+"""Tables whose accuracy counts unknown as one more class."""
+
+
+class Published(NamedTuple):
+    """A printed figure, its standard deviation if there is one, and the table it is from."""
+
+    value: float
+    std: float | None
+    table: str
+
+
+def published(
+    data: str,
+    partition: str,
+    net: str,
+    method: str,
+    parties: int,
+    rounds: int,
+    metric: str = "accuracy",
+    known: int | str | None = None,
+    size: int | None = None,
+) -> Published | None:
+    """The figure of one cell, in percent, or None; of several tables that have it, the paper's first."""
+    name = canonical_method(method)
+    wanted = {
+        "dataset": canonical(data),
+        "partition": _spec(partition),
+        "method": PAPERS_NAME.get(name, name),
+        "parties": str(parties),
+        "metric": metric,
+        "known": "" if known is None else str(known),
+        "size": "" if size is None else str(size),
+    }
+    left_open = {"net": _net(net), "rounds": str(rounds)}
+    for row in rows():
+        fits = all(row[key] == value for key, value in wanted.items())
+        if fits and all(row[key] in ("", value) for key, value in left_open.items()):
+            return Published(
+                float(row["value"]), float(row["std"]) if row["std"] else None, row["table"]
+            )
+    return None
+
+
+@lru_cache(maxsize=1)
+def rows() -> tuple[dict[str, str], ...]:
+    """All rows of the file."""
+    text = files("ostraka.display").joinpath(FILE).read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
+def with_published(configs: Sequence[Config], records: Sequence[Record]) -> list[Record]:
+    """The records of a grid's cells; where the papers have a cell, with its figures under `published`.
+
+    They are keyed by figure: value, std, table, ours and the difference (ours minus theirs). A choice of known classes
+    that no paper has made has no counterpart, nor has an objective of the user's own choice, except under FedAvg and
+    centralised training, which papers compare by objective. HDR-FL with fewer than its five domains stands beside the
+    paper's figures on the same domains.
+    """
+    return [_annotated(config, record) for config, record in zip(configs, records, strict=True)]
+
+
+def beside(records: Sequence[Record]) -> Table | None:
+    """Our means over the seeds and the published figures, a row for each cell that has one; None if no cell has."""
+    found: dict[str, dict[tuple[str, str], list[BesidePublished]]] = {}
+    for record in records:
+        for figure, told in record.published.items():
+            place = record.method, f"{record.data} / {record.partition}"
+            found.setdefault(figure, {}).setdefault(place, []).append(told)
+    lines = [
+        _line(*place, figure, told)
+        for figure, cells in found.items()
+        for place, told in cells.items()
+    ]
+    compared = [record.summary for record in records if record.published and record.summary]
+    notes = dict.fromkeys(note for summary in compared for note in summary.notes)
+    columns = ("method", "data / partition", "figure", "ours", "published", "difference", "table")
+    title = "Beside the published figures (%)"
+    return Table(columns, lines, title=title, notes=tuple(notes), keys=3) if lines else None
+
+
+def _line(
+    method: str, place: str, figure: str, told: Sequence[BesidePublished]
+) -> tuple[Cell, ...]:
+    theirs, ours = told[0], mean_over([one.ours for one in told])
+    spread = "" if theirs.std is None else f" ± {theirs.std:.1f}"
+    shown = Number(theirs.value, f"{theirs.value:.1f}{spread}")
+    gap = ours.mean - theirs.value
+    return method, place, figure, ours, shown, Number(gap, f"{gap:+.1f}"), theirs.table
+
+
+def _annotated(config: Config, record: Record) -> Record:
+    if record.summary is None or (config.known_classes and _known(config) is None):
+        return record
+    told = {
+        figure: BesidePublished(*theirs, ours=ours, difference=ours - theirs.value)
+        for figure, ours, theirs in _pairs(config, record.summary)
+        if ours is not None
+    }
+    return replace(record, published=told)
+
+
+def _pairs(config: Config, ours: Summary) -> Iterator[tuple[str, float | None, Published]]:
+    """(figure, ours, theirs) of everything that the papers print of this cell."""
+    if canonical(config.data) == HDR_FL:
+        yield from _hdr_fl(config, ours)
+        return
+    for metric in METRICS:
+        theirs = _lookup(config, ours, config.data, metric, _known(config), ours.parties)
+        if theirs is not None and theirs.table in UNKNOWN_COUNTS:
+            yield "accuracy, unknown as a class", ours.open.open_accuracy, theirs
+        elif theirs is not None:
+            yield metric, getattr(ours, metric), theirs
+
+
+def _hdr_fl(config: Config, ours: Summary) -> Iterator[tuple[str, float | None, Published]]:
+    """Figures on each domain, and the average: of domains that are not the paper's five, over the paper's same ones."""
+    if _known(config) != HDR_FL_KNOWN:
+        return
+    originals = {alike: original for original, alike in LOOK_ALIKES.items()}
+    per_domain = ours.per_domain
+    for metric in METRICS:
+        parts = {}
+        for name, figures in per_domain.items():
+            part = f"{HDR_FL}/{originals.get(name, name)}"
+            theirs = _lookup(config, ours, part, metric, None, len(NAMED[HDR_FL]))
+            if theirs is not None:
+                parts[name] = theirs
+                yield f"{metric}, {name}", getattr(figures, metric), theirs
+        whole = _lookup(config, ours, f"{HDR_FL}/average", metric, None, len(NAMED[HDR_FL]))
+        if set(per_domain) != set(NAMED[HDR_FL]):
+            whole = (
+                _average(list(parts.values())) if parts and len(parts) == len(per_domain) else None
+            )
+        if whole is not None:
+            yield metric, getattr(ours, metric), whole
+
+
+def _average(parts: Sequence[Published]) -> Published:
+    return Published(
+        fmean(p.value for p in parts), None, f"{parts[0].table}, mean of {len(parts)} domains"
+    )
+
+
+def _lookup(
+    config: Config,
+    ours: Summary,
+    data: str,
+    metric: str,
+    known: int | str | None,
+    parties: int,
+) -> Published | None:
+    method = build_method(config)
+    places = [(config.partition, parties, ours.rounds)]
+    if method.pooled:  # pooled data has no division, and rounds only multiply its epochs
+        places.append((POOLED, 1, 1))
+    for name in _names(config, method):
+        for partition, count, rounds in places:
+            theirs = published(data, partition, config.net.name, name, count, rounds, metric, known)
+            if theirs is not None:
+                return theirs
+    return None
+
+
+def _names(config: Config, method: Any) -> list[str]:
+    """What the papers may call the method: its own name, or the objective averaged or trained on pooled data."""
+    own = canonical_method(config.method)
+    chosen = "objective" in config.set
+    base = PRESETS.get(own).method if own in PRESETS.names() else own
+    if base not in ("fedavg", "centralised"):
+        return [] if chosen else [own]
+    names = [
+        name for name, objective in OBJECTIVES.working().items() if method.objective == objective()
+    ]
+    if method.pooled:
+        names += [name for name in PRESETS.working() if method.objective == _ablated(name)]
+    return [
+        *([] if chosen else [own]),
+        *(SOFTMAX if name == "cross-entropy" else name for name in names),
+    ]
+
+
+def _ablated(preset: str) -> Any:
+    """The objective of one of FedOV's ablations as a plain objective, without its method's recipe; None for others."""
+    changes = PRESETS.get(preset).settings.get("objective", {})
+    if PRESETS.get(preset).method != "fedov" or not isinstance(changes, Mapping):
+        return None
+    return build_method(
+        Config(method="centralised", set={"objective": {"name": "fedov", **changes}})
+    ).objective
+
+
+def _known(config: Config) -> int | str | None:
+    """The known classes as the file writes them; None where all are known, or for a choice that no paper has made."""
+    listed = config.known_classes or range(config.known or 0)
+    if len(listed) == 1:  # a plain 1 in the file is a mean over runs with each class alone
+        return f"class {listed[0]}"
+    return len(listed) or None if tuple(listed) == tuple(range(len(listed))) else None
+
+
+def _spec(partition: str) -> str:
+    """A partition as it is written in the file; what is none of our rules stays as it is."""
+    try:
+        return format_spec(parse(partition))
+    except PartitionError:
+        return partition
+
+
+def _net(name: str) -> str:
+    try:
+        return AUTO if name == "auto" else NETS.canonical(name)
+    except ConfigError:
+        return name

@@ -1,0 +1,83 @@
+"""Whom the vote trusts: agreement of every party with the others, class by class, as a drawing."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ostraka.display.canvas import check_suffix, new_figure, save
+from ostraka.display.heatmap import FEW_CLASSES, name_axes, separate
+from ostraka.errors import DataError
+from ostraka.runs.results import Summary
+from ostraka.voting.trust import LOW, low_agreement
+
+MOST_WRITTEN = 20
+"""Parties up to which the numbers are written into the cells."""
+
+
+def stored_trust(summary: Summary, origin: str = "the run") -> Mapping[str, Any]:
+    """What a finished run found of its members."""
+    if not summary.trust:
+        raise DataError(
+            f"{origin} says nothing of whom to trust: its method has no vote, or the ballot does not look at samples; "
+            "take a run of fedov with ballot=guarded and ballot.batch=true"
+        )
+    return summary.trust
+
+
+def draw_trust(
+    found: Mapping[str, Any], classes: Sequence[str], path: Path, title: str = ""
+) -> None:
+    """Draw agreement by party and class into `path`. A blank cell is a class that the party does not hold.
+
+    Low agreement has a thick frame; a star stands beside parties that are unusual in this or another way.
+    """
+    check_suffix(path)
+    grid = np.array(
+        [[np.nan if v is None else v for v in row] for row in found["agreement"]], dtype=float
+    )
+    rows = [_label(name, found) for name in found["parties"]]
+    width = min(max(0.62 * len(classes), 3), 11)
+    figure = new_figure(width + 2.6, min(max(0.32 * len(rows), 1.6), 12) + 1.6)
+    axes = figure.add_subplot()
+    shown = np.ma.masked_invalid(grid)
+    image = axes.imshow(
+        shown, cmap="RdYlBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest"
+    )
+    framed = f"class (framed: below {LOW:g}, though another party has the class)"
+    name_axes(axes, rows, list(classes), (framed, "party (*: unusual)"))
+    if len(rows) <= MOST_WRITTEN:
+        separate(axes, *grid.shape)
+        if len(classes) <= FEW_CLASSES:
+            _write(axes, grid)
+    _frame(axes, low_agreement(found))
+    if title:
+        axes.set_title(title, loc="left", fontsize=11)
+    bar = figure.colorbar(image, ax=axes, pad=0.015, aspect=30)
+    bar.set_label("agreement with the others (blank: not its class)", fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+    bar.outline.set_visible(False)
+    save(figure, path)
+
+
+def _label(name: str, found: Mapping[str, Any]) -> str:
+    return f"{name} *" if name in found["suspects"] else name
+
+
+def _write(axes: Any, grid: Any) -> None:
+    for row, column in np.argwhere(~np.isnan(grid)).tolist():
+        value = grid[row, column]
+        colour = "white" if abs(value) > 0.75 else "black"
+        axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
+
+
+def _frame(axes: Any, pairs: Sequence[tuple[int, int]]) -> None:
+    from matplotlib.patches import Rectangle
+
+    for party, label in pairs:
+        axes.add_patch(
+            Rectangle(
+                (label - 0.45, party - 0.45), 0.9, 0.9, fill=False, edgecolor="black", linewidth=2.0
+            )
+        )

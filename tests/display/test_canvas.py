@@ -1,0 +1,62 @@
+"""Files of figures: formats, the same bytes every time, and places that cannot be written."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ostraka.display.canvas import check_suffix, new_figure, save
+from ostraka.display.curves import Curve, accuracy_curve
+from ostraka.errors import ConfigError, StoreError
+
+DRAW = """
+import sys
+from pathlib import Path
+from ostraka.display.curves import Curve, accuracy_curve
+for name in ("a.pdf", "a.svg"):
+    curve = Curve("fedavg", [1, 2], [[10, 20], [12, 21]])
+    accuracy_curve([curve], Path(sys.argv[1]) / name, "Ten parties")
+"""
+
+
+def test_the_same_figure_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
+    """Whatever the hash seed and the day, which matplotlib takes from
+    SOURCE_DATE_EPOCH if it is given.
+    """
+    environment = {**os.environ, "PYTHONHASHSEED": "1", "SOURCE_DATE_EPOCH": "86400000"}
+    subprocess.run(
+        [sys.executable, "-c", DRAW, str(tmp_path)], env=environment, check=True, timeout=120
+    )
+    for name, start in (("a.pdf", b"%PDF"), ("a.svg", b"<?xml")):
+        accuracy_curve(
+            [Curve("fedavg", [1, 2], [[10, 20], [12, 21]])], tmp_path / "here" / name, "Ten parties"
+        )
+        drawn = (tmp_path / name).read_bytes()
+        assert drawn == (tmp_path / "here" / name).read_bytes(), name
+        assert drawn.startswith(start)
+        assert b"1972" not in drawn
+
+
+def test_names_that_say_no_format(tmp_path: Path) -> None:
+    for name in ("figure", "figure.jpg", ".svg"):
+        with pytest.raises(ConfigError, match=r"\.svg, \.png or \.pdf, but the file is called"):
+            check_suffix(tmp_path / name)
+    with pytest.raises(
+        ConfigError, match=r"is a folder; give the name of a file in it, such as .*figure\.svg"
+    ):
+        check_suffix(tmp_path)
+    for name in ("a.svg", "a.PNG", "a.pdf", "a" * 300 + ".svg"):
+        check_suffix(tmp_path / name)
+
+
+def test_a_place_that_cannot_be_written_is_one_message(tmp_path: Path) -> None:
+    """A file where a folder should be, and a name that is too long; a missing folder is made."""
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="file stands where a folder should be"):
+        save(new_figure(1, 1), tmp_path / "file" / "a.svg")
+    with pytest.raises(StoreError, match="give it a shorter name"):
+        save(new_figure(1, 1), tmp_path / ("a" * 300 + ".svg"))
+    save(new_figure(1, 1), tmp_path / "new" / "deep" / "a.svg")
+    assert [path.name for path in (tmp_path / "new" / "deep").iterdir()] == ["a.svg"]
