@@ -47,9 +47,12 @@ def test_numeric_settings_declare_their_range(name: str, cls: type) -> None:
 
 
 def test_the_walk_sees_what_it_should() -> None:
-    """Numbers, numbers or none, and lists of numbers are numeric; words, switches and groups are not."""
+    """Numbers, numbers or none, and lists of numbers are numeric; words,
+    switches and groups are not.
+    """
     assert [spec.name for spec in numeric(RoundBudget)] == [
-        "epochs", "steps", "most_steps", "class_steps", "batch", "lr", "momentum", "weight_decay", "late_rate",
+        "epochs", "steps", "most_steps", "class_steps", "batch", "lr", "momentum",
+        "weight_decay", "late_rate",
     ]  # fmt: skip
     assert [spec.name for spec in numeric(net_options("mlp"))] == ["hidden"]
     assert {"parties", "known_classes", "seed"} <= {spec.name for spec in numeric(Config)}

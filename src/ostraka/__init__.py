@@ -56,7 +56,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(
-            f"module 'ostraka' has no attribute {name!r}; its public names: {', '.join(sorted(_HOME))}"
+            f"module 'ostraka' has no attribute {name!r}; its public names: "
+            f"{', '.join(sorted(_HOME))}"
         )
     module, attribute = _HOME[name]
     return getattr(import_module(module), attribute)

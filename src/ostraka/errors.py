@@ -81,7 +81,9 @@ _REMEDIES = {
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """Turn what the system says while `path` is written (full disk, no permission, a bad name) into a StoreError."""
+    """Turn what the system says while `path` is written (full disk, no permission,
+    a bad name) into a StoreError.
+    """
     try:
         yield
     except OSError as error:

@@ -5,8 +5,8 @@ A plug-in is an installed package with an entry point, for example in its `pypro
     [project.entry-points."ostraka.methods"]
     my-method = "my_package.my_module:MyMethod"
 
-Plug-ins load exactly as built-ins do: on first use, by name. One that cannot be loaded is an error only for who asks
-for it; everything else goes on without it. Standard library only.
+Plug-ins load exactly as built-ins do: on first use, by name. One that cannot be loaded is an error
+only for who asks for it; everything else goes on without it. Standard library only.
 """
 
 import warnings
@@ -38,7 +38,9 @@ def summary_of(item: object) -> str:
 
 
 def import_modules(package: str, path: Iterable[str]) -> None:
-    """Import every module of a package, so that what they register is there: a new one needs no list to stand in."""
+    """Import every module of a package, so that what they register is there:
+    a new one needs no list to stand in.
+    """
     for module in iter_modules(path):
         import_module(f"{package}.{module.name}")
 
@@ -46,7 +48,8 @@ def import_modules(package: str, path: Iterable[str]) -> None:
 class Registry(Generic[T]):
     """Names of one kind. `package` is imported on first use and registers the built-ins.
 
-    `base` ("module:Class") is what a plug-in's class must inherit from, or its object be an instance of.
+    `base` ("module:Class") is what a plug-in's class must inherit from,
+    or its object be an instance of.
     """
 
     def __init__(self, kind: str, package: str, base: str = "") -> None:
@@ -60,7 +63,9 @@ class Registry(Generic[T]):
         self._beside: Registry[Any] | None = None
 
     def stands_beside(self, other: "Registry[Any]") -> None:
-        """Say that a user chooses from both by one name, so that no plug-in may take a built-in name of either."""
+        """Say that a user chooses from both by one name,
+        so that no plug-in may take a built-in name of either.
+        """
         self._beside, other._beside = other, self
 
     def add(self, name: str, *aliases: str) -> Callable[[T], T]:
@@ -70,7 +75,8 @@ class Registry(Generic[T]):
             taken = self._items.get(name)
             if taken is not None and taken is not item:
                 raise ConfigError(
-                    f"two {self.kind}s are called {name!r}: {taken!r} and {item!r}; rename one of them"
+                    f"two {self.kind}s are called {name!r}: {taken!r} and "
+                    f"{item!r}; rename one of them"
                 )
             self._items[name] = item
             self._aliases.update(dict.fromkeys(aliases, name))
@@ -83,7 +89,9 @@ class Registry(Generic[T]):
         self._items.pop(name, None)
 
     def canonical(self, name: str) -> str:
-        """The registered name behind `name` or an alias of it, or a ConfigError that suggests one."""
+        """The registered name behind `name` or an alias of it,
+        or a ConfigError that suggests one.
+        """
         self._load()
         name = self._aliases.get(name, name)
         if name in self._items or name in (self._plugins or {}):
@@ -103,14 +111,17 @@ class Registry(Generic[T]):
                 self._check_kind(item)
             except Exception as error:
                 raise ConfigError(
-                    f"the plug-in {self.kind} {name!r} ({_origin(plugin)}) cannot be loaded: {error!r}; fix or remove "
-                    "it"
+                    f"the plug-in {self.kind} {name!r} ({_origin(plugin)}) cannot be loaded: "
+                    f"{error!r}; fix or remove it"
                 ) from error
             self._items[name] = item
         return self._items[name]
 
     def working(self) -> dict[str, T]:
-        """Every item that can be loaded, by name; a broken plug-in is passed over with a warning that names it."""
+        """Every item that can be loaded, by name.
+
+        A broken plug-in is passed over with a warning that names it.
+        """
         for reason in self.broken():
             warnings.warn(reason, PluginWarning, stacklevel=2)
         return {name: self._items[name] for name in self.names() if name in self._items}
@@ -138,7 +149,8 @@ class Registry(Generic[T]):
             if own is item:
                 return name
         raise ConfigError(
-            f"{item!r} is not registered as a {self.kind}; add it with registry.{self.kind.upper()}S.add"
+            f"{item!r} is not registered as a {self.kind}; add it with "
+            f"registry.{self.kind.upper()}S.add"
         )
 
     def names(self) -> list[str]:
@@ -172,8 +184,8 @@ class Registry(Generic[T]):
                     found[name] = plugin
                     continue
                 warnings.warn(
-                    f"the plug-in {self.kind} {name!r} ({_origin(plugin)}) is not used: {name!r} is {taken}; give the "
-                    "plug-in another name",
+                    f"the plug-in {self.kind} {name!r} ({_origin(plugin)}) is not used: {name!r} "
+                    f"is {taken}; give the plug-in another name",
                     PluginWarning,
                     stacklevel=2,
                 )
@@ -191,7 +203,9 @@ class Registry(Generic[T]):
         return f"a built-in {other.kind}"
 
     def _check_kind(self, item: Any) -> None:
-        """Refuse a plug-in of another kind, before something in the middle of a run stumbles over it."""
+        """Refuse a plug-in of another kind, before something in the
+        middle of a run stumbles over it.
+        """
         if not self._base:
             return
         module, _, name = self._base.partition(":")

@@ -45,7 +45,9 @@ def height(graph: Graph, layer: str) -> int:
 
 
 def diagram(graph: Graph) -> list[str]:
-    """One line for each layer, high ones first: the layer, and the arrows that follow from no other."""
+    """One line for each layer, high ones first: the layer,
+    and the arrows that follow from no other.
+    """
     shown = {layer: imported - UNDRAWN for layer, imported in graph.items() if layer not in UNDRAWN}
     arrows = reduced(shown)
     order = sorted(shown, key=lambda layer: (-height(shown, layer), layer))

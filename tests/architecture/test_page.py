@@ -84,7 +84,9 @@ def test_the_walk_has_fifteen_lines_of_functions_that_exist() -> None:
 
 
 def test_the_walk_is_what_happens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every function is called, and for the first time in the order in which the page names them."""
+    """Every function is called, and for the first time in the
+    order in which the page names them.
+    """
     order: list[str] = []
     words = "run fedov --data digits --parties 3 --partition labels:4 --train-per-class 10 -q"
     rest = ["--engine", "serial", "--set", "local.steps=2", "--out", str(tmp_path / "run")]

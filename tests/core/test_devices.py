@@ -1,4 +1,6 @@
-"""What is moved to a device, and whose generators are kept: proved without one, by counting and by the meta device."""
+"""What is moved to a device, and whose generators are kept: proved without one,
+by counting and by the meta device.
+"""
 
 from dataclasses import replace
 from typing import Any

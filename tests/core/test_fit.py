@@ -79,7 +79,9 @@ def test_cosine_rate() -> None:
 
 @pytest.mark.parametrize(("schedule", "way"), [("constant", 4.0), ("cosine", 2.5)])
 def test_cosine_over_a_training(schedule: Any, way: float) -> None:
-    """Gradient 1 all along: w = -lr * sum of rates; cosine at 0, 1/4, 1/2, 3/4: 1 + 0.85355 + 0.5 + 0.14645 = 2.5."""
+    """Gradient 1 all along: w = -lr * sum of rates; cosine at 0, 1/4, 1/2, 3/4:
+    1 + 0.85355 + 0.5 + 0.14645 = 2.5.
+    """
     fitted = fit(
         Line(), None, TWO, UnitGradient(), replace(PLAIN, epochs=4, schedule=schedule), seed=0
     )
@@ -401,7 +403,9 @@ def test_progress_is_told_after_every_epoch() -> None:
 
 
 def test_training_can_be_ended_after_an_epoch() -> None:
-    """Two steps of an epoch each: the third of five epochs is the last, and as it is without the two after it."""
+    """Two steps of an epoch each: the third of five epochs is the last,
+    and as it is without the two after it.
+    """
     seen: list[tuple[int, float]] = []
     net, budget = Line(), replace(PLAIN, epochs=5)
 
@@ -422,9 +426,15 @@ def test_training_that_was_ended_is_not_taken_up_again() -> None:
 
     def train(kill_at: int, asked: list[int]) -> Fitted:
         return fit(
-            Line(), None, TWO, Squares(), replace(PLAIN, epochs=5), 0, Killer(kept, kill_at),
+            Line(),
+            None,
+            TWO,
+            Squares(),
+            replace(PLAIN, epochs=5),
+            0,
+            Killer(kept, kill_at),
             after_epoch=lambda epochs: asked.append(epochs) or epochs == 2,  # type: ignore[func-returns-value]
-        )  # fmt: skip
+        )
 
     with pytest.raises(Killed):
         train(2, [])

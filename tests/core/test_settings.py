@@ -300,7 +300,10 @@ def test_a_setting_of_an_older_version_is_passed_over_where_it_says_nothing() ->
 
 @pytest.mark.parametrize("value", [2, 0, "1", None])
 def test_another_value_of_an_older_setting_is_refused(value: Any) -> None:
-    words = f"'small.turns' is {value!r}, but small has no such setting: there is one turn; leave it out"
+    words = (
+        f"'small.turns' is {value!r}, but small has no such setting: "
+        "there is one turn; leave it out"
+    )
     with pytest.raises(ConfigError, match=words):
         build(Nest, {"small": {"turns": value}})
 

@@ -94,7 +94,9 @@ def test_on_standardises_bytes_too():
 
 
 def test_sound_by_coefficient():
-    """Frames [1, 10] and [3, 30], then [5, 10] and [7, 30]: means 4 and 20, deviations 5**0.5, 10."""
+    """Frames [1, 10] and [3, 30], then [5, 10] and [7, 30]:
+    means 4 and 20, deviations 5**0.5, 10.
+    """
     x = np.array([[[1.0, 10.0], [3.0, 30.0]], [[5.0, 10.0], [7.0, 30.0]]])
     store("sound.npz", np.tile(x, (2, 1, 1)), kind=np.array("sound"))
     found = divided("sound.npz")

@@ -228,7 +228,9 @@ HDR = {"data": "hdr-fl", "partition": "domain", "known": 6, "net": {"name": "dig
 
 
 def test_all_five_domains_of_hdr_fl() -> None:
-    """FedPD, Table 1: PROSER 98.04 / 83.63 on MNIST, 86.92 / 71.76 on SynthDigits, 88.58 / 76.20 on average."""
+    """FedPD, Table 1: PROSER 98.04 / 83.63 on MNIST, 86.92 / 71.76 on SynthDigits,
+    88.58 / 76.20 on average.
+    """
     told = cell_of(
         "fedavg", on_domains(*NAMED["hdr-fl"]), **HDR, set={"objective": "proser"}
     ).published
@@ -314,7 +316,10 @@ def test_centralised_open_set_training() -> None:
 
 
 def test_one_known_class_on_pooled_data() -> None:
-    """FedOV, Table 16, MNIST: PROSER + DD has 99.1 with class 0 known, 94.1 with class 3; the average is no run."""
+    """FedOV, Table 16, MNIST: PROSER + DD has 99.1 with class 0 known, 94.1 with class 3.
+
+    The average is no run.
+    """
     figures = {"accuracy": 100.0, "open": {"auroc": 90.0}}
     without = {"objective": {"name": "fedov", "w_adversarial": 0.0}}
     for known, value in (({"known": 1}, 99.1), ({"known_classes": [3]}, 94.1)):

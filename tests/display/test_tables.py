@@ -111,7 +111,10 @@ def test_a_row_of_the_wrong_width_is_refused() -> None:
 
 
 def test_comparison_by_hand() -> None:
-    """Seeds 70, 72, 77: mean 73, sample variance (9 + 1 + 16) / 2 = 13. Times 10, 10, 40: median 10."""
+    """Seeds 70, 72, 77: mean 73, sample variance (9 + 1 + 16) / 2 = 13.
+
+    Times 10, 10, 40: median 10.
+    """
     cells = [cell("fedov", 0, 70.0), cell("fedov", 1, 72.0), cell("fedov", 2, 77.0, seconds=40.0)]
     cells += [cell("solo", 0, 40.0)]
     (table,) = comparison(cells)
@@ -240,7 +243,9 @@ def test_human_seconds(seconds: float, text: str) -> None:
 
 
 def opened(method: str, seed: int, *figures: float | None, **more: Any) -> Record:
-    """A cell with shares of refused known and unknown samples, and the balanced accuracy of the open answer."""
+    """A cell with shares of refused known and unknown samples,
+    and the balanced accuracy of the open answer.
+    """
     names = ("known_refused", "unknown_refused", "open_balanced_accuracy")
     return cell(method, seed, 1.0, **dict(zip(names, figures, strict=True)), **more)
 

@@ -32,7 +32,10 @@ SMALL = {
 
 
 def test_a_party_may_have_a_network_of_its_own(tmp_path: Path) -> None:
-    """Party 1 trains a wider one; its file says so, all vote together, and files vote as the run did."""
+    """Party 1 trains a wider one.
+
+    Its file says so, all vote together, and files vote as the run did.
+    """
     plan = make_plan(make(SMALL))
     wide = Recipe("mlp", {"hidden": [12, 5]})
     plan = replace(plan, task=replace(plan.task, nets={1: wide}))
@@ -128,5 +131,8 @@ class OwnScores(Predictor):
 
 
 def test_a_method_of_many_networks_keeps_the_whole_contract() -> None:
-    """Payloads and state are dicts of networks by name; a part of the classes is trained at each party."""
+    """Payloads and state are dicts of networks by name.
+
+    A part of the classes is trained at each party.
+    """
     check_method(OneVsRest())

@@ -66,14 +66,19 @@ def test_absent_parties_count_among_all() -> None:
 
 
 def test_a_changing_rate_counts_as_the_sum_of_the_rates() -> None:
-    """Cosine over two steps: rates 1/2 and 1/4. From 1 towards 0: 1/2, 3/8. c_0 = (1 - 3/8) / (3/4) = 5/6."""
+    """Cosine over two steps: rates 1/2 and 1/4.
+
+    From 1 towards 0: 1/2, 3/8. c_0 = (1 - 3/8) / (3/4) = 5/6.
+    """
     budget = RoundBudget(epochs=2, lr=0.5, momentum=0.0, weight_decay=0.0, schedule="cosine")
     report = update(Scaffold(objective=Squares(), local=budget), 0, begin(1.0).sent)
     assert report.memory["control"]["weight"].item() == pytest.approx(5 / 6)
 
 
 def test_controls_know_the_lower_rate_of_late_rounds() -> None:
-    """Second of two rounds, one step of 1/4 of the rate 1/2 from 1 towards 0: 7/8, so c_0 = (1/8) / (1/8)."""
+    """Second of two rounds, one step of 1/4 of the rate 1/2 from 1 towards 0:
+    7/8, so c_0 = (1/8) / (1/8).
+    """
     budget = RoundBudget(epochs=1, lr=0.5, momentum=0.0, weight_decay=0.0, late_rate=0.25)
     report = update(
         Scaffold(rounds=2, objective=Squares(), local=budget), 0, begin(1.0).sent, index=2

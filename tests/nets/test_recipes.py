@@ -130,7 +130,10 @@ def test_native_and_torch_paths_agree(name: str) -> None:
 def test_the_input_gradient_is_autograds(
     name: str, options: dict[str, object], shape: tuple[int, ...], inner: bool
 ) -> None:
-    """Of the sum of (logits^2 / 2): its gradient in the logits is the logits. In both memory orders of images."""
+    """Of the sum of (logits^2 / 2): its gradient in the logits is the logits.
+
+    In both memory orders of images.
+    """
     net = Recipe(name, options).build_net(shape, 5, unknown=True, seed=3).double().eval()
     x = torch.randn(
         7, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64

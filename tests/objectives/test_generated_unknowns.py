@@ -134,7 +134,10 @@ def test_a_step_leaves_no_trace_on_the_network(objective: Objective, task: Task)
 
 @pytest.mark.parametrize("name", GENERATED)
 def test_what_travels_is_trained_by_its_own_optimiser_only(name: str) -> None:
-    """The main optimiser's weight decay would shrink what it owns; a learning rate of 0 does not exist, so tiny."""
+    """The main optimiser's weight decay would shrink what it owns.
+
+    A learning rate of 0 does not exist, so tiny.
+    """
     net = build_net(IMAGES, SHARED[name], 0)
     helpers = [n for n, p in net.named_parameters() if not p.requires_grad]
     assert any("generator" in n for n in helpers)
@@ -217,9 +220,8 @@ def test_generators_want_opposite_things() -> None:
 def test_the_copycat_starts_elsewhere_and_comes_nearer() -> None:
     objective = DIAS(copycat_lr=0.01)
     net, batch = build_net(ROWS, objective, 0), batch_for(ROWS, 30)
-    torch.manual_seed(
-        0
-    )  # `fit` seeds torch's own generator, from which helpers take their first weights
+    # `fit` seeds torch's own generator, from which helpers take their first weights
+    torch.manual_seed(0)
     helper = objective.helper(net)
     assert isinstance(helper, Simulator)
     generator = rng()

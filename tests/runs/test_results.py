@@ -19,31 +19,59 @@ from ostraka.runs.results import (
 )
 
 OPENED: dict[str, float | None] = {
-    "auroc": 90.0, "fpr95": 10.0, "oscr": 80.0, "open_accuracy": 70.0, "known_refused": 5.0, "unknown_refused": 60.0,
-    "balanced_accuracy": 75.0,
+    "auroc": 90.0, "fpr95": 10.0, "oscr": 80.0, "open_accuracy": 70.0, "known_refused": 5.0,
+    "unknown_refused": 60.0, "balanced_accuracy": 75.0,
 }  # fmt: skip
 PHOTO: dict[str, Any] = {
-    "samples": 9, "unknown_samples": 2, "accuracy": 50.0, "balanced_accuracy": 1.0, "f1": 2.0, "auroc": None,
-    "fpr95": None, "oscr": None, "open_accuracy": None, "known_refused": 4.0, "unknown_refused": None,
-    "open_balanced_accuracy": None,
+    "samples": 9, "unknown_samples": 2, "accuracy": 50.0, "balanced_accuracy": 1.0, "f1": 2.0,
+    "auroc": None, "fpr95": None, "oscr": None, "open_accuracy": None, "known_refused": 4.0,
+    "unknown_refused": None, "open_balanced_accuracy": None,
 }  # fmt: skip
 SUMMARY: dict[str, Any] = {
-    "run": "ab", "method": "fedov", "data": "digits", "partition": "iid", "parties": 2, "seed": 3, "rounds": 1,
-    "accuracy": 50.0, "balanced_accuracy": 40.0, "f1": 30.0,
-    "auroc": 90.0, "known_refused": 5.0, "unknown_refused": 60.0, "open_balanced_accuracy": 75.0,
+    "run": "ab",
+    "method": "fedov",
+    "data": "digits",
+    "partition": "iid",
+    "parties": 2,
+    "seed": 3,
+    "rounds": 1,
+    "accuracy": 50.0,
+    "balanced_accuracy": 40.0,
+    "f1": 30.0,
+    "auroc": 90.0,
+    "known_refused": 5.0,
+    "unknown_refused": 60.0,
+    "open_balanced_accuracy": 75.0,
     "open": OPENED,
     "answer": {"rate": 0.05, "basis": "told", "threshold": 1.5, "why": ""},
     "best": {"accuracy": 55.0, "round": 1},
     "best_on_validation": {"accuracy": 50.0, "round": 1, "validation": 44.0},
-    "mean_last_20": 50.0, "per_class": {"ant": 50.0, "bee": None}, "per_party": {"a": 1.0, "b": None},
-    "per_part": {"a": 2.0}, "per_domain": {"photo": PHOTO}, "confusion": [[1, 2], [3, 4]], "notes": ["a note"],
-    "seconds": 1.5, "cpu_seconds": 2.5, "bytes_up": 10, "bytes_down": 20, "dropped": [1, 1], "reused": 2,
+    "mean_last_20": 50.0,
+    "per_class": {"ant": 50.0, "bee": None},
+    "per_party": {"a": 1.0, "b": None},
+    "per_part": {"a": 2.0},
+    "per_domain": {"photo": PHOTO},
+    "confusion": [[1, 2], [3, 4]],
+    "notes": ["a note"],
+    "seconds": 1.5,
+    "cpu_seconds": 2.5,
+    "bytes_up": 10,
+    "bytes_down": 20,
+    "dropped": [1, 1],
+    "reused": 2,
     "start": {
-        "method": "fedkt", "digest": "cd", "out": "x", "bytes_up": 1, "bytes_down": 2, "cpu_seconds": 3.0,
+        "method": "fedkt",
+        "digest": "cd",
+        "out": "x",
+        "bytes_up": 1,
+        "bytes_down": 2,
+        "cpu_seconds": 3.0,
         "accuracy": 33.0,
     },
-    "out": "runs/mine", "trust": {"parties": ["a"]}, "digest": "ef",
-}  # fmt: skip
+    "out": "runs/mine",
+    "trust": {"parties": ["a"]},
+    "digest": "ef",
+}
 OLDEST = {
     key: SUMMARY[key]
     for key in ("method", "data", "partition", "parties", "seed", "rounds", "accuracy")
@@ -125,7 +153,8 @@ def test_a_finished_cell_is_its_summary_with_a_status() -> None:
 
 def test_a_failed_cell_has_its_reason() -> None:
     stored = {
-        "method": "solo", "data": "digits", "partition": "iid", "seed": 0, "status": "failed", "error": "no room"
+        "method": "solo", "data": "digits", "partition": "iid", "seed": 0,
+        "status": "failed", "error": "no room"
     }  # fmt: skip
     found = Record.from_json(stored)
     assert (found.status, found.error, found.summary) == ("failed", "no room", None)
@@ -155,8 +184,9 @@ def test_what_is_no_record_is_refused(held: Any, message: str) -> None:
 def evaluated(accuracy: float, **more: Any) -> dict[str, Any]:
     """What a line holds of one evaluation."""
     return {
-        "samples": 9, "unknown_samples": 2, "accuracy": accuracy, "balanced_accuracy": 1.0, "f1": None,
-        "per_class": {"ant": 50.0}, "open": OPENED, "per_part": {}, "per_domain": {}, **more,
+        "samples": 9, "unknown_samples": 2, "accuracy": accuracy,
+        "balanced_accuracy": 1.0, "f1": None, "per_class": {"ant": 50.0}, "open": OPENED,
+        "per_part": {}, "per_domain": {}, **more,
     }  # fmt: skip
 
 

@@ -238,7 +238,9 @@ def test_the_fingerprint_stands_for_data_division_and_task() -> None:
 
 
 def as_older(home: RunDir, **more: Any) -> None:
-    """Write the configuration as older versions did: rounds for all, a schedule over them in every training."""
+    """Write the configuration as older versions did: rounds for all,
+    a schedule over them in every training.
+    """
     values = config.read_toml(home.config)
     late = {"late_rate": 1.0}
     older = {"rounds": 1, **more, "local": late, "distil": late}

@@ -20,7 +20,9 @@ VALUES: dict[str, Any] = {
 def test_the_server_works_on_the_device_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The public samples are sent there once, not in every round, and `aggregate` learns from those."""
+    """The public samples are sent there once, not in every round,
+    and `aggregate` learns from those.
+    """
     public = make_plan(config.make({"method": "feddf", **VALUES})).task.commons.public
     assert public is not None
     sent: list[tuple[str, int, bool]] = []

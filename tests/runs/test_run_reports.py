@@ -145,7 +145,10 @@ def test_a_round_uses_its_own_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_cpu_time_is_the_sum_over_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three parties that say they used 100 CPU-seconds each, in one round; the server itself uses next to none."""
+    """Three parties that say they used 100 CPU-seconds each, in one round.
+
+    The server itself uses next to none.
+    """
 
     def costly(report: Any, seconds: float, cpu_seconds: float, bytes_up: int) -> Envelope:
         return Envelope(report, seconds, 100.0, bytes_up)

@@ -1,4 +1,6 @@
-"""Members that know different classes, see samples differently and are different networks vote together."""
+"""Members that know different classes, see samples differently and are
+different networks vote together.
+"""
 
 from math import log
 
@@ -23,7 +25,9 @@ INF = float("inf")
 
 
 def votes_of(*members: tuple[list[str], list[float], list[int]], asked: list[str]) -> Votes:
-    """One sample: each member's classes, its probabilities of them and of unknown, and its counts."""
+    """One sample: each member's classes, its probabilities of them
+    and of unknown, and its counts.
+    """
     logits, cards = [], []
     for number, (names, shares, counts) in enumerate(members):
         standing = Standing.of(names, asked)
@@ -71,7 +75,8 @@ def test_plurality_by_hand() -> None:
 def test_the_calibrated_ballot_asks_owners_by_hand() -> None:
     """No doubt is told, so no offset: an owner's claim is its plain log probability.
 
-    Weights n / (n + 100): cat 1/3 and 1/6, dog 1/3, owl 4/9. Who does not know a class has no weight in it.
+    Weights n / (n + 100): cat 1/3 and 1/6, dog 1/3,
+    owl 4/9. Who does not know a class has no weight in it.
     """
     scores = Calibrated().count(votes_of(CAT_DOG, OWL_CAT, asked=ASKED))
     cat = (log(0.6) / 3 + log(0.3) / 6) / (1 / 3 + 1 / 6)
@@ -82,9 +87,11 @@ def test_the_calibrated_ballot_asks_owners_by_hand() -> None:
     "ballot", [Sum(), TopK(1), Plurality(), Calibrated(), Guarded()], ids=lambda b: type(b).__name__
 )
 def test_who_does_not_know_a_class_says_nothing_of_it(ballot: Ballot) -> None:
-    """Without the owls' only owner the score of owls is that of a class without any; others keep theirs.
+    """Without the owls' only owner the score of owls is that of a class
+    without any; others keep theirs.
 
-    A third member that knows only dogs, and is sure that it is none, changes nothing for cat and owl.
+    A third member that knows only dogs, and is sure that it is none,
+    changes nothing for cat and owl.
     """
     both = ballot.count(votes_of(CAT_DOG, OWL_CAT, asked=ASKED))
     silent = (["dog"], [1e-12, 1.0], [100])

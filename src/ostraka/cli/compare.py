@@ -114,7 +114,10 @@ def act(options: argparse.Namespace) -> int:
 
 
 def make_grid(options: argparse.Namespace) -> "Grid":
-    """The grid that the file and the options describe; `METHOD:NAME=VALUE` sets something for one method."""
+    """The grid that the file and the options describe.
+
+    `METHOD:NAME=VALUE` sets something for one method.
+    """
     from ostraka.runs.grid import Grid
     from ostraka.runs.start import HALF_TEST
 
@@ -124,9 +127,8 @@ def make_grid(options: argparse.Namespace) -> "Grid":
     from ostraka.data.sources import data_dirs
 
     _check_groups(values)
-    data_dirs(
-        convert(values.get("data_dir"), str | None, "data_dir")
-    )  # a folder that is not there is one mistake, not one in every cell
+    # a folder that is not there is one mistake, not one in every cell
+    data_dirs(convert(values.get("data_dir"), str | None, "data_dir"))
     methods = options.methods or _several(values, "methods", ())
     if not methods:
         raise ConfigError(
@@ -156,7 +158,9 @@ def make_grid(options: argparse.Namespace) -> "Grid":
 def with_rounds(
     methods: Sequence[str], rounds: Any, per_method: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The settings of single methods, with `rounds` for all that can have several and have no number of their own."""
+    """The settings of single methods, with `rounds` for all that can have several and have no
+    number of their own.
+    """
     names = dict.fromkeys(canonical_method(read_variant(word)[0]) for word in methods)
     several = [name for name in names if has_rounds(build_method(make({"method": name})))]
     if not several and rounds != 1:

@@ -1,7 +1,7 @@
 """`ostraka completion`: a script that lets the shell complete verbs, options and names.
 
-The script is made from the parser itself. Names (methods, data sets, ...) are written into it, so that pressing Tab
-starts no Python.
+The script is made from the parser itself. Names (methods, data sets, ...) are written into it, so
+that pressing Tab starts no Python.
 """
 
 import argparse
@@ -53,7 +53,8 @@ def act(options: argparse.Namespace) -> int:
 class Word:
     """An option of a verb, or (without `options`) what else it takes, and what may stand there.
 
-    `values` are names; FILES or FOLDERS; or None, where anything may. A switch takes no value at all.
+    `values` are names; FILES or FOLDERS; or None,
+    where anything may. A switch takes no value at all.
     """
 
     options: tuple[str, ...]
@@ -95,7 +96,10 @@ def verb_parsers(top: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPar
 
 
 def words_of(top: argparse.ArgumentParser, known: Mapping[str, Iterable[str]]) -> Iterator[Verb]:
-    """The verbs of a parser, with what may stand behind every option; `known` gives names by an option's `dest`."""
+    """The verbs of a parser, with what may stand behind every option.
+
+    `known` gives names by an option's `dest`.
+    """
     [choice] = [action for action in top._actions if isinstance(action, argparse._SubParsersAction)]
     helps = {action.dest: action.help or "" for action in choice._choices_actions}
     for name, own in choice.choices.items():
@@ -158,7 +162,10 @@ def _bash(verbs: list[Verb]) -> Iterator[str]:
     yield "_ostraka() {"
     yield "    COMPREPLY=()"
     yield "    _ostraka_words"
-    yield "    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *: ]] && compopt -o nospace 2>/dev/null"
+    yield (
+        "    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *: "
+        "]] && compopt -o nospace 2>/dev/null"
+    )
     yield "    return 0"
     yield "}"
     yield "_ostraka_words() {"
@@ -237,7 +244,9 @@ def _zsh(verbs: list[Verb]) -> Iterator[str]:
         yield f"                {quote(f'*:value:{_zsh_values(verb.free)}')} ;;"
     yield "    esac"
     yield "}"
-    yield 'if [[ $funcstack[1] == _ostraka ]]; then _ostraka "$@"; else compdef _ostraka ostraka; fi'
+    yield (
+        'if [[ $funcstack[1] == _ostraka ]]; then _ostraka "$@"; else compdef _ostraka ostraka; fi'
+    )
 
 
 def _zsh_values(values: tuple[str, ...] | str | None) -> str:

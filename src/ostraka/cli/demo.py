@@ -12,9 +12,10 @@ BEST: dict[str, dict[str, Any]] = {
     "fedavg": {"rounds": 45, "local": {"epochs": 1, "lr": 0.1}},
     "centralised": {"local": {"epochs": 45, "optimiser": "adam", "lr": 0.001}},
 }
-"""As many passes over the data as the one-shot methods make by default. Eight ways to
-spend 60 passes of FedAvg (1 to 60 exchanges, SGD and Adam, several rates) were judged on training samples held back:
-one pass in each exchange, by SGD at 0.1, was the best; here it has 45 of them."""
+"""As many passes over the data as the one-shot methods make by default. Eight ways to spend 60
+passes of FedAvg (1 to 60 exchanges, SGD and Adam, several rates) were judged on training samples
+held back: one pass in each exchange, by SGD at 0.1, was the best; here it has 45 of them.
+"""
 
 NEXT = """\
 What to try next:
@@ -30,7 +31,10 @@ def add_to(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         NAME,
         help="ten parties, two classes each: watch them train and vote",
-        description="Compare methods on the bundled data (about a minute).\nEvery party holds two of ten classes.",
+        description=(
+            "Compare methods on the bundled data (about a minute).\n"
+            "Every party holds two of ten classes."
+        ),
         epilog="example:\n  ostraka demo --out runs/demo",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -83,8 +87,10 @@ def act(options: argparse.Namespace) -> int:
         show_wide(console, table)
     console.print(
         "solo: each party's own model, on average.\n"
-        "fedavg: 45 exchanges, one pass each, at the learning rate that is best for it; the votes need one exchange.\n"
-        "fedov-sum: members that may answer unknown, counted as the paper does; fedov: by our calibrated ballot.\n"
+        "fedavg: 45 exchanges, one pass each, at the learning rate that is best for it; the votes "
+        "need one exchange.\n"
+        "fedov-sum: members that may answer unknown, counted as the paper does; fedov: by our "
+        "calibrated ballot.\n"
         "centralised: all data in one place, which a federation cannot have.\n",
         highlight=False,
     )

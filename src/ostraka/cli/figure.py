@@ -1,4 +1,6 @@
-"""`ostraka figure`: pictures of outliers, of what a member sees, of whom a vote trusts, of accuracy."""
+"""`ostraka figure`: pictures of outliers, of what a member sees,
+of whom a vote trusts, of accuracy.
+"""
 
 import argparse
 from pathlib import Path

@@ -90,7 +90,8 @@ def _settings(options: argparse.Namespace) -> int:
         Console().print(one.table().rich())
     if len(found) > 1:
         print(
-            f"{options.name} is the name of several things: {', '.join(one.kind for one in found)}. All are shown."
+            f"{options.name} is the name of several things: "
+            f"{', '.join(one.kind for one in found)}. All are shown."
         )
     return 0
 
@@ -126,7 +127,9 @@ def _data(options: argparse.Namespace) -> Listing:
 
 
 def _sizes(found: "Found", summary: "Summary | str") -> tuple[str, str, str, str]:
-    """Shape of a sample, classes, training and test samples, and where they lie or why nothing is known of them."""
+    """Shape of a sample, classes, training and test samples,
+    and where they lie or why nothing is known of them.
+    """
     where = " + ".join(found.parts) or str(found.path or PLACES.get(found.kind, "built in"))
     if isinstance(summary, str):
         return "?", "?", "?", f"{where}: {summary}"

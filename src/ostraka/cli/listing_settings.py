@@ -1,4 +1,6 @@
-"""The settings of everything that has some: values, what is allowed, what they mean, and how they are set."""
+"""The settings of everything that has some: values, what is allowed,
+what they mean, and how they are set.
+"""
 
 import math
 from collections.abc import Iterator
@@ -72,7 +74,10 @@ class Owner:
 
 
 def find_settings(name: str) -> list[Owner]:
-    """Everything called `name` that has settings; a preset's are those that it gives to its method."""
+    """Everything called `name` that has settings.
+
+    A preset's are those that it gives to its method.
+    """
     found = [
         owner
         for kind in (_method, _objective, _ballot, _net, _engine)
@@ -94,8 +99,9 @@ def find_settings(name: str) -> list[Owner]:
             for n in (*registry, *registry.aliases())
         ]
         raise ConfigError(
-            f"nothing with settings is called {name!r}.{did_you_mean(name, [*known, RUN])} Give a method, preset, "
-            f"objective, ballot, net or engine (ostraka list methods, ...), or {RUN} for the settings of a run"
+            f"nothing with settings is called {name!r}.{did_you_mean(name, [*known, RUN])} Give a "
+            "method, preset, objective, ballot, net or engine (ostraka list methods, ...), or "
+            f"{RUN} for the settings of a run"
         )
     return found
 
@@ -116,7 +122,10 @@ def _objective(name: str) -> Owner | None:
     if not _has(OBJECTIVES, name):
         return None
     own = OBJECTIVES.canonical(name)
-    usage = f"chosen with --objective {own}, set with --set objective.NAME=VALUE, or in a file under [set.objective]"
+    usage = (
+        f"chosen with --objective {own}, set with --set objective.NAME=VALUE, "
+        "or in a file under [set.objective]"
+    )
     return Owner("objective", own, OBJECTIVES.get(own)(), usage)
 
 
@@ -124,7 +133,10 @@ def _ballot(name: str) -> Owner | None:
     if not _has(BALLOTS, name):
         return None
     own = BALLOTS.canonical(name)
-    usage = f"chosen with --set ballot={own}, set with --set ballot.NAME=VALUE, or in a file under [set.ballot]"
+    usage = (
+        f"chosen with --set ballot={own}, set with --set ballot.NAME=VALUE, "
+        "or in a file under [set.ballot]"
+    )
     return Owner("ballot", own, BALLOTS.get(own)(), usage)
 
 
@@ -134,7 +146,10 @@ def _net(name: str) -> Owner | None:
     own = NETS.canonical(name)
     options = net_options(own)
     first = next((spec.name for spec in fields(options)), "NAME")
-    usage = f"chosen with --net {own}, set with --set net.{first}=VALUE, or in a file under [net.options]"
+    usage = (
+        f"chosen with --net {own}, set with --set net.{first}=VALUE, "
+        "or in a file under [net.options]"
+    )
     return Owner("net", own, options(), usage)
 
 
@@ -143,8 +158,8 @@ def _engine(name: str) -> Owner | None:
         return None
     own = ENGINES.canonical(name)
     usage = (
-        f"chosen with --engine {own}, set with --set engine.NAME=VALUE (workers: --workers), or in a file under "
-        "[engine.options]"
+        f"chosen with --engine {own}, set with --set engine.NAME=VALUE (workers: --workers), or in "
+        "a file under [engine.options]"
     )
     return Owner("engine", own, ENGINES.get(own)(), usage)
 

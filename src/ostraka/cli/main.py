@@ -88,7 +88,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """The options that the words of a command mean; what no verb knows is refused with the nearest that it does."""
+    """The options that the words of a command mean.
+
+    What no verb knows is refused with the nearest that it does.
+    """
     names = [module.NAME for module in VERBS]
     top = parser()
     if words[:1] == ["help"]:
@@ -112,7 +115,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         given = unknown[0].partition("=")[0]
         kind = "has no option" if given.startswith("-") else "does not take"
         raise ConfigError(
-            f"{own.prog} {kind} {given!r}.{did_you_mean(given, known)} See {own.prog} --help for all it takes"
+            f"{own.prog} {kind} {given!r}.{did_you_mean(given, known)} See "
+            f"{own.prog} --help for all it takes"
         )
     return options
 

@@ -42,7 +42,9 @@ RUN_OPTIONS = (*DATA, *TRAINING, *UNKNOWN, *RUNNING)
 
 
 def add_settings(group: "argparse._ActionsContainer", metavars: Mapping[str, str]) -> None:
-    """An option for each of these settings of a run: type, default and help are those of `Config`."""
+    """An option for each of these settings of a run: type,
+    default and help are those of `Config`.
+    """
     hints = get_type_hints(Config)
     specs = {spec.name: spec for spec in fields(Config)}
     for name, metavar in metavars.items():
@@ -169,25 +171,28 @@ def check_local(options: argparse.Namespace, methods: Iterable[str]) -> None:
     for name in methods if given else ():
         if not hasattr(build_method(make({"method": name})), "local"):
             raise ConfigError(
-                f"the method {name!r} has no settings local.*, so {', '.join(given)} cannot be given; see ostraka list "
-                f"settings {name}"
+                f"the method {name!r} has no settings local.*, so {', '.join(given)} cannot be "
+                f"given; see ostraka list settings {name}"
             )
 
 
 def _read_file(options: argparse.Namespace) -> dict[str, Any]:
-    """The values of --config; a file that is meant for the other verb is refused with the command to type."""
+    """The values of --config; a file that is meant for the other verb is
+    refused with the command to type.
+    """
     values, file = read_toml(options.config), options.config
     grid = [key for key in values if key in ("methods", "seeds")]
     grid += [key for key in ("data", "partition") if isinstance(values.get(key), list)]
     if options.verb == "run" and (grid or isinstance(values.get("method"), dict)):
         raise ConfigError(
-            f"{file} describes a grid ({', '.join(grid) or '[method.NAME]'}), not one run; use: ostraka compare "
-            f"--config {shlex.quote(str(file))}"
+            f"{file} describes a grid ({', '.join(grid) or '[method.NAME]'}), not one run; use: "
+            f"ostraka compare --config {shlex.quote(str(file))}"
         )
     if options.verb == "compare" and isinstance(values.get("method"), str):
         raise ConfigError(
-            f"{file} describes one run (method = {values['method']!r}), not a grid; use: ostraka run --config "
-            f"{shlex.quote(str(file))}. A grid has methods = [{values['method']!r}, ...] instead"
+            f"{file} describes one run (method = {values['method']!r}), not a grid; use: "
+            f"ostraka run --config {shlex.quote(str(file))}. A grid has methods = "
+            f"[{values['method']!r}, ...] instead"
         )
     return values
 

@@ -120,7 +120,8 @@ def _held_apart(apart: Mapping[str, int], public: str | None) -> list[str]:
     ]
     if public is not None:
         lines.append(
-            f"Public ({public}): {apart['public']} samples without labels; {apart['test']} to test on"
+            f"Public ({public}): {apart['public']} samples without labels; "
+            f"{apart['test']} to test on"
         )
     return lines
 

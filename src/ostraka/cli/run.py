@@ -37,7 +37,10 @@ def add_to(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         NAME,
         help="train and evaluate one method",
-        description="Train and evaluate one method.\nEverything lands in one folder; a killed run can be resumed.",
+        description=(
+            "Train and evaluate one method.\n"
+            "Everything lands in one folder; a killed run can be resumed."
+        ),
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -133,8 +136,9 @@ def _resumed(stored: Config, values: Mapping[str, Any], out: Path) -> Config:
         if not different:
             return config
     raise ConfigError(
-        f"the run in {out} was begun with {', '.join(different)}; it can only be resumed as it is. Leave that out, or "
-        f"begin another run in another --out. What may change: {', '.join(option_of(name) for name in HOW)}"
+        f"the run in {out} was begun with {', '.join(different)}; it can only be resumed as it is. "
+        "Leave that out, or begin another run in another --out. What may change: "
+        f"{', '.join(option_of(name) for name in HOW)}"
     )
 
 

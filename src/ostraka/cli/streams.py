@@ -1,4 +1,6 @@
-"""Output that cannot fail: streams that know few characters get plain ones, and a reader that leaves is no error."""
+"""Output that cannot fail: streams that know few characters get plain ones,
+and a reader that leaves is no error.
+"""
 
 import codecs
 import io
@@ -18,13 +20,18 @@ PLAIN = {
     "▒": "+",
     "▓": "*",
 }
-"""What is written for a character that the stream's encoding lacks; boxes and blocks have one for all of them."""
+"""What is written for a character that the stream's encoding lacks;
+boxes and blocks have one for all of them.
+"""
 
 BOXES, BLOCKS = ("\u2500", "\u257f"), ("\u2580", "\u259f")
 
 
 def plain_where_needed() -> None:
-    """Let standard output and error replace what they cannot encode; one that the caller has closed takes anything."""
+    """Let standard output and error replace what they cannot encode.
+
+    One that the caller has closed takes anything.
+    """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  (it serves until the end)
@@ -43,7 +50,9 @@ def locale_name() -> str:
 
 
 def leave_unread(stream: TextIO) -> None:
-    """Forget what is still to be written to a pipe whose reader is gone, so that the end of Python does not try."""
+    """Forget what is still to be written to a pipe whose reader is gone,
+    so that the end of Python does not try.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

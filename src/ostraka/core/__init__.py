@@ -1,1 +1,4 @@
-"""The contract: tasks, parties, methods, predictors, objectives, the one training loop. Knows no method or engine."""
+"""The contract: tasks, parties, methods, predictors, objectives, the one training loop.
+
+Knows no method or engine.
+"""

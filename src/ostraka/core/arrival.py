@@ -1,4 +1,6 @@
-"""What the server looks at when a report arrives: numbers that cannot be used are the fault of one party, by name."""
+"""What the server looks at when a report arrives:
+numbers that cannot be used are the fault of one party, by name.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -48,7 +50,9 @@ def check_counts(counts: tuple[int, ...] | None, classes: int) -> None:
 
 @torch.no_grad()
 def check_answers(task: Task, objective: Objective, params: Params) -> None:
-    """Refuse a network that is not the task's, or whose weights are so large that its answers are no numbers."""
+    """Refuse a network that is not the task's,
+    or whose weights are so large that its answers are no numbers.
+    """
     try:
         predictor = load_predictor(task, objective, params)
     except RuntimeError as error:  # torch lists every tensor that does not fit

@@ -1,4 +1,6 @@
-"""One digest of plain values: equal values have the same one, in whatever order their tables were written."""
+"""One digest of plain values: equal values have the same one,
+in whatever order their tables were written.
+"""
 
 import json
 from collections.abc import Mapping
@@ -7,9 +9,11 @@ from typing import Any
 
 
 def digest_of(value: Any, size: int = 16) -> str:
-    """A hash of `size` bytes, in hexadecimal, of tables, lists, text, numbers, truth values and None.
+    """A hash of `size` bytes, in hexadecimal, of tables, lists, text,
+    numbers, truth values and None.
 
-    The order of a table's keys does not matter, nor whether a list is a tuple or a whole number is written as 1.0.
+    The order of a table's keys does not matter,
+    nor whether a list is a tuple or a whole number is written as 1.0.
     """
     text = json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"))
     return blake2b(text.encode(), digest_size=size).hexdigest()
@@ -20,7 +24,8 @@ def _canonical(value: Any) -> Any:
         strange = [key for key in value if not isinstance(key, str)]
         if strange:  # JSON would take 1 and "1" for the same key
             raise TypeError(
-                f"a digest is of tables with text keys; {strange[0]!r} is a {type(strange[0]).__name__}"
+                f"a digest is of tables with text keys; {strange[0]!r} is a "
+                f"{type(strange[0]).__name__}"
             )
         return {key: _canonical(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

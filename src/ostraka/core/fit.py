@@ -40,7 +40,8 @@ class Budget(Settings):
     )
     class_steps: int = setting(
         0,
-        "end after so many steps for each class the party holds, if the epochs have more; 0: no end",
+        "end after so many steps for each class the party holds, "
+        "if the epochs have more; 0: no end",
         span="[0, inf)",
     )
     batch: int = setting(
@@ -57,7 +58,9 @@ class Budget(Settings):
         return self
 
     def total(self, batches: int, classes: int) -> int:
-        """Optimiser steps in all, where an epoch has so many batches and the samples are of so many classes."""
+        """Optimiser steps in all, where an epoch has so many batches and
+        the samples are of so many classes.
+        """
         steps = self.epochs * batches if self.steps is None else self.steps
         ends = [self.most_steps, self.class_steps * classes if self.steps is None else 0]
         return min([steps, *filter(None, ends)])
@@ -108,7 +111,9 @@ class Diverged(OstrakaError):
 
 @dataclass(frozen=True)
 class Fitted:
-    """What training gave: the tensors, the number of optimiser steps and the mean loss of every epoch."""
+    """What training gave: the tensors, the number of optimiser steps
+    and the mean loss of every epoch.
+    """
 
     params: Params
     steps: int
@@ -136,9 +141,10 @@ def fit(
 ) -> Fitted:
     """Train `net` from `start` (None: as it is) on `samples`.
 
-    With a `progress`, half-finished training is saved about once a minute under `name` and taken up again, and the
-    result is the same to the last bit as if it had never been interrupted. `after_epoch` may look at `net` after every
-    epoch, and end the training there; what it keeps of the epochs before an interruption is for itself to save.
+    With a `progress`, half-finished training is saved about once a minute under `name` and taken up
+    again, and the result is the same to the last bit as if it had never been interrupted.
+    `after_epoch` may look at `net` after every epoch, and end the training there; what it keeps of
+    the epochs before an interruption is for itself to save.
     """
     if len(samples) == 0:
         raise DataError("a party with no samples cannot train; divide the data among fewer parties")
@@ -170,15 +176,19 @@ def _lonely(samples: int) -> Iterator[None]:
         if "more than 1 value per channel" not in str(error):
             raise
         raise DataError(
-            f"batch norm cannot train on a party of size {samples}: it needs at least two values for each channel; "
-            "give the party more samples, or use a net or a norm without it (net.norm=group)"
+            f"batch norm cannot train on a party of size {samples}: it needs at least "
+            "two values for each channel; give the party more samples, or use a net or a "
+            "norm without it (net.norm=group)"
         ) from None
 
 
 @contextmanager
 def _no_denormals() -> Iterator[None]:
-    """Numbers below 1e-38 count as 0. Weight decay brings some weights there in long trainings, and a processor needs
-    many times as long for such numbers: over 200 epochs FedOV's steps took 2.8 times as long."""
+    """Numbers below 1e-38 count as 0.
+
+    Weight decay brings some weights there in long trainings, and a processor needs many times as
+    long for such numbers: over 200 epochs FedOV's steps took 2.8 times as long.
+    """
     before = bool(torch.tensor(1e-38) * 1e-2 == 0)  # torch has no question for it
     torch.set_flush_denormal(True)
     try:
@@ -189,7 +199,9 @@ def _no_denormals() -> Iterator[None]:
 
 @contextmanager
 def _rare_garbage_collection() -> Iterator[None]:
-    """Training makes next to no cycles; looking for them as often as usual costs 4 % of a small network's steps."""
+    """Training makes next to no cycles; looking for them as often as usual
+    costs 4 % of a small network's steps.
+    """
     usual = gc.get_threshold()
     gc.set_threshold(100_000, *usual[1:])
     try:
@@ -199,7 +211,9 @@ def _rare_garbage_collection() -> Iterator[None]:
 
 
 class _Training:
-    """Everything that changes while training, in one place, so that it can be saved and taken up again."""
+    """Everything that changes while training, in one place,
+    so that it can be saved and taken up again.
+    """
 
     def __init__(
         self,
@@ -236,9 +250,8 @@ class _Training:
         while self.steps < self.total and not self.enough:
             self._epoch()
         if time.monotonic() - self.started > self.progress.every_seconds / 6:
-            self._save(
-                self.order_rng.get_state()
-            )  # a party with several trainings need not repeat the finished ones
+            # a party with several trainings need not repeat the finished ones
+            self._save(self.order_rng.get_state())
 
     def _epoch(self) -> None:
         at_start = self.order_rng.get_state()
@@ -274,8 +287,8 @@ class _Training:
         loss = float(total)
         if loss != loss or loss in (float("inf"), float("-inf")):
             raise Diverged(
-                f"the loss became {loss} in epoch {len(self.losses) + 1} (step {self.steps}, lr {self.budget.lr}); "
-                "lower the learning rate or check the data"
+                f"the loss became {loss} in epoch {len(self.losses) + 1} (step {self.steps}, lr "
+                f"{self.budget.lr}); lower the learning rate or check the data"
             )
         self.epoch_loss += loss
 
@@ -332,7 +345,10 @@ def _has_batch_norm(net: nn.Module) -> bool:
 
 
 def _bounds(count: int, batch: int, joins: bool) -> list[tuple[int, int]]:
-    """Start and end of every batch of an epoch. With batch norm, a last batch of one sample joins the one before it."""
+    """Start and end of every batch of an epoch.
+
+    With batch norm, a last batch of one sample joins the one before it.
+    """
     starts = list(range(0, count, batch))
     if joins and len(starts) > 1 and count - starts[-1] == 1:
         starts.pop()
@@ -342,8 +358,9 @@ def _bounds(count: int, batch: int, joins: bool) -> list[tuple[int, int]]:
 def _joined(parameters: list[nn.Parameter]) -> list[nn.Parameter]:
     """One parameter whose memory all of these (and one gradient whose memory all of theirs) share.
 
-    The optimiser then does in one step what it would do tensor by tensor: every element gets the same update, at a
-    third of the cost for a network of ten small tensors. Parameters of different kinds are left as they are.
+    The optimiser then does in one step what it would do tensor by tensor: every element gets the
+    same update, at a third of the cost for a network of ten small tensors. Parameters of different
+    kinds are left as they are.
     """
     if len({(p.dtype, p.device) for p in parameters}) != 1:
         return parameters
@@ -360,7 +377,9 @@ def _joined(parameters: list[nn.Parameter]) -> list[nn.Parameter]:
 def _groups(
     bounds: list[tuple[int, int]], skip: int, chunk: int
 ) -> Iterator[list[tuple[int, int]]]:
-    """The batches of an epoch from number `skip` on, in groups of about `chunk` samples with fixed borders."""
+    """The batches of an epoch from number `skip` on,
+    in groups of about `chunk` samples with fixed borders.
+    """
     size = max(1, chunk // max(1, bounds[0][1] - bounds[0][0]))
     for start in range(skip - skip % size, len(bounds), size):
         group = bounds[max(start, skip) : start + size]

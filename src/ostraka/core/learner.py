@@ -1,4 +1,6 @@
-"""A network together with the objective it was trained for: how to build one, and how it predicts."""
+"""A network together with the objective it was trained for:
+how to build one, and how it predicts.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -50,7 +52,8 @@ class NetPredictor(Predictor):
         if self.net.shape and tuple(x.shape[1:]) != self.net.shape:
             raise DataError(
                 f"values of shape {list(x.shape)} were given; this network takes samples of shape "
-                f"{list(self.net.shape)}, some at a time: [B, {', '.join(map(str, self.net.shape))}]"
+                f"{list(self.net.shape)}, some at a time: [B, "
+                f"{', '.join(map(str, self.net.shape))}]"
             )
         return self.view.apply(x)
 
@@ -66,7 +69,10 @@ class NetPredictor(Predictor):
         if refusals is None or not self.objective.refuses:
             return self, SILENT
         if held(self.told) * rate < 1:
-            why = f"its party held out {held(self.told)} samples; {ceil(1 / rate)} are needed for a rate of {rate:g}"
+            why = (
+                f"its party held out {held(self.told)} samples; "
+                f"{ceil(1 / rate)} are needed for a rate of {rate:g}"
+            )
             return self, Promise(why=why)
         quantiles = torch.tensor(refusals, dtype=torch.float64)
         threshold = -float(read(quantiles, torch.tensor([rate], dtype=torch.float64)))

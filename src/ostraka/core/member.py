@@ -1,4 +1,6 @@
-"""A member: one trained model that stands on its own, with its card and all that is needed to ask it."""
+"""A member: one trained model that stands on its own,
+with its card and all that is needed to ask it.
+"""
 
 from dataclasses import dataclass
 
@@ -12,7 +14,9 @@ from ostraka.core.task import Task
 
 @dataclass(frozen=True)
 class Model:
-    """What weights belong to: a network, what it was trained for, its classes, and how it sees a sample."""
+    """What weights belong to: a network, what it was trained for, its classes,
+    and how it sees a sample.
+    """
 
     classes: tuple[str, ...]
     shape: tuple[int, ...]
@@ -33,7 +37,10 @@ class Model:
 
 @dataclass(frozen=True)
 class Member:
-    """One model with its card. Its file is `store.member`; its class counts are in the order of the model's classes."""
+    """One model with its card.
+
+    Its file is `store.member`; its class counts are in the order of the model's classes.
+    """
 
     card: Card
     model: Model

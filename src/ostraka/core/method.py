@@ -50,7 +50,8 @@ class Needs:
         if missing:
             advice = "; ".join(_ADVICE[name] for name in missing)
             raise NeedError(
-                f"the method {name!r} needs {', '.join(missing)}, which this run does not have: {advice}"
+                f"the method {name!r} needs {', '.join(missing)}, "
+                f"which this run does not have: {advice}"
             )
 
 
@@ -79,7 +80,10 @@ def _without_round(fields: Mapping[str, Any]) -> dict[str, Any]:
 @wire("report/2", "report/1", "Report", upgrade=_without_round)
 @dataclass(frozen=True)
 class Report(Generic[Payload]):
-    """A party's answer. The engine keeps `memory` for that party and strips it: `aggregate` never sees it."""
+    """A party's answer.
+
+    The engine keeps `memory` for that party and strips it: `aggregate` never sees it.
+    """
 
     payload: Payload
     weight: float
@@ -89,7 +93,10 @@ class Report(Generic[Payload]):
 
 @dataclass(frozen=True)
 class Method(Settings, ABC, Generic[State, Message, Payload]):
-    """A federated algorithm: hyper-parameters only; what changes is `State`, a value passed in and returned."""
+    """A federated algorithm: hyper-parameters only.
+
+    What changes is `State`, a value passed in and returned.
+    """
 
     FORMER: ClassVar[Mapping[str, Former]] = {
         "rounds": Former(1, "there is one exchange and never more")
@@ -141,10 +148,15 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
 
     @abstractmethod
     def local_update(self, rnd: Round[Message], party: Party, memory: Memory) -> Report[Payload]:
-        """The work at the party. Must not change the message, the data or the memory it was given."""
+        """The work at the party.
+
+        Must not change the message, the data or the memory it was given.
+        """
 
     def inspect(self, task: Task, report: Report[Payload]) -> None:
-        """Raise ReportRefused if a report that arrived cannot be used: that is then the failure of its party."""
+        """Raise ReportRefused if a report that arrived cannot be used:
+        that is then the failure of its party.
+        """
         if not (math.isfinite(report.weight) and report.weight >= 0):
             raise ReportRefused(f"its weight is {report.weight}; it must be a number from 0")
         check_counts(report.card.counts, len(task.classes))
@@ -160,25 +172,33 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
         """How the result answers."""
 
     def members(self, task: Task, state: State) -> Sequence[Member]:
-        """The models of the result that stand on their own, each with its card; none of an average."""
+        """The models of the result that stand on their own,
+        each with its card; none of an average.
+        """
         return ()
 
     def work_key(self, task: Task) -> Any:
-        """Plain values that name all that the parties' work depends on; None: their reports are shared with nobody.
+        """Plain values that name all that the parties' work depends on; None:
+        their reports are shared with nobody.
 
-        In a grid, runs of one exchange with the same key, data, division, seed and messages train once: the next takes
-        the reports of the first. Whatever else a party looks at (settings, the commons) must be in the key. A key holds
-        for the very class that gives it: a subclass may do other work, so it shares nothing until it gives its own.
+        In a grid, runs of one exchange with the same key, data, division, seed and messages train
+        once: the next takes the reports of the first. Whatever else a party looks at (settings, the
+        commons) must be in the key. A key holds for the very class that gives it: a subclass may do
+        other work, so it shares nothing until it gives its own.
         """
         return None
 
     def party_settings(self) -> dict[str, Any]:
-        """The settings that are not the server's alone (`server=True`), as plain values: a part of most keys."""
+        """The settings that are not the server's alone (`server=True`),
+        as plain values: a part of most keys.
+        """
         server = {spec.name for spec in fields(self) if spec.metadata.get("server")}
         return {name: value for name, value in values_of(self).items() if name not in server}
 
     def single_model(self, state: State) -> Params | None:
-        """The result as the tensors of one network of the task, from which another run may start; None: it is not."""
+        """The result as the tensors of one network of the task,
+        from which another run may start; None: it is not.
+        """
         return None
 
 

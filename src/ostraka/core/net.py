@@ -1,4 +1,6 @@
-"""Networks: ordinary modules with K known outputs, an optional unknown output, and a cut for mixing."""
+"""Networks: ordinary modules with K known outputs,
+an optional unknown output, and a cut for mixing.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -14,22 +16,28 @@ from ostraka.errors import ConfigError
 from ostraka.registry import NETS
 
 Params = dict[str, Tensor]
-"""A network's named tensors: parameters, buffers and, under `objective.`, what its objective owns."""
+"""A network's named tensors: parameters, buffers and, under `objective.`,
+what its objective owns.
+"""
 
 
 INPUT, OUTPUT = "input", "output"
-"""The two groups of units that have an order of their own: what a sample is made of, and the classes."""
+"""The two groups of units that have an order of their own:
+what a sample is made of, and the classes.
+"""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One weight layer of a network, as methods see it that match the hidden units of several networks.
+    """One weight layer of a network, as methods see it that match the
+    hidden units of several networks.
 
-    Units that must keep the same order form a group with a name: a layer reads the units of the group `inputs` and
-    writes those of the group `outputs`; layers joined by a skip connection write the same group. A row of the tensor
-    `weight` belongs to an output unit; its columns fall into equal runs, one for each input unit, as they do in a
-    convolution and in a linear layer behind `flatten(1)`. The tensors `vectors` (bias, batch norm and its running
-    statistics) have one value for each output unit.
+    Units that must keep the same order form a group with a name: a layer reads the units of the
+    group `inputs` and writes those of the group `outputs`; layers joined by a skip connection write
+    the same group. A row of the tensor `weight` belongs to an output unit; its columns fall into
+    equal runs, one for each input unit, as they do in a convolution and in a linear layer behind
+    `flatten(1)`. The tensors `vectors` (bias, batch norm and its running statistics) have one value
+    for each output unit.
     """
 
     weight: str
@@ -55,7 +63,10 @@ class Layer:
 def chain(
     *names: str, norms: Mapping[str, Sequence[str]] | None = None, bias: bool = True
 ) -> tuple[Layer, ...]:
-    """Layers one behind the other, each group of units named after the layer that writes it; the last has a bias."""
+    """Layers one behind the other, each group of units named after the layer that writes it.
+
+    The last has a bias.
+    """
     groups, last = (INPUT, *names[:-1], OUTPUT), names[-1]
     return tuple(
         Layer.of(name, groups[i], groups[i + 1], bias or name == last, (norms or {}).get(name, ()))
@@ -66,7 +77,8 @@ def chain(
 class Net(nn.Module, ABC):
     """A classifier of `classes` known classes; with `unknown`, the last output means *unknown*.
 
-    `late(early(x))` is the forward pass: mixing happens between the two. `embed` gives the input of the last layer.
+    `late(early(x))` is the forward pass: mixing happens between the two. `embed`
+    gives the input of the last layer.
     """
 
     shape: tuple[int, ...] = ()
@@ -107,7 +119,9 @@ class Net(nn.Module, ABC):
         return self.late(self.early(x))
 
     def input_gradient(self, x: Tensor, error: Callable[[Tensor], Tensor]) -> Tensor:
-        """The gradient in `x` of a loss whose gradient in the logits is `error(logits)`; parameters get none."""
+        """The gradient in `x` of a loss whose gradient in the logits is
+        `error(logits)`; parameters get none.
+        """
         x = x.detach().requires_grad_()
         with torch.enable_grad():
             logits = self(x)
@@ -115,14 +129,20 @@ class Net(nn.Module, ABC):
         return gradient
 
     def anatomy(self) -> tuple[Layer, ...]:
-        """The weight layers from input to output, for methods that match hidden units; not every net tells them."""
+        """The weight layers from input to output, for methods that match hidden units.
+
+        Not every net tells them.
+        """
         raise ConfigError(
-            f"the net {type(self).__name__} does not describe its layers (Net.anatomy), so its hidden units cannot be "
-            "matched; choose another net, such as mlp, simple-cnn, digits or wideresnet, or a method that averages"
+            f"the net {type(self).__name__} does not describe its layers (Net.anatomy), so its "
+            "hidden units cannot be matched; choose another net, such as mlp, simple-cnn, digits "
+            "or wideresnet, or a method that averages"
         )
 
     def mixes_batch(self) -> bool:
-        """Whether the answer for one sample depends on the others of its batch, or on a random draw, while training."""
+        """Whether the answer for one sample depends on the others of its batch, or on a random
+        draw, while training.
+        """
         layers = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd)
         return any(isinstance(module, layers) for module in self.modules())
 
@@ -145,9 +165,8 @@ class Recipe:
             try:
                 net: Net = make(shape=tuple(shape), classes=classes, unknown=unknown, **options)
             except TypeError as error:
-                reason = str(error).partition("\n")[
-                    0
-                ]  # torch adds where in its own code it noticed
+                # torch adds where in its own code it noticed
+                reason = str(error).partition("\n")[0]
                 raise ConfigError(
                     f"the net {self.name!r} refused the options {options}: {reason}"
                 ) from None

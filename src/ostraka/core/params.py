@@ -10,7 +10,8 @@ from ostraka.errors import OstrakaError
 
 
 def average(weighted: Iterable[tuple[Params, float]]) -> Params:
-    """The weighted mean of parameter sets, weights normalised to 1, summed in double precision one set at a time.
+    """The weighted mean of parameter sets, weights normalised to 1,
+    summed in double precision one set at a time.
 
     Whole-number tensors (batch norm's counters) are averaged and rounded.
     """

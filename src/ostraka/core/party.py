@@ -24,7 +24,9 @@ class PartyRef:
 
 
 def labels(names: Sequence[str]) -> tuple[str, ...]:
-    """A label of its own for every party, in their order: the names, or, where two are alike, number and name."""
+    """A label of its own for every party, in their order: the names, or,
+    where two are alike, number and name.
+    """
     if len(set(names)) == len(names):
         return tuple(names)
     return tuple(f"{party}: {name}" for party, name in enumerate(names))
@@ -50,7 +52,9 @@ class Party:
 
 @dataclass(frozen=True)
 class Parties:
-    """All parties of a simulation over one storage: a party is made when it is asked for, so a thousand are cheap."""
+    """All parties of a simulation over one storage: a party is made when it is asked for,
+    so a thousand are cheap.
+    """
 
     samples: Samples
     rows: Tensor

@@ -1,4 +1,6 @@
-"""How anything that predicts answers: known scores, an unknown score, and a threshold between them."""
+"""How anything that predicts answers: known scores, an unknown score,
+and a threshold between them.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -16,9 +18,11 @@ UNKNOWN = -1
 
 @dataclass(frozen=True)
 class Scores:
-    """`known` [B, K]: higher = likelier. `unknown` [B]: higher = more unknown. Unknown where `unknown > threshold`.
+    """`known` [B, K]: higher = likelier.
 
-    A closed-set predictor never answers unknown: its threshold is infinite, its unknown score still ranks samples.
+    `unknown` [B]: higher = more unknown. Unknown where `unknown > threshold`. A
+    closed-set predictor never answers unknown: its threshold is infinite, its
+    unknown score still ranks samples.
     """
 
     known: Tensor
@@ -36,19 +40,26 @@ class Scores:
         return torch.where(self.unknown > self.threshold, UNKNOWN, self.closed)
 
     def logits(self) -> Tensor:
-        """[B, K + 1]: known scores and the unknown one on the same scale (minus infinity for closed-set answers)."""
+        """[B, K + 1]: known scores and the unknown one on the same scale (minus infinity for
+        closed-set answers).
+        """
         unknown = self.unknown - self.threshold + self.known.max(dim=1).values
         return torch.cat([self.known, unknown.unsqueeze(1)], dim=1)
 
 
 def open_scores(logits: Tensor) -> Scores:
-    """Scores of K + 1 outputs, the last of which is unknown: its logit minus the largest known one, threshold 0."""
+    """Scores of K + 1 outputs, the last of which is unknown:
+    its logit minus the largest known one, threshold 0.
+    """
     known = logits[:, :-1]
     return Scores(known, logits[:, -1] - known.max(dim=1).values, 0.0)
 
 
 def closed_scores(logits: Tensor) -> Scores:
-    """Scores of K outputs: the unknown score is minus the largest softmax probability; it never answers unknown."""
+    """Scores of K outputs: the unknown score is minus the largest softmax probability.
+
+    It never answers unknown.
+    """
     return Scores(logits, -logits.softmax(dim=1).max(dim=1).values, float("inf"))
 
 
@@ -63,12 +74,16 @@ def join(parts: list[Scores]) -> Scores:
 
 @dataclass(frozen=True)
 class Promise:
-    """How often a sample of a known class will be called unknown, and what that rests on; or why nobody can say."""
+    """How often a sample of a known class will be called unknown,
+    and what that rests on; or why nobody can say.
+    """
 
     rate: float | None = None
     """The promised share of known samples that are called unknown; None: nothing is promised."""
     basis: str = "none"
-    """What placed the threshold: told, validation, public, hand; none: it is the predictor's own."""
+    """What placed the threshold: told, validation, public, hand; none:
+    it is the predictor's own.
+    """
     threshold: float | None = None
     """Where it lies; None: the predictor's own, or one for each model that stands alone."""
     why: str = ""
@@ -80,12 +95,17 @@ class Promise:
 
 
 SILENT = Promise(
-    why="the parties tell nothing of held-out samples; --validation 0.05 would give the server some to measure on"
+    why=(
+        "the parties tell nothing of held-out samples; "
+        "--validation 0.05 would give the server some to measure on"
+    )
 )
 
 
 def threshold_for(rate: float, unknown: Tensor, weights: Tensor | None = None) -> float:
-    """The least of the unknown scores [N] that no more than `rate` of them, by weight, lie above."""
+    """The least of the unknown scores [N] that no more than `rate`
+    of them, by weight, lie above.
+    """
     values, place = unknown.unique(return_inverse=True)
     weights = torch.ones(len(unknown)) if weights is None else weights
     mass = torch.zeros(len(values), dtype=torch.float64).index_add_(
@@ -113,10 +133,11 @@ class Predictor(ABC):
             return self.scores(stored_values(x)).open
 
     def keeping(self, rate: float) -> tuple["Predictor", Promise]:
-        """This predictor with its threshold where the share `rate` of known samples will be called unknown.
+        """This predictor with its threshold where the share `rate` of
+        known samples will be called unknown.
 
-        The line is placed by what parties told of held-out samples; where they told nothing, it stays, and nothing is
-        promised.
+        The line is placed by what parties told of held-out samples; where they told nothing, it
+        stays, and nothing is promised.
         """
         return self, SILENT
 
@@ -126,9 +147,11 @@ class Predictor(ABC):
         return False
 
     def seeing(self, x: Tensor) -> "Predictor":
-        """This predictor after it has looked, without labels, at samples like those that it will answer.
+        """This predictor after it has looked, without labels,
+        at samples like those that it will answer.
 
-        What it finds is fixed then: the answer to a sample does not depend on the others it is asked with.
+        What it finds is fixed then: the answer to a sample does not
+        depend on the others it is asked with.
         """
         return self
 
@@ -149,7 +172,9 @@ class Predictor(ABC):
 @final
 @dataclass(frozen=True)
 class Placed(Predictor):
-    """A predictor with its threshold elsewhere: the ranking of samples stays, the line between them moves."""
+    """A predictor with its threshold elsewhere: the ranking of samples stays,
+    the line between them moves.
+    """
 
     inner: Predictor
     threshold: float
@@ -162,10 +187,11 @@ class Placed(Predictor):
 @final
 @dataclass(frozen=True)
 class Solo(Predictor):
-    """Models that are used alone, each by its own party: evaluation reports the mean of their figures, and each one.
+    """Models that are used alone, each by its own party: evaluation reports the mean of their
+    figures, and each one.
 
-    They are kept by the number of their party, which no other has; names are for messages, and may be the same.
-    Asked as one predictor, it gives the mean of their probabilities.
+    They are kept by the number of their party, which no other has; names are for messages, and may
+    be the same. Asked as one predictor, it gives the mean of their probabilities.
     """
 
     alone: Mapping[int, Predictor]

@@ -1,4 +1,6 @@
-"""How long work at a party reports where it is, and where it keeps what it would lose if it were killed."""
+"""How long work at a party reports where it is,
+and where it keeps what it would lose if it were killed.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -6,7 +8,10 @@ from typing import Any, final
 
 
 class Progress(ABC):
-    """A place for one party's half-finished work in one round. Engines provide it; `fit` uses it."""
+    """A place for one party's half-finished work in one round.
+
+    Engines provide it; `fit` uses it.
+    """
 
     every_seconds: float = 60.0
     """How often `save` is called at most; a kill loses about this much."""

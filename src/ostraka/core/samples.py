@@ -185,7 +185,9 @@ class Samples:
 
 
 def stored_values(x: Any) -> Tensor:
-    """A tensor, or an array or list of numbers, as stored values: bytes stay bytes, floats become 32-bit ones."""
+    """A tensor, or an array or list of numbers, as stored values: bytes stay bytes,
+    floats become 32-bit ones.
+    """
     values = x if isinstance(x, Tensor) else torch.as_tensor(x)
     if values.dtype == torch.uint8 or values.dtype == torch.float32:
         return values

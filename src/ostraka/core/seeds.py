@@ -1,7 +1,8 @@
 """Seeds that depend on what is done, never on who does it first.
 
-Every random draw comes from a seed derived by name, such as `derive(run_seed, "round", 3, "party", 7)`, so the numbers
-are the same whatever the engine, the number of workers or the order in which parties finish.
+Every random draw comes from a seed derived by name, such as
+`derive(run_seed, "round", 3, "party", 7)`, so the numbers are the same whatever the engine, the
+number of workers or the order in which parties finish.
 """
 
 from collections.abc import Iterator, Mapping
@@ -62,5 +63,7 @@ def set_random_states(states: Mapping[str, Tensor], device: torch.device) -> Non
 
 
 def device_module(device: torch.device) -> Any:
-    """What holds a device's own generator (torch.cuda, torch.mps); None: there is only the CPU's."""
+    """What holds a device's own generator (torch.cuda, torch.mps); None:
+    there is only the CPU's.
+    """
     return None if device.type in ("cpu", "meta") else torch.get_device_module(device)

@@ -1,8 +1,8 @@
 """Settings: frozen dataclasses that are built from plain values and written back as plain values.
 
-Values come from TOML, JSON, Python or `--set local.epochs=20`. Unknown keys are refused with a suggestion, numbers
-outside their range with the range; a field that names something from a registry (an objective, a ballot) takes either
-the name or a table with `name` and its settings.
+Values come from TOML, JSON, Python or `--set local.epochs=20`. Unknown keys are refused with a
+suggestion, numbers outside their range with the range; a field that names something from a registry
+(an objective, a ballot) takes either the name or a table with `name` and its settings.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,8 +30,8 @@ def setting(
 ) -> Any:
     """A documented dataclass field.
 
-    `span` is the range of a number, such as "[0, 1)" (see `core.span`). `server`: only the server uses it, so the
-    parties' work does not depend on it.
+    `span` is the range of a number, such as "[0, 1)" (see `core.span`). `server`: only the server
+    uses it, so the parties' work does not depend on it.
     """
     return field(default=default, metadata=_metadata(doc, span, server, registry))
 
@@ -56,7 +56,9 @@ class Option:
 
 
 class Settings:
-    """Base of settings that are also made directly: `Budget(lr=-1)` is refused as `--set local.lr=-1` is."""
+    """Base of settings that are also made directly: `Budget(lr=-1)` is refused as
+    `--set local.lr=-1` is.
+    """
 
     def __post_init__(self) -> None:
         words = _words_of(type(self))  # type: ignore[arg-type]  # classes are hashable
@@ -72,8 +74,9 @@ def build(
 ) -> T:
     """An instance of `cls` from plain values, the rest from `base` or from the defaults.
 
-    Where `cls` has RECIPES, `recipe = "name"` stands for a whole table of values; other values lie over it. Messages
-    call the settings by their dotted name behind `path`, and say that they are those of `owner`.
+    Where `cls` has RECIPES, `recipe = "name"` stands for a whole table of values; other
+    values lie over it. Messages call the settings by their dotted name behind `path`, and
+    say that they are those of `owner`.
     """
     values = with_recipe(cls, values, path)
     hints = get_type_hints(cls)
@@ -84,8 +87,8 @@ def build(
             raise ConfigError(_unknown(str(key), cls, base, path, owner))
         if key not in known and value != former[key].value:
             raise ConfigError(
-                f"{path + key!r} is {value!r}, but {owner or 'what is set here'} has no such setting: "
-                f"{former[key].why}; leave it out"
+                f"{path + key!r} is {value!r}, but {owner or 'what is set here'} has no such "
+                f"setting: {former[key].why}; leave it out"
             )
     out: dict[str, Any] = {}
     for name, spec in known.items():
@@ -109,13 +112,16 @@ def with_recipe(cls: type, values: Mapping[str, Any], path: str = "") -> Mapping
     name, rest = values["recipe"], {key: value for key, value in values.items() if key != "recipe"}
     if not isinstance(name, str) or name not in recipes:
         raise ConfigError(
-            f"{path + 'recipe'!r} is {name!r}.{did_you_mean(str(name), recipes)} Recipes here: {choices(recipes)}"
+            f"{path + 'recipe'!r} is {name!r}.{did_you_mean(str(name), recipes)} "
+            f"Recipes here: {choices(recipes)}"
         )
     return merge(recipes[name], rest)
 
 
 def options_of(make: Callable[..., Any], given: Iterable[str]) -> type:
-    """A dataclass of the parameters of `make` (a net's class) that are not `given` by others: its options."""
+    """A dataclass of the parameters of `make` (a net's class)
+    that are not `given` by others: its options.
+    """
     hints = get_type_hints(make.__init__ if isinstance(make, type) else make, include_extras=True)  # type: ignore[misc]
     specs: list[tuple[str, Any, Any]] = []
     for name, one in signature(make).parameters.items():
@@ -130,7 +136,10 @@ def options_of(make: Callable[..., Any], given: Iterable[str]) -> type:
 
 
 def walk(instance: Any, prefix: str = "") -> Iterator[tuple[str, "Field[Any]", Any]]:
-    """Every setting with its dotted name and value; those of a group, an objective, a ballot come behind it."""
+    """Every setting with its dotted name and value.
+
+    Those of a group, an objective, a ballot come behind it.
+    """
     for spec in fields(instance):
         if spec.init:
             value = getattr(instance, spec.name)
@@ -193,7 +202,9 @@ def nested(path: str, value: Any) -> dict[str, Any]:
 
 
 def nearest(key: str, names: Iterable[str]) -> str:
-    """`" Did you mean 'local.epochs'?"` for epochs: dotted names that end with `key`, or else with something near."""
+    """`" Did you mean 'local.epochs'?"` for epochs: dotted names that end with `key`,
+    or else with something near.
+    """
     names = list(names)
     ends = [name for name in names if name.rpartition(".")[2] == key]
     if not ends:
@@ -247,7 +258,10 @@ def _unknown(key: str, cls: type, base: Any, path: str, owner: str) -> str:
         hint = nearest(
             key, [path + name for name, _, _ in walk(start)] if start is not None else []
         )
-    return f"unknown setting {path + key!r}.{hint} Settings {f'of {owner}' if owner else 'here'}: {choices(known)}"
+    return (
+        f"unknown setting {path + key!r}.{hint} Settings "
+        f"{f'of {owner}' if owner else 'here'}: {choices(known)}"
+    )
 
 
 def _plain(value: Any, registry: Registry[Any] | None) -> Any:
@@ -277,7 +291,8 @@ def _from_registry(value: Any, registry: Registry[Any], current: Any, path: str)
     table = {"name": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping) or not isinstance(table.get("name", ""), str):
         raise ConfigError(
-            f"{path!r} takes the name of one {registry.kind} ({choices(registry)}); {value!r} was given"
+            f"{path!r} takes the name of one {registry.kind} "
+            f"({choices(registry)}); {value!r} was given"
         )
     rest = {k: v for k, v in table.items() if k != "name"}
     name = table.get("name")

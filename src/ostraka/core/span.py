@@ -1,6 +1,7 @@
 """The numbers that a setting takes: written as an interval, told in words.
 
-`[0, 1)` is from 0 to below 1; `[1, inf)` at least 1; `(0, inf]` above 0, and infinity too. NaN lies in no interval.
+`[0, 1)` is from 0 to below 1; `[1, inf)` at least 1; `(0, inf]` above 0,
+and infinity too. NaN lies in no interval.
 """
 
 from dataclasses import dataclass

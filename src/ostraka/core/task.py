@@ -13,7 +13,9 @@ from ostraka.core.samples import Samples, View
 
 @dataclass(frozen=True)
 class Commons:
-    """What all sides may see: delivered once before the first round, and counted once in the bytes sent down."""
+    """What all sides may see: delivered once before the first round,
+    and counted once in the bytes sent down.
+    """
 
     public: Samples | None = None
     """Unlabelled samples for distillation and probes; never evaluation samples."""
@@ -25,7 +27,9 @@ class Commons:
     """Target label shares [K]."""
 
     def to(self, device: str) -> "Commons":
-        """The same commons, its samples on `device`: whatever learns from them follows them there."""
+        """The same commons, its samples on `device`:
+        whatever learns from them follows them there.
+        """
         public, shared = (
             samples if samples is None else samples.to(device)
             for samples in (self.public, self.shared)

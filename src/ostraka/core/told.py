@@ -1,7 +1,9 @@
-"""What a party tells of samples that it kept from training: a few quantiles of its network's answers to them.
+"""What a party tells of samples that it kept from training:
+a few quantiles of its network's answers to them.
 
-Whoever trained on a sample is too sure of it, so only held-out samples can tell how often a network will call a sample
-of a known class unknown. `LEVELS` are dense where promises are made: below one in five.
+Whoever trained on a sample is too sure of it, so only held-out samples can tell how
+often a network will call a sample of a known class unknown. `LEVELS` are dense where
+promises are made: below one in five.
 """
 
 from collections.abc import Mapping
@@ -14,8 +16,9 @@ from torch import Tensor
 from ostraka.errors import ReportRefused
 
 LEVELS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.95, 1.0)
-"""Shares of the held-out samples at which quantiles are told. The low ones place the line; where one sure owner is
-enough to answer, the high ones do."""
+"""Shares of the held-out samples at which quantiles are told. The low ones place the line; where
+one sure owner is enough to answer, the high ones do.
+"""
 CURVES = ("claims", "refusals", "standing")
 """Names of the quantiles in a card's calibration numbers."""
 HELD = "held"
@@ -29,7 +32,9 @@ def quantiles(values: Tensor) -> tuple[float, ...]:
 
 
 def read(curves: Tensor, shares: Tensor) -> Tensor:
-    """Values of curves [..., LEVELS] at `shares` [..., N] (from 0 to 1), linear between the levels."""
+    """Values of curves [..., LEVELS] at `shares` [..., N] (from 0 to 1),
+    linear between the levels.
+    """
     levels = torch.tensor(LEVELS, dtype=shares.dtype)
     place = torch.bucketize(shares.contiguous(), levels).clamp(1, len(LEVELS) - 1)
     low, high = levels[place - 1], levels[place]
@@ -61,5 +66,6 @@ def check_told(numbers: Mapping[str, Any]) -> None:
             )
         if any(later < earlier for earlier, later in pairwise(told)):
             raise ReportRefused(
-                f"its card tells quantiles of {name} that fall: {told}; quantiles rise with the level"
+                f"its card tells quantiles of {name} that fall: {told}; "
+                "quantiles rise with the level"
             )

@@ -1,7 +1,7 @@
 """Optimiser steps, by torch's functional SGD and Adam.
 
-Torch's optimiser classes do the same with checks and hooks around every step, which takes longer than the step itself
-for a network of 60,000 weights.
+Torch's optimiser classes do the same with checks and hooks around every step, which takes longer
+than the step itself for a network of 60,000 weights.
 """
 
 from collections.abc import Mapping, Sequence

@@ -15,10 +15,11 @@ PLAIN = (str, bool, int, float, types.NoneType)
 
 
 def plain(value: Any) -> Any:
-    """What a user of Python may give instead of a plain value (numpy's numbers and arrays, paths, tuples) as one."""
-    if (
-        type(value).__module__ == "numpy"
-    ):  # its numbers and arrays, without loading it for those who have none
+    """What a user of Python may give instead of a plain value
+    (numpy's numbers and arrays, paths, tuples) as one.
+    """
+    # its numbers and arrays, without loading it for those who have none
+    if type(value).__module__ == "numpy":
         return value.tolist()
     if isinstance(value, Path):
         return str(value)
@@ -28,7 +29,9 @@ def plain(value: Any) -> Any:
 
 
 def convert(value: Any, hint: Any, path: str) -> Any:
-    """A plain value as the type `hint` wants it, or a ConfigError that says what is allowed at `path`."""
+    """A plain value as the type `hint` wants it,
+    or a ConfigError that says what is allowed at `path`.
+    """
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         if value is None or (value == "none" and type(None) in args and str not in args):

@@ -1,11 +1,13 @@
 """Which dataclasses may cross a process, a disk or a network.
 
-Only tensors and plain values in dicts, lists, tuples and frozen dataclasses travel. A dataclass travels under a
-registered name, and only registered ones are ever rebuilt: reading a file can create no other object.
+Only tensors and plain values in dicts, lists, tuples and frozen dataclasses travel. A dataclass
+travels under a registered name, and only registered ones are ever rebuilt: reading a file can
+create no other object.
 
-The name is not the class's own: `@wire("card/1")` stays what it is when the class is renamed or moved, and every file
-that holds one can be read. When the fields change so that older values no longer fit, count the version up, name the
-older one behind it, and say how its fields become the new ones:
+The name is not the class's own: `@wire("card/1")` stays what it is when the class is
+renamed or moved, and every file that holds one can be read. When the fields change so
+that older values no longer fit, count the version up, name the older one behind it, and
+say how its fields become the new ones:
 
     @wire("card/2", "card/1", upgrade=with_a_name)
 
@@ -41,14 +43,17 @@ _NAMES: dict[type[Any], str] = {}
 
 
 def wire(name: str, *older: str, upgrade: Upgrade | None = None) -> Callable[[T], T]:
-    """Class decorator: let this frozen dataclass travel as `name`, "what/1", and be read under `older` names too.
+    """Class decorator: let this frozen dataclass travel as `name`, "what/1",
+    and be read under `older` names too.
 
-    `upgrade` turns the fields of a value with an older name into those of this class; none: they are the same.
+    `upgrade` turns the fields of a value with an older name into those of this class;
+    none: they are the same.
     """
     if not isinstance(name, str) or NAME.fullmatch(name) is None:
         given = name if isinstance(name, str) else getattr(name, "__name__", name)
         raise TypeError(
-            f'{given!r} is no name to travel under; give one that can stay, with a version: @wire("my-package.state/1")'
+            f"{given!r} is no name to travel under; give one that can stay, with a version: "
+            '@wire("my-package.state/1")'
         )
 
     def register(cls: T) -> T:

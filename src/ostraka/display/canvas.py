@@ -1,4 +1,7 @@
-"""A figure to draw on and a file to put it in. Matplotlib is imported when something is drawn, not before."""
+"""A figure to draw on and a file to put it in.
+
+Matplotlib is imported when something is drawn, not before.
+"""
 
 import io
 import os
@@ -20,7 +23,10 @@ UNDATED: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"Creatio
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure of this many inches. No pyplot: no window, no global state, safe in any thread."""
+    """An empty figure of this many inches.
+
+    No pyplot: no window, no global state, safe in any thread.
+    """
     from matplotlib.figure import Figure  # here: it takes long to load
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -37,11 +43,15 @@ def check_suffix(path: Path) -> None:
 
 
 def save(figure: "Figure", path: Path) -> None:
-    """Write the figure as its suffix says; the same figure gives the same bytes. A missing folder is made."""
+    """Write the figure as its suffix says; the same figure gives the same bytes.
+
+    A missing folder is made.
+    """
     from matplotlib import rc_context
 
     suffix, content = path.suffix.lower(), io.BytesIO()
-    # text stays text (searchable, small); no date and no random ids, so that a repeated run changes no file
+    # text stays text (searchable, small); no date and no random ids,
+    # so that a repeated run changes no file
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "ostraka"}):
         figure.savefig(content, format=suffix[1:], dpi=150, metadata=UNDATED.get(suffix))
     with writing(path):

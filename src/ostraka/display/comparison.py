@@ -31,7 +31,8 @@ FIGURES: tuple[tuple[Figure, str], ...] = (
 
 
 def comparison(records: Sequence[Record]) -> list[Table]:
-    """A row for each method, a column for each data / partition: accuracy, and AUROC if there is any.
+    """A row for each method, a column for each data / partition: accuracy,
+    and AUROC if there is any.
 
     Means run over the seeds that finished; a note names those that did not. Time and traffic are
     medians over the method's finished cells. Order: first come.
@@ -43,7 +44,8 @@ def comparison(records: Sequence[Record]) -> list[Table]:
 
 
 def per_domain(records: Sequence[Record]) -> list[Table]:
-    """For data with domains: a row for each method, a column for each domain and their plain average.
+    """For data with domains: a row for each method,
+    a column for each domain and their plain average.
 
     A table for each data / partition, and AUROC's if any record has it.
     """
@@ -74,8 +76,8 @@ OPEN_NOTE = (
 def open_answers(records: Sequence[Record]) -> list[Table]:
     """For tests with unknown classes: a row for each method, a column for each open-answer figure.
 
-    A table for each data / partition. Neither share of refused samples marks a best method: one that
-    never answers unknown has the lowest share of both, one that always does the highest.
+    A table for each data / partition. Neither share of refused samples marks a best method: one
+    that never answers unknown has the lowest share of both, one that always does the highest.
     """
     return [
         _opened(mine, f"Open answers (%): {place}")

@@ -1,4 +1,6 @@
-"""Who is taken for whom: the confusion matrix of a finished run, for the terminal and as a drawing."""
+"""Who is taken for whom: the confusion matrix of a finished run,
+for the terminal and as a drawing.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,13 +42,14 @@ def stored_confusion(summary: Summary, where: str = "this run") -> Confusion:
     classes, kept = tuple(summary.per_class), summary.confusion
     if not kept:
         raise StoreError(
-            f"{where} has no confusion matrix: an older version made it; run it again in a new folder"
+            f"{where} has no confusion matrix: an older version made it; "
+            "run it again in a new folder"
         )
     names = classes if _square(kept, len(classes)) else (*classes, UNKNOWN)
     if not classes or not _square(kept, len(names)):
         raise StoreError(
-            f"the confusion matrix of {where} is damaged: it must be counts of {len(classes)} classes (one more with "
-            "unknown) in as many lines; run it again in a new folder"
+            f"the confusion matrix of {where} is damaged: it must be counts of {len(classes)} "
+            "classes (one more with unknown) in as many lines; run it again in a new folder"
         )
     return Confusion(np.array(kept), names)
 
@@ -63,7 +66,9 @@ def _square(kept: Any, size: int) -> bool:
 
 
 def confusion_table(found: Confusion) -> Table:
-    """Percent of each true class; columns are numbered, as their names seldom fit, and the rows say which is which."""
+    """Percent of each true class; columns are numbered, as their names seldom fit,
+    and the rows say which is which.
+    """
     rows: list[tuple[Cell, ...]] = []
     for number, (name, row) in enumerate(zip(found.names, found.percent.tolist(), strict=True)):
         shown = [Number(value, f"{value:.0f}" if value >= 0.5 else "·") for value in row]

@@ -1,4 +1,6 @@
-"""`--dry-run`: what a run or a grid would be and cost, shown before anything is trained or written."""
+"""`--dry-run`: what a run or a grid would be and cost,
+shown before anything is trained or written.
+"""
 
 import json
 from collections.abc import Sequence
@@ -46,7 +48,10 @@ def show_grid(cells: Sequence[Config], out: Path, as_json: bool) -> None:
         print(json.dumps({"cells": lines, "seconds": left, "out": str(out)}))
         return
     rows = [_line(one, ready) for one, ready in zip(found, done, strict=True)]
-    counted = f"{len(cells)} cells, {sum(done)} of them finished; the rest may take about {human_seconds(left)}"
+    counted = (
+        f"{len(cells)} cells, {sum(done)} of them finished; the rest may take about "
+        f"{human_seconds(left)}"
+    )
     most = human_bytes(max(one.memory for one in found))
     notes = (
         ESTIMATED,

@@ -32,7 +32,8 @@ FEW, SHORT = 6, 30
 class Curve(NamedTuple):
     """One method: `values[s][i]` is the accuracy in percent of seed s at `x[i]` (rounds, bytes).
 
-    A `reference` has no place on the axis (training on pooled data): it is a line across, at its last values.
+    A `reference` has no place on the axis (training on pooled data):
+    it is a line across, at its last values.
     """
 
     label: str
@@ -48,7 +49,9 @@ def accuracy_curve(
     ylabel: str = "accuracy (%)",
     xlabel: str = "round",
 ) -> None:
-    """Draw the mean over seeds as a line and one sample standard deviation to either side as a band."""
+    """Draw the mean over seeds as a line and one sample standard
+    deviation to either side as a band.
+    """
     accuracy_curves({title: curves}, path, ylabel, xlabel)
 
 
@@ -59,7 +62,10 @@ def accuracy_curves(
     xlabel: str = "round",
     in_bytes: bool = False,
 ) -> None:
-    """Draw a panel for each title; what has one point only (a one-shot method) is a marker with its deviation."""
+    """Draw a panel for each title.
+
+    What has one point only (a one-shot method) is a marker with its deviation.
+    """
     check_suffix(path)
     if not panels or not all(panels.values()):
         raise DataError("there is nothing to draw; give at least one curve")
@@ -133,7 +139,10 @@ def _finish(axes: "Axes", curves: Sequence[Curve], in_bytes: bool) -> None:
 
 
 def _whole_axis(axes: "Axes", values: Sequence[float]) -> None:
-    """Ticks at whole numbers, also where there is one point only; a number of rounds is never a fraction."""
+    """Ticks at whole numbers, also where there is one point only.
+
+    A number of rounds is never a fraction.
+    """
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True, min_n_ticks=1))
@@ -186,8 +195,8 @@ def mean_and_std(curve: Curve) -> tuple[np.ndarray, np.ndarray | None]:
     lengths = sorted({len(seed) for seed in curve.values})
     if lengths != [len(curve.x)]:
         raise DataError(
-            f"curve {curve.label!r} has {len(curve.x)} points but seeds with {lengths or 'no'} values; "
-            "give one value for each point and seed"
+            f"curve {curve.label!r} has {len(curve.x)} points but seeds with {lengths or 'no'} "
+            "values; give one value for each point and seed"
         )
     values = np.asarray(curve.values, dtype=float)
     return values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else None

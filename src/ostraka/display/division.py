@@ -19,9 +19,11 @@ NAMED = 40
 
 
 def show_division(console: Console, division: Division) -> None:
-    """Who holds what: numbers where they fit, else shaded blocks, else a line of words for each party.
+    """Who holds what: numbers where they fit, else shaded blocks,
+    else a line of words for each party.
 
-    Long class names are listed below numbers and blocks. Where not every number is shown, figures of the whole follow.
+    Long class names are listed below numbers and blocks. Where not every number is shown, figures
+    of the whole follow.
     """
     names, classes = division.partition.names[:PARTIES], division.data.classes
     counts, more = division.counts[:PARTIES], len(division.counts) - PARTIES

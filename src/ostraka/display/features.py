@@ -1,4 +1,6 @@
-"""A party's view of the world: its member's embedding in two dimensions (t-SNE), as in FedOV's Figure 2."""
+"""A party's view of the world: its member's embedding in two dimensions
+(t-SNE), as in FedOV's Figure 2.
+"""
 
 from pathlib import Path
 
@@ -29,7 +31,9 @@ EACH = 300
 def draw_features(
     net: Net, samples: Samples, seen: list[int], names: tuple[str, ...], path: Path, seed: int = 0
 ) -> None:
-    """Embeddings of seen classes, unseen classes and destroyed samples of seen ones, laid out by t-SNE."""
+    """Embeddings of seen classes, unseen classes and destroyed samples
+    of seen ones, laid out by t-SNE.
+    """
     from sklearn.manifold import TSNE
 
     check_suffix(path)
@@ -37,7 +41,8 @@ def draw_features(
     own = torch.isin(labels, torch.tensor(seen))
     if not own.any() or own.all():
         raise DataError(
-            "the figure needs samples of classes that the party has seen and of others; all are of one kind"
+            "the figure needs samples of classes that the party has seen "
+            "and of others; all are of one kind"
         )
     rng = torch_rng(seed, "features")
     mine, other = _some(own, rng), _some(~own, rng)

@@ -1,4 +1,5 @@
-"""Figures by name: what each shows, what it needs, and how it is drawn from a finished run or from data.
+"""Figures by name: what each shows, what it needs,
+and how it is drawn from a finished run or from data.
 
 What takes long to load is imported when a figure is drawn: the command line lists the names.
 """
@@ -42,7 +43,9 @@ class Wanted:
 
 
 def draw(what: str, wanted: Wanted) -> None:
-    """Draw the figure called `what`; refused before anything is computed if something is missing."""
+    """Draw the figure called `what`; refused before anything is
+    computed if something is missing.
+    """
     kind = KINDS[what]
     for name in kind.needs:
         if not getattr(wanted, name):
@@ -174,7 +177,8 @@ def _masks(wanted: Wanted) -> None:
     config, state = load_state(wanted.folder)
     if not isinstance(state, Conquered) or state.masks is None:
         raise ConfigError(
-            f"{wanted.run} is a run of {config.method}, whose parties send no masks; take one of fedpd"
+            f"{wanted.run} is a run of {config.method}, "
+            "whose parties send no masks; take one of fedpd"
         )
     draw_masks(state.masks, wanted.out, wanted.party)
 

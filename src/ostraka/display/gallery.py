@@ -1,4 +1,6 @@
-"""Pictures of outliers: samples, destroyed samples, and those after enhancement (FedOV, Figure 3)."""
+"""Pictures of outliers: samples, destroyed samples,
+and those after enhancement (FedOV, Figure 3).
+"""
 
 from pathlib import Path
 
@@ -21,9 +23,11 @@ CELL = 0.8
 def draw_gallery(
     samples: Samples, path: Path, seed: int = 0, net: Net | None = None, count: int = 6
 ) -> None:
-    """One row per sample: itself, each operation, one drawn from `wide` and, with a trained `net`, that one enhanced.
+    """One row per sample: itself, each operation, one drawn from `wide` and,
+    with a trained `net`, that one enhanced.
 
-    Enhancement moves every pixel by at most 0.01, which no eye sees: the last column shows the change, enlarged.
+    Enhancement moves every pixel by at most 0.01, which no eye sees:
+    the last column shows the change, enlarged.
     """
     check_suffix(path)
     kind = samples.view.kind
@@ -56,7 +60,9 @@ def draw_gallery(
 
 
 def first_of_each_class(samples: Samples, count: int) -> Tensor:
-    """Positions of the first sample of each class, at most `count` of them, then more of the same."""
+    """Positions of the first sample of each class,
+    at most `count` of them, then more of the same.
+    """
     labels = samples.labels
     firsts = [int((labels == c).nonzero()[0]) for c in labels.unique().tolist() if c >= 0]
     more = [i for i in range(len(labels)) if i not in firsts]

@@ -24,7 +24,9 @@ from ostraka.runs.start import HALF_TEST
 def tables_of(
     cells: Sequence[Config], labels: Sequence[str], records: Sequence[Record]
 ) -> tuple[list[Table], list[Table], Table | None]:
-    """The tables of all records, those of domains, open answers and published figures, and of these the last one."""
+    """The tables of all records, those of domains, open answers and published figures,
+    and of these the last one.
+    """
     tables = comparison(records)
     tables[0] = replace(
         tables[0], notes=(*tables[0].notes, *exchanges(cells, labels), *public_samples(cells))
@@ -57,14 +59,20 @@ def public_samples(cells: Sequence[Config]) -> list[str]:
     )
     users = f" ({', '.join(needy)})" if needy else ""
     return [
-        f"half of the test samples are public, without labels{users}; every method is scored on the other half"
+        (
+            f"half of the test samples are public, without labels{users}; "
+            "every method is scored on the other half"
+        )
     ]
 
 
 def store(
     out: Path, tables: list[Table], more: Sequence[Table] = (), known: Table | None = None
 ) -> None:
-    """Write the tables beside the cells; `known` is that of `more` which holds published figures, if there are any."""
+    """Write the tables beside the cells.
+
+    `known` is that of `more` which holds published figures, if there are any.
+    """
     files = {
         "results.md": "\n\n".join(table.markdown() for table in [*tables, *more]) + "\n",
         "results.tex": latex([*tables, *more]),
@@ -117,7 +125,9 @@ def show_stored(folder: Path, style: str, as_json: bool) -> None:
 
 
 def _stored(folder: Path) -> tuple[list[Record], list[str]]:
-    """The cells of the last call, then finished ones of earlier calls, of equal ones the first; and what to say."""
+    """The cells of the last call, then finished ones of earlier calls,
+    of equal ones the first; and what to say.
+    """
     if not (folder / RECORDS).exists():
         raise ConfigError(
             f"no cell of the grid {folder} has ended yet; go on with it by the same ostraka compare"

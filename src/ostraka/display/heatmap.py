@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 Counts = NDArray[np.integer]
 
 FEW_PARTIES = 20
-"""Up to here parties are rows with their counts written in; beyond, they are thin columns from left to right."""
+"""Up to here parties are rows with their counts written in; beyond,
+they are thin columns from left to right.
+"""
 
 FEW_CLASSES = 30
 """Up to here there is room to write the counts, and to name every class."""
 
 NAMED_PARTIES = 100
-"""Up to here parties stand in their own order; beyond, a name means little and they are ordered by largest class."""
+"""Up to here parties stand in their own order; beyond,
+a name means little and they are ordered by largest class.
+"""
 
 MOST_ROWS = 40
 """Names that fit one above the other."""
@@ -63,7 +67,8 @@ def heatmap_svg(
 ) -> None:
     """Draw the counts into `path`. A blank cell is a class that the party does not hold.
 
-    More than NAMED_PARTIES parties are ordered by their largest class and its share; the axis then counts them.
+    More than NAMED_PARTIES parties are ordered by their largest class and its share;
+    the axis then counts them.
     """
     check_suffix(path)
     counts = _checked(table, party_names, class_names)
@@ -107,8 +112,9 @@ def _checked(table: Counts, party_names: Sequence[str], class_names: Sequence[st
     expected = (len(party_names), len(class_names))
     if counts.shape != expected or not counts.size:
         raise DataError(
-            f"a table of shape {counts.shape} does not fit {expected[0]} parties and {expected[1]} classes; "
-            "give one row for each party and one column for each class, at least one of each"
+            f"a table of shape {counts.shape} does not fit {expected[0]} parties and "
+            f"{expected[1]} classes; give one row for each party and one column for "
+            "each class, at least one of each"
         )
     if counts.min() < 0:
         raise DataError(f"counts cannot be negative, but the smallest is {counts.min()}")
@@ -116,11 +122,15 @@ def _checked(table: Counts, party_names: Sequence[str], class_names: Sequence[st
 
 
 def _colours(counts: Counts) -> "tuple[Colormap, Normalize]":
-    """Light to dark and safe for colour-blind eyes. A root scale keeps a count of 1 apart from a 20 beside a 500."""
+    """Light to dark and safe for colour-blind eyes.
+
+    A root scale keeps a count of 1 apart from a 20 beside a 500.
+    """
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap, PowerNorm
 
-    # the palest shades are left out, as they could be taken for blank; the darkest are hard to tell apart
+    # the palest shades are left out, as they could be taken for blank;
+    # the darkest are hard to tell apart
     shades = ListedColormap(colormaps["YlGnBu"](np.linspace(0.18, 0.92, 256))).with_extremes(
         bad="white"
     )
@@ -129,7 +139,9 @@ def _colours(counts: Counts) -> "tuple[Colormap, Normalize]":
 
 
 def _ticks(most: int) -> list[int]:
-    """For the colour bar: those of 1, 2, 5, 10, 20, ... that do not crowd on its root scale, and the largest count."""
+    """For the colour bar: those of 1, 2, 5, 10, 20,
+    ... that do not crowd on its root scale, and the largest count.
+    """
     ticks = [1]
     apart = 0.12 * math.sqrt(most)
     for tick in (factor * 10**power for power in range(len(str(most))) for factor in (1, 2, 5)):
@@ -169,7 +181,10 @@ def name_axes(
 
 
 def _by_largest_class(counts: Counts) -> NDArray[np.intp]:
-    """The parties in the order of their largest class; those of one class by its share, the largest first."""
+    """The parties in the order of their largest class.
+
+    Those of one class by its share, the largest first.
+    """
     shares = counts.max(axis=1) / np.maximum(counts.sum(axis=1), 1)
     return np.lexsort((-shares, counts.argmax(axis=1)))
 

@@ -1,4 +1,6 @@
-"""Tables for LaTeX, in the style of booktabs: names are escaped, means are set as mathematics, the best in bold."""
+"""Tables for LaTeX, in the style of booktabs: names are escaped,
+means are set as mathematics, the best in bold.
+"""
 
 from collections.abc import Sequence
 

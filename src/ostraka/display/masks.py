@@ -1,7 +1,9 @@
-"""Where the parties' closed-set and open-set subnetworks lie: Figures 3, 4 and 6 of FedPD (Yang et al., ICCV 2023).
+"""Where the parties' closed-set and open-set subnetworks lie: Figures 3, 4 and 6 of FedPD
+(Yang et al., ICCV 2023).
 
-Above, one party's first layer: which of its weights belong to which subnetwork. Below, for every unit (a channel of a
-convolution) and every party, which share of the unit's weights is in the closed-set and in the open-set subnetwork.
+Above, one party's first layer: which of its weights belong to which subnetwork. Below, for every
+unit (a channel of a convolution) and every party, which share of the unit's weights is in the
+closed-set and in the open-set subnetwork.
 """
 
 from pathlib import Path
@@ -22,7 +24,9 @@ LAYERS = 6
 """At most so many layers are drawn: the first, the last, and others evenly between."""
 
 HIGHEST = 2.4
-"""Inches of a layer's picture at most; of more parties than it has lines for only some are numbered."""
+"""Inches of a layer's picture at most; of more parties than it has
+lines for only some are numbered.
+"""
 
 PARTS = (
     ("neither", "0.93"),
@@ -117,6 +121,8 @@ def _units(axes: "Axes", values: Tensor, parties: tuple[int, ...]) -> "AxesImage
 
 
 def _agreement(overlap: Tensor) -> float | None:
-    """Mean over pairs of parties of the weights in both masks over those in either; None for a single party."""
+    """Mean over pairs of parties of the weights in both masks over those in either;
+    None for a single party.
+    """
     pairs = overlap.numpy()[np.triu_indices(len(overlap), 1)]
     return float(pairs.mean()) if len(pairs) else None

@@ -1,4 +1,6 @@
-"""Counts as lines of characters, for a terminal of any width: shaded blocks, and a line of words where none fit."""
+"""Counts as lines of characters, for a terminal of any width: shaded blocks,
+and a line of words where none fit.
+"""
 
 import math
 from collections.abc import Sequence
@@ -45,10 +47,12 @@ def blocks(
     pen: Pen,
     total: str = "",
 ) -> list[Text] | None:
-    """A line for each row, a block for each column, the darker the larger its count; None where they do not fit.
+    """A line for each row, a block for each column, the darker the larger its count;
+    None where they do not fit.
 
-    Above stands a ruler: the names of the columns if these are single characters, else their numbers. `total` heads a
-    column with the sums of the rows. The legend below says which shade stands for which counts.
+    Above stands a ruler: the names of the columns if these are single characters, else their
+    numbers. `total` heads a column with the sums of the rows. The legend below says which shade
+    stands for which counts.
     """
     names = [cut(name, max(width // NAME_SHARE, 5)) for name in rows]
     indent = max(map(len, names)) + 1
@@ -72,7 +76,9 @@ def blocks(
 def per_party(
     counts: Counts, names: Sequence[str], classes: Sequence[str], width: int, pen: Pen
 ) -> list[Text]:
-    """For more classes than a terminal has columns: of each party its samples, classes, their mix and the largest."""
+    """For more classes than a terminal has columns: of each party its samples, classes,
+    their mix and the largest.
+    """
     names = [cut(name, max(width // NAME_SHARE, 5)) for name in names]
     columns = [("party", names), ("samples", [str(n) for n in counts.sum(axis=1).tolist()])]
     columns.append(("classes", [str(n) for n in (counts > 0).sum(axis=1).tolist()]))
@@ -98,7 +104,9 @@ def per_party(
 
 
 def whole(counts: Counts, classes: Sequence[str]) -> list[Text]:
-    """The division as a whole: smallest, median and largest of what parties hold and of who holds a class."""
+    """The division as a whole: smallest, median and largest of what
+    parties hold and of who holds a class.
+    """
     held = counts > 0
     owners = held.sum(axis=0)
     parts = (
@@ -120,7 +128,9 @@ def whole(counts: Counts, classes: Sequence[str]) -> list[Text]:
 
 
 def _ruler(columns: Sequence[str], cell: int) -> list[str]:
-    """What stands above the blocks: the names, or the number of every fifth or tenth block and all last digits."""
+    """What stands above the blocks: the names,
+    or the number of every fifth or tenth block and all last digits.
+    """
     if all(len(name) == 1 for name in columns):
         return ["".join(name.ljust(cell) for name in columns)]
     every = 10 // cell
@@ -130,14 +140,19 @@ def _ruler(columns: Sequence[str], cell: int) -> list[str]:
 
 
 def _block(count: int, most: int, cell: int, pen: Pen) -> tuple[str, str]:
-    """The characters of one block and their style. Shades follow the root of the count, as the colours of a plot."""
+    """The characters of one block and their style.
+
+    Shades follow the root of the count, as the colours of a plot.
+    """
     if not count:
         return pen.none.ljust(cell), "dim"
     return pen.shades[_level(count, most)] * cell, ""
 
 
 def _level(count: int, most: int) -> int:
-    """0 to 3: how many quarters of the way the root of the count has come to that of the largest one."""
+    """0 to 3: how many quarters of the way the root of the count has
+    come to that of the largest one.
+    """
     return sum(16 * count >= i * i * most for i in (1, 2, 3))
 
 
@@ -157,7 +172,9 @@ def _legend(most: int, pen: Pen, width: int) -> list[Text]:
 
 
 def _evenness(row: Counts) -> float:
-    """Entropy of the classes over the largest it can be: 0 for one class, 1 for all in equal shares."""
+    """Entropy of the classes over the largest it can be: 0 for one class,
+    1 for all in equal shares.
+    """
     shares = row[row > 0] / max(int(row.sum()), 1)
     return float(-(shares * np.log(shares)).sum() / math.log(len(row))) if len(row) > 1 else 0.0
 

@@ -30,7 +30,9 @@ from ostraka.runs.results import Record
 from ostraka.runs.watch import Watch
 
 STEP, APART, EVERY = 0.05, 2.0, 60.0
-"""A line of progress comes after this share of the work, but so many seconds after the last, and at the latest then."""
+"""A line of progress comes after this share of the work,
+but so many seconds after the last, and at the latest then.
+"""
 
 QUIET, NORMAL, VERBOSE = range(3)
 
@@ -49,7 +51,9 @@ class Course:
     accuracy: float | None = None
     began: float = field(default_factory=time.monotonic)
     first: tuple[float, float] | None = None
-    """The first sign of work, which comes after workers have started: when it came, and the share done then."""
+    """The first sign of work, which comes after workers have started: when it came,
+    and the share done then.
+    """
 
     def begin(self, index: int, rounds: int, parties: int, ready: int) -> None:
         """A round starts."""
@@ -99,12 +103,18 @@ class Grid:
     trained: int = 0
 
     def left(self, ended: float, total: int, share: float = 0.0) -> str:
-        """The time that the other cells may take if they are like those so far; `share` is that of the one at work."""
+        """The time that the other cells may take if they are like those so far.
+
+        `share` is that of the one at work.
+        """
         done = self.trained + share
         rest = total - ended - share
         if done <= 0 or rest <= 0:
             return ""
-        return f"about {human_seconds((time.monotonic() - self.began) / done * rest)} left for the grid"
+        return (
+            f"about {human_seconds((time.monotonic() - self.began) / done * rest)} left for the "
+            "grid"
+        )
 
 
 class Lines:
@@ -165,9 +175,8 @@ class Bars:
         for old in (self.rounds, self.parties):
             if old is not None:
                 self.progress.remove_task(old)
-        if (
-            self.cells is None
-        ):  # a cell of a grid is named beside the bar of all cells, and when it ends
+        # a cell of a grid is named beside the bar of all cells, and when it ends
+        if self.cells is None:
             self.say(title)
         self.rounds = self.progress.add_task("rounds", total=None, note="")
         self.parties = self.progress.add_task("parties", total=None, note="")
@@ -214,7 +223,10 @@ class Follower(Watch):
         """What is run, and where, in one line."""
         config, parties, rounds = plan.config, len(plan.partition.parties), plan.method.exchanges
         counted = f"{_count(parties, 'party', 'parties')}, {_count(rounds, 'round', 'rounds')}"
-        return f"{plan.name} on {config.data}: {config.partition}, {counted}, seed {config.seed}, in {out}"
+        return (
+            f"{plan.name} on {config.data}: {config.partition}, {counted}, "
+            f"seed {config.seed}, in {out}"
+        )
 
     def round_begins(self, index: int, rounds: int, parties: int, ready: int) -> None:
         """Show the round."""

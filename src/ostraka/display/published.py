@@ -1,17 +1,21 @@
 """Figures that the papers print, beside which a comparison shows ours.
 
-`published_results.csv` holds them as typed off the papers' tables; the first word of a row's `table` names the paper:
+`published_results.csv` holds them as typed off the papers' tables; the first word of a row's
+`table` names the paper:
 
 * fedov: Diao, Li & He, "Towards Addressing Label Skews in One-Shot Federated Learning", ICLR 2023
-* fedpd: Yang, Zhu, Liu & Yuan, "FedPD: Federated Open Set Recognition with Parameter Disentanglement", ICCV 2023
-* fedova: Zhu, Markos, Zhao, Zheng & Yu, "FedOVA: One-vs-All Training Method for Federated Learning with Non-IID Data",
-  IJCNN 2021
-* fedos: Mohamad, Neubert & Argayo, "FedOS: using open-set learning to stabilize training in federated learning", 2022
-* dedes: Wang et al., "Data-Free Diversity-Based Ensemble Selection For One-Shot Federated Learning", supplementary
-  material
+* fedpd: Yang, Zhu, Liu & Yuan, "FedPD: Federated Open Set Recognition with Parameter
+  Disentanglement", ICCV 2023
+* fedova: Zhu, Markos, Zhao, Zheng & Yu, "FedOVA: One-vs-All Training Method for Federated Learning
+  with Non-IID Data", IJCNN 2021
+* fedos: Mohamad, Neubert & Argayo, "FedOS: using open-set learning to stabilize training in
+  federated learning", 2022
+* dedes: Wang et al., "Data-Free Diversity-Based Ensemble Selection For One-Shot Federated
+  Learning", supplementary material
 
-An empty field of a row says that the paper leaves it open (rounds, net) or that it does not apply (known, size, std).
-`known` is the number of known classes, or the one known class as `class 3`; `size` is how many members are selected.
+An empty field of a row says that the paper leaves it open (rounds, net) or that it does not apply
+(known, size, std). `known` is the number of known classes, or the one known class as `class 3`;
+`size` is how many members are selected.
 """
 
 import csv
@@ -48,8 +52,9 @@ PAPERS_NAME = {
     "fedpd-matched": "fedma",
     "fedpd-gradient": "fedpd-split-gradient",
 }
-"""Our methods and presets that go by another name in the file. `fedov` itself is shown beside the paper's, whose ballot
-is that of `fedov-sum`."""
+"""Our methods and presets that go by another name in the file. `fedov` itself is shown beside the
+paper's, whose ballot is that of `fedov-sum`.
+"""
 
 METRICS = tuple(figure for figure, _ in FIGURES)
 """What a comparison has tables of, in their order."""
@@ -86,7 +91,10 @@ def published(
     known: int | str | None = None,
     size: int | None = None,
 ) -> Published | None:
-    """The figure of one cell, in percent, or None; of several tables that have it, the paper's first."""
+    """The figure of one cell, in percent, or None.
+
+    Of several tables that have it, the paper's first.
+    """
     name = canonical_method(method)
     wanted = {
         "dataset": canonical(data),
@@ -115,18 +123,21 @@ def rows() -> tuple[dict[str, str], ...]:
 
 
 def with_published(configs: Sequence[Config], records: Sequence[Record]) -> list[Record]:
-    """The records of a grid's cells; where the papers have a cell, with its figures under `published`.
+    """The records of a grid's cells.
 
-    They are keyed by figure: value, std, table, ours and the difference (ours minus theirs). A choice of known classes
-    that no paper has made has no counterpart, nor has an objective of the user's own choice, except under FedAvg and
-    centralised training, which papers compare by objective. HDR-FL with fewer than its five domains stands beside the
-    paper's figures on the same domains.
+    Where the papers have a cell, with its figures under `published`. They are keyed by figure:
+    value, std, table, ours and the difference (ours minus theirs). A choice of known classes that
+    no paper has made has no counterpart, nor has an objective of the user's own choice, except
+    under FedAvg and centralised training, which papers compare by objective. HDR-FL with fewer than
+    its five domains stands beside the paper's figures on the same domains.
     """
     return [_annotated(config, record) for config, record in zip(configs, records, strict=True)]
 
 
 def beside(records: Sequence[Record]) -> Table | None:
-    """Our means over the seeds and the published figures, a row for each cell that has one; None if no cell has."""
+    """Our means over the seeds and the published figures,
+    a row for each cell that has one; None if no cell has.
+    """
     found: dict[str, dict[tuple[str, str], list[BesidePublished]]] = {}
     for record in records:
         for figure, told in record.published.items():
@@ -179,7 +190,9 @@ def _pairs(config: Config, ours: Summary) -> Iterator[tuple[str, float | None, P
 
 
 def _hdr_fl(config: Config, ours: Summary) -> Iterator[tuple[str, float | None, Published]]:
-    """Figures on each domain, and the average: of domains that are not the paper's five, over the paper's same ones."""
+    """Figures on each domain, and the average: of domains that are not the paper's five,
+    over the paper's same ones.
+    """
     if _known(config) != HDR_FL_KNOWN:
         return
     originals = {alike: original for original, alike in LOOK_ALIKES.items()}
@@ -228,7 +241,9 @@ def _lookup(
 
 
 def _names(config: Config, method: Any) -> list[str]:
-    """What the papers may call the method: its own name, or the objective averaged or trained on pooled data."""
+    """What the papers may call the method: its own name,
+    or the objective averaged or trained on pooled data.
+    """
     own = canonical_method(config.method)
     chosen = "objective" in config.set
     base = PRESETS.get(own).method if own in PRESETS.names() else own
@@ -246,7 +261,9 @@ def _names(config: Config, method: Any) -> list[str]:
 
 
 def _ablated(preset: str) -> Any:
-    """The objective of one of FedOV's ablations as a plain objective, without its method's recipe; None for others."""
+    """The objective of one of FedOV's ablations as a plain objective,
+    without its method's recipe; None for others.
+    """
     changes = PRESETS.get(preset).settings.get("objective", {})
     if PRESETS.get(preset).method != "fedov" or not isinstance(changes, Mapping):
         return None
@@ -256,7 +273,9 @@ def _ablated(preset: str) -> Any:
 
 
 def _known(config: Config) -> int | str | None:
-    """The known classes as the file writes them; None where all are known, or for a choice that no paper has made."""
+    """The known classes as the file writes them; None where all are known,
+    or for a choice that no paper has made.
+    """
     listed = config.known_classes or range(config.known or 0)
     if len(listed) == 1:  # a plain 1 in the file is a mean over runs with each class alone
         return f"class {listed[0]}"

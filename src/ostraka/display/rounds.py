@@ -21,7 +21,9 @@ SEED_BOUND = ("seed", "start_digest")
 
 @dataclass(frozen=True)
 class History:
-    """One finished run: accuracy in percent after every evaluated round; round 0 is the start of a run that has one."""
+    """One finished run: accuracy in percent after every evaluated round;
+    round 0 is the start of a run that has one.
+    """
 
     method: str
     start: str
@@ -79,12 +81,13 @@ def _checked_rows(home: RunDir, summary: Summary, last: int) -> list[MetricsRow]
     end, accuracy = rows[-1].round, rows[-1].test.accuracy
     if (end, accuracy) != (last, summary.accuracy):
         raise StoreError(
-            f"{home.metrics} ends in round {end} with an accuracy of {accuracy}, but the run in round {last} with "
-            f"{summary.accuracy}: lines are missing or of another run; {remedy}"
+            f"{home.metrics} ends in round {end} with an accuracy of {accuracy}, but the run in "
+            f"round {last} with {summary.accuracy}: lines are missing or of another run; {remedy}"
         )
     if any(row.test.accuracy is None for row in rows):
         raise DataError(
-            f"{home.root} has rounds without an accuracy (its test set has no known class); leave it out"
+            f"{home.root} has rounds without an accuracy (its test set "
+            "has no known class); leave it out"
         )
     return rows
 
@@ -116,7 +119,10 @@ def histories(folders: Iterable[Path]) -> tuple[list[History], list[Path]]:
 
 
 def panels(runs: Sequence[History], axis: str) -> dict[str, list[Curve]]:
-    """Curves over the seeds of runs that differ in nothing else, by data and partition. Order: first come."""
+    """Curves over the seeds of runs that differ in nothing else, by data and partition.
+
+    Order: first come.
+    """
     out: dict[str, list[Curve]] = {}
     for place in dict.fromkeys(run.place for run in runs):
         groups: dict[str, list[History]] = {}
@@ -137,7 +143,10 @@ def draw_rounds(runs: Sequence[History], axis: str, path: Path) -> None:
 
 
 def draw_all(folders: Iterable[Path], out: Path) -> list[str]:
-    """Draw a grid's runs against every axis, if any of them has more than one point; the names of the files."""
+    """Draw a grid's runs against every axis, if any of them has more than one point.
+
+    The names of the files.
+    """
     runs = [history for folder in folders if (history := read_history(folder)) is not None]
     if not any(len(history.rounds) > 1 for history in runs):
         return []

@@ -68,7 +68,9 @@ def _show_suspects(console: Console, trust: Mapping[str, Any]) -> None:
 
 
 def _show_confusion(console: Console, found: Confusion) -> None:
-    """Who is taken for whom: numbers where they fit, else shaded blocks, else the most frequent mistakes."""
+    """Who is taken for whom: numbers where they fit, else shaded blocks,
+    else the most frequent mistakes.
+    """
     table = confusion_table(found)
     pen = ASCII if console.options.ascii_only else UNICODE
     if fits(console, table):
@@ -132,9 +134,9 @@ def _division_and_costs(summary: Summary) -> list[tuple[str, str]]:
 def _open_figures(opened: OpenFigures) -> dict[str, float | None]:
     """The open-set figures to print, by their names in OPEN_NAMES.
 
-    Where all classes are known, and of older versions, which measured fewer, those that are defined;
-    none if no sample was called unknown: the rows of a closed-set run would say nothing that the
-    accuracy does not.
+    Where all classes are known, and of older versions, which measured fewer, those that are
+    defined; none if no sample was called unknown: the rows of a closed-set run would say nothing
+    that the accuracy does not.
     """
     told = {**opened.as_dict(), "open_balanced_accuracy": opened.balanced_accuracy}
     shown = {name: told[name] for name in OPEN_NAMES}

@@ -22,7 +22,10 @@ COSTS = ("time", "CPU time", "up", "down")
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over `n` seeds with its sample standard deviation (None for one seed); `mark` points to a note."""
+    """A mean over `n` seeds with its sample standard deviation (None for one seed).
+
+    `mark` points to a note.
+    """
 
     mean: float
     std: float | None
@@ -49,7 +52,10 @@ Cell = str | Mean | Number
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows of cells; `digits` is how many decimals of a mean are shown (never of what CSV and JSON get)."""
+    """Columns and rows of cells.
+
+    `digits` is how many decimals of a mean are shown (never of what CSV and JSON get).
+    """
 
     columns: tuple[str, ...]
     rows: Sequence[tuple[Cell, ...]]
@@ -84,8 +90,8 @@ class Table:
     def rich(self, width: int | None = None) -> RichTable:
         """For the terminal. Cells are `Text`, so brackets in a name are not taken for markup.
 
-        Numbers are never broken. The first column names the row: it is broken only if it takes more than half of
-        `width`, and then shows all of its name.
+        Numbers are never broken. The first column names the row: it is broken only if it takes more
+        than half of `width`, and then shows all of its name.
         """
         shown = RichTable(
             title=Text(self.title) if self.title else None,
@@ -126,7 +132,10 @@ class Table:
         return "\n".join([*title, *lines, *notes]) + "\n"
 
     def csv(self) -> str:
-        """Full precision; a column of means is followed by its `std` and `n` columns. Title and notes are left out."""
+        """Full precision; a column of means is followed by its `std` and `n` columns.
+
+        Title and notes are left out.
+        """
         spread = [
             any(isinstance(row[i], Mean) for row in self.rows) for i in range(len(self.columns))
         ]
@@ -144,7 +153,9 @@ class Table:
         return out.getvalue()
 
     def records(self) -> list[dict[str, Any]]:
-        """One dict for each row, ready for JSON: a mean is an object, a number its value, a missing cell None."""
+        """One dict for each row, ready for JSON: a mean is an object,
+        a number its value, a missing cell None.
+        """
         return [
             {c: _plain(cell) for c, cell in zip(self.columns, row, strict=True)}
             for row in self.rows
@@ -171,7 +182,9 @@ def mean_over(values: Sequence[float], mark: str = "") -> Mean:
 
 
 def cut(text: str, width: int) -> str:
-    """The text, shortened in its middle to at most `width` characters: names differ at either end."""
+    """The text, shortened in its middle to at most `width` characters:
+    names differ at either end.
+    """
     if len(text) <= width:
         return text
     kept = max(width - 2, 1)

@@ -20,8 +20,8 @@ def stored_trust(summary: Summary, origin: str = "the run") -> Mapping[str, Any]
     """What a finished run found of its members."""
     if not summary.trust:
         raise DataError(
-            f"{origin} says nothing of whom to trust: its method has no vote, or the ballot does not look at samples; "
-            "take a run of fedov with ballot=guarded and ballot.batch=true"
+            f"{origin} says nothing of whom to trust: its method has no vote, or the ballot does "
+            "not look at samples; take a run of fedov with ballot=guarded and ballot.batch=true"
         )
     return summary.trust
 
@@ -29,9 +29,10 @@ def stored_trust(summary: Summary, origin: str = "the run") -> Mapping[str, Any]
 def draw_trust(
     found: Mapping[str, Any], classes: Sequence[str], path: Path, title: str = ""
 ) -> None:
-    """Draw agreement by party and class into `path`. A blank cell is a class that the party does not hold.
+    """Draw agreement by party and class into `path`.
 
-    Low agreement has a thick frame; a star stands beside parties that are unusual in this or another way.
+    A blank cell is a class that the party does not hold. Low agreement has a thick frame; a star
+    stands beside parties that are unusual in this or another way.
     """
     check_suffix(path)
     grid = np.array(

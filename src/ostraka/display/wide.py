@@ -11,9 +11,11 @@ from ostraka.display.tables import COSTS, Cell, Table
 
 
 def show_wide(console: Console, table: Table) -> None:
-    """A table of figures; if it is too wide for the terminal, its columns in several tables one below the other.
+    """A table of figures; if it is too wide for the terminal,
+    its columns in several tables one below the other.
 
-    Costs go into a table of their own. A table whose rows need several columns to be named stays whole.
+    Costs go into a table of their own. A table whose rows need several
+    columns to be named stays whole.
     """
     parts = [replace(table, notes=())]
     if table.keys == 1 and not fits(console, table):
@@ -27,7 +29,10 @@ def show_wide(console: Console, table: Table) -> None:
 
 
 def _narrowed(console: Console, table: Table) -> list[Table]:
-    """The table, or, if it is too wide, its columns in as few tables as fit; each begins with the first column."""
+    """The table, or, if it is too wide, its columns in as few tables as fit.
+
+    Each begins with the first column.
+    """
     if fits(console, table):
         return [table]
     rows: list[tuple[Cell, ...]] = [
@@ -45,7 +50,9 @@ def _narrowed(console: Console, table: Table) -> list[Table]:
 
 
 def _folded(name: str, width: int) -> str:
-    """A long name of a row on several lines, broken behind commas and colons, the later ones indented."""
+    """A long name of a row on several lines, broken behind commas and colons,
+    the later ones indented.
+    """
     lines = [""]
     for part in re.findall(r"[^,:]*[,:]?", name):
         if lines[-1] and len(lines[-1]) + len(part) > width:
@@ -61,11 +68,16 @@ def show_lines(console: Console, lines: Sequence[Text]) -> None:
 
 
 def fits(console: Console, table: Table) -> bool:
-    """Whether the terminal can show every cell on one line; a column takes three characters at the least."""
+    """Whether the terminal can show every cell on one line.
+
+    A column takes three characters at the least.
+    """
     return 3 * len(table.columns) <= console.width and _width(console, table) <= console.width
 
 
 def _width(console: Console, table: Table) -> int:
-    """Columns of the terminal that the table needs to show every cell on one line, whatever the notes below it need."""
+    """Columns of the terminal that the table needs to show every cell on one line, whatever the
+    notes below it need.
+    """
     unbounded = console.options.update(max_width=10_000)
     return console.measure(replace(table, notes=()).rich(), options=unbounded).maximum

@@ -1,4 +1,7 @@
-"""Engines run the parties' work: one after the other, or in one process per core. Importing registers the built-ins."""
+"""Engines run the parties' work: one after the other, or in one process per core.
+
+Importing registers the built-ins.
+"""
 
 from ostraka.engines import pool, serial
 

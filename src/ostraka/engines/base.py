@@ -1,8 +1,9 @@
 """What every engine shares: the work of a run, one order of it, and how an order is carried out.
 
-A method cannot tell which engine ran it: all of them call `carry_out`, which takes bytes and gives bytes. Files, and
-what is resumed from them, are the server's: an engine is handed jobs, reads each order when a worker is free for it,
-and hands the answer back. Only half-finished training is kept where it runs.
+A method cannot tell which engine ran it: all of them call `carry_out`, which takes bytes and
+gives bytes. Files, and what is resumed from them, are the server's: an engine is handed
+jobs, reads each order when a worker is free for it, and hands the answer back. Only
+half-finished training is kept where it runs.
 """
 
 import time
@@ -82,7 +83,9 @@ class Job:
     progress: Place
 
     def order(self) -> Order:
-        """The order itself, read when a worker is free for it: a thousand do not lie in memory together."""
+        """The order itself, read when a worker is free for it:
+        a thousand do not lie in memory together.
+        """
         memory = self.memory.read() if self.memory is not None else None
         message = codec.read_bytes(self.message)
         return Order(self.party, self.round, self.seed, self.owner, message, memory)
@@ -175,7 +178,9 @@ def _seal(what: str, order: Order) -> codec.Seal:
 
 
 def try_order(work: Work, order: Order, progress: Place, tell: Tell) -> Outcome:
-    """`carry_out`, with half-finished training at `progress`, and errors as failures of the party."""
+    """`carry_out`, with half-finished training at `progress`,
+    and errors as failures of the party.
+    """
     began = time.perf_counter()
     kept = DiskProgress(
         progress, lambda done, loss: tell(order.party, done, loss), work.save_seconds

@@ -1,4 +1,7 @@
-"""One single-threaded process per core. A worker that dies is replaced, and the party it worked for is named."""
+"""One single-threaded process per core.
+
+A worker that dies is replaced, and the party it worked for is named.
+"""
 
 import multiprocessing
 import os
@@ -67,7 +70,9 @@ def cores() -> int:
 
 
 def _context() -> Any:
-    """Fork workers from a clean server process that has torch loaded; plain fork would copy threads' locks."""
+    """Fork workers from a clean server process that has torch loaded;
+    plain fork would copy threads' locks.
+    """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -80,7 +85,8 @@ def _context() -> Any:
 
 @contextmanager
 def _deaf_children() -> Iterator[None]:
-    """Processes started in here ignore Ctrl-C from their first moment, imports included: it is the parent's to handle.
+    """Processes started in here ignore Ctrl-C from their first moment, imports included:
+    it is the parent's to handle.
 
     Only the main thread may change signals; a pool opened in another one has no Ctrl-C to handle.
     """
@@ -139,7 +145,8 @@ class _Workers(Crew):
         return self.parties
 
     def run(self, jobs: Sequence[Job], tell: Tell = silent) -> Iterator[Outcome]:
-        # The largest parties first: the last ones to finish are then small, and no core idles for long.
+        # The largest parties first: the last ones to finish are then small,
+        # and no core idles for long.
         waiting = deque(sorted(jobs, key=lambda job: -self.parties[job.party].size))
         for place in range(len(self.workers)):
             yield from self._employ(place, waiting)
@@ -156,7 +163,10 @@ class _Workers(Crew):
                 wait([end for w in busy for end in (w.pipe, w.process.sentinel)], timeout=1.0)
 
     def _employ(self, place: int, waiting: deque[Job]) -> Iterator[Outcome]:
-        """Give the worker at `place` the next job whose order can be read; the others have failed."""
+        """Give the worker at `place` the next job whose order can be read.
+
+        The others have failed.
+        """
         while waiting:
             failed = self._alive(place).give(waiting.popleft())
             if failed is None:
@@ -175,9 +185,8 @@ class _Workers(Crew):
         if worker.job is None:
             return None
         party = worker.job.party
-        with suppress(
-            EOFError, OSError
-        ):  # the pipe of a worker that died; its exit code is read below
+        # the pipe of a worker that died; its exit code is read below
+        with suppress(EOFError, OSError):
             while worker.pipe.poll():
                 news = worker.pipe.recv()
                 if isinstance(news, Outcome):

@@ -1,8 +1,8 @@
 """The folder in which Python keeps the socket between a pool and its workers.
 
-Python removes it when the process ends, but a killed process removes nothing. So it has a name that tells whose it is:
-the process that workers are forked from removes it when its parent is gone, and if that was killed too, the next pool
-does.
+Python removes it when the process ends, but a killed process removes nothing. So it has a name that
+tells whose it is: the process that workers are forked from removes it when its parent is gone, and
+if that was killed too, the next pool does.
 """
 
 import atexit
@@ -29,7 +29,9 @@ def use_own_folder() -> None:
 
 
 def remove_at_exit() -> None:
-    """For the process that workers are forked from: it ends when nobody needs workers any more, however that came."""
+    """For the process that workers are forked from:
+    it ends when nobody needs workers any more, however that came.
+    """
     folder = os.environ.get(VARIABLE)
     if folder is not None and Path(folder).name.startswith(PREFIX):
         atexit.register(_remove, folder, os.getpid())

@@ -1,4 +1,6 @@
-"""One party after the other in this process: simple to debug, and the reference for every other engine."""
+"""One party after the other in this process: simple to debug,
+and the reference for every other engine.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -48,6 +50,8 @@ class Serial(Engine):
 
     @contextmanager
     def open(self, work: Work) -> Iterator[Crew]:
-        """Use this process, on one thread as every engine does, so that the numbers are the same."""
+        """Use this process, on one thread as every engine does,
+        so that the numbers are the same.
+        """
         with one_thread():
             yield _OneByOne(work, work.parties.roster())

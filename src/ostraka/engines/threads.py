@@ -1,4 +1,6 @@
-"""One torch thread per process: two were measured slower on small networks, and the sums then depend on the number."""
+"""One torch thread per process: two were measured slower on small networks, and the sums then
+depend on the number.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

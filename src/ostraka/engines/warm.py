@@ -1,6 +1,8 @@
-"""Imported once by the process that workers are forked from, so that they need not load these again.
+"""Imported once by the process that workers are forked from,
+so that they need not load these again.
 
-Torch loads its compiler front end on the first optimiser that is made, which costs a second or two of every process.
+Torch loads its compiler front end on the first optimiser that is made,
+which costs a second or two of every process.
 """
 
 import torch

@@ -1,4 +1,7 @@
-"""What a predictor is worth on labelled samples; all figures in percent, None where the samples cannot define one."""
+"""What a predictor is worth on labelled samples.
+
+All figures in percent, None where the samples cannot define one.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,11 +24,12 @@ Confusion = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class OpenFigures:
-    """Figures of the unknown score and of the open answer, in percent; see `metrics` for what each one means.
+    """Figures of the unknown score and of the open answer, in percent.
 
-    FPR95 and `known_refused` are better when lower. Where all samples are of known classes, AUROC, FPR95, OSCR,
-    `unknown_refused` and `balanced_accuracy` are None. A predictor that never answers unknown (its threshold is
-    infinite) has 0 in both `known_refused` and `unknown_refused`, which is what it does.
+    See `metrics` for what each one means. FPR95 and `known_refused` are better when lower. Where
+    all samples are of known classes, AUROC, FPR95, OSCR, `unknown_refused` and `balanced_accuracy`
+    are None. A predictor that never answers unknown (its threshold is infinite) has 0 in both
+    `known_refused` and `unknown_refused`, which is what it does.
     """
 
     auroc: float | None = None
@@ -45,14 +49,15 @@ class OpenFigures:
 class Evaluation:
     """Figures of one predictor.
 
-    `accuracy`, `balanced_accuracy`, `f1` and `per_class` are of the closed answers to the samples of known classes,
-    `open` is of the open answers and of the unknown scores.
-    `confusion` counts samples: a row for each true class, a column for each answer, and where the samples have unknown
+    `accuracy`, `balanced_accuracy`, `f1` and `per_class` are of the closed answers to the samples
+    of known classes, `open` is of the open answers and of the unknown scores. `confusion` counts
+    samples: a row for each true class, a column for each answer, and where the samples have unknown
     classes one more row and column for unknown, last; the answers are then the open ones.
 
-    `per_part` holds the figures of each model that stands alone (`Solo`) by its party's number, `per_domain` those on
-    the samples of each domain; the other figures are then means of theirs, `confusion` is the sum, which `per_part`
-    leaves out. Every domain counts the same, however many samples it has.
+    `per_part` holds the figures of each model that stands alone (`Solo`) by its party's
+    number, `per_domain` those on the samples of each domain; the other figures are then means
+    of theirs, `confusion` is the sum, which `per_part` leaves out. Every domain counts the
+    same, however many samples it has.
     """
 
     samples: int
@@ -67,7 +72,10 @@ class Evaluation:
     confusion: Confusion = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: no NaN, None where undefined. The confusion matrix is left out: it can be large."""
+        """Plain values for JSON: no NaN, None where undefined.
+
+        The confusion matrix is left out: it can be large.
+        """
         return {
             "samples": self.samples,
             "unknown_samples": self.unknown_samples,
@@ -94,12 +102,13 @@ def evaluate(
 ) -> Evaluation:
     """Figures of `predictor` on `samples`; a label of UNKNOWN marks a sample of no known class.
 
-    Closed-set figures use the samples of known classes only. At most `chunk` samples are turned into inputs at a time,
-    and only the answers and unknown scores of one model are kept. With `domains`, the samples of each are judged alone,
-    unknown against known ones of the same domain, and the figures are the plain means over the domains.
+    Closed-set figures use the samples of known classes only. At most `chunk` samples are turned
+    into inputs at a time, and only the answers and unknown scores of one model are kept. With
+    `domains`, the samples of each are judged alone, unknown against known ones of the same domain,
+    and the figures are the plain means over the domains.
 
-    A predictor that looks at what it is to answer (a guarded vote) is first shown inputs of some of the samples, drawn
-    from all of them, domains together: see `sight.after_looking`.
+    A predictor that looks at what it is to answer (a guarded vote) is first shown inputs of some of
+    the samples, drawn from all of them, domains together: see `sight.after_looking`.
     """
     if not len(samples):
         raise DataError("there are no samples to evaluate on; give at least one")
@@ -134,8 +143,8 @@ def _check_domains(domains: Domains, samples: int) -> None:
         met = torch.cat(list(domains.values())).sort().values
         if not torch.equal(met, torch.arange(samples)):
             raise DataError(
-                f"the domains {', '.join(domains)} list {len(met)} samples; every one of the {samples} to evaluate on "
-                "must be in exactly one domain"
+                f"the domains {', '.join(domains)} list {len(met)} samples; every one of the "
+                f"{samples} to evaluate on must be in exactly one domain"
             )
 
 
@@ -168,16 +177,18 @@ def per_party(
     party_class_counts: Mapping[int, Tensor],
     chunk: int = 1000,
 ) -> dict[int, float | None]:
-    """Accuracy that each party would see, in percent, if its future samples came in the proportions of its own data.
+    """Accuracy that each party would see, in percent,
+    if its future samples came in the proportions of its own data.
 
-    That is the mean of the per-class accuracies, weighted by the party's class counts: the same shared test samples
-    serve every party, so the figure does not depend on a small local test set. With `Solo`, a party sees its own model.
-    Parties are kept by their numbers.
+    That is the mean of the per-class accuracies, weighted by the party's class counts: the same
+    shared test samples serve every party, so the figure does not depend on a small local test set.
+    With `Solo`, a party sees its own model. Parties are kept by their numbers.
     """
     sizes = {len(counts) for counts in party_class_counts.values()}
     if len(sizes) != 1:
         raise DataError(
-            f"every party needs one count for each class, but the numbers of counts are {sorted(sizes)}"
+            "every party needs one count for each class, "
+            f"but the numbers of counts are {sorted(sizes)}"
         )
     evaluation = evaluate(predictor, samples, [str(k) for k in range(sizes.pop())], chunk)
     return seen_by_parties(evaluation, party_class_counts)
@@ -188,14 +199,16 @@ def seen_by_parties(
 ) -> dict[int, float | None]:
     """As `per_party`, from an evaluation already made.
 
-    With domains, the counts are [domains, classes] and a class is judged on the samples of the domain it is counted in.
-    Classes without test samples carry no weight. None for a party that has no samples of the tested classes, or, when
-    models stand alone, no model of its own (it dropped out).
+    With domains, the counts are [domains, classes] and a class is judged on the samples
+    of the domain it is counted in. Classes without test samples carry no weight. None for
+    a party that has no samples of the tested classes, or, when models stand alone, no
+    model of its own (it dropped out).
     """
     parts = evaluation.per_part
     if parts and not parts.keys() & party_class_counts.keys():
         raise DataError(
-            f"none of the parties {list(party_class_counts)} has a model of its own; models: {list(parts)}"
+            f"none of the parties {list(party_class_counts)} has a model "
+            f"of its own; models: {list(parts)}"
         )
     seen: dict[int, float | None] = {}
     for party, counts in party_class_counts.items():
@@ -205,7 +218,10 @@ def seen_by_parties(
 
 
 def _class_figures(evaluation: Evaluation) -> list[float | None]:
-    """The accuracy of every class; with domains, of every class of the first one, then of the second, and so on."""
+    """The accuracy of every class.
+
+    With domains, of every class of the first one, then of the second, and so on.
+    """
     places = evaluation.per_domain.values() or [evaluation]
     return [figure for place in places for figure in place.per_class.values()]
 
@@ -213,7 +229,8 @@ def _class_figures(evaluation: Evaluation) -> list[float | None]:
 def _weighted(figures: Sequence[float | None], weights: Sequence[float]) -> float | None:
     if len(figures) != len(weights):
         raise DataError(
-            f"{len(weights)} class counts were given for {len(figures)} classes; give one for each class"
+            f"{len(weights)} class counts were given for {len(figures)} "
+            "classes; give one for each class"
         )
     tested = [(f, w) for f, w in zip(figures, weights, strict=True) if f is not None]
     total = sum(w for _, w in tested)
@@ -227,7 +244,8 @@ def _alone(
         raise DataError("there is no model to evaluate: no party finished its training")
     parts: dict[int, Evaluation] = {}
     confusion: Confusion = ()
-    # model by model, not chunk by chunk: a thousand models' answers at once would not be bounded memory
+    # model by model, not chunk by chunk: a thousand models' answers at
+    # once would not be bounded memory
     for party, model in predictor.alone.items():
         try:
             part = evaluate(model, samples, classes, chunk, domains)
@@ -237,9 +255,8 @@ def _alone(
             ) from error
         confusion = _sum([confusion, part.confusion])
         places = {name: replace(place, confusion=()) for name, place in part.per_domain.items()}
-        parts[party] = replace(
-            part, confusion=(), per_domain=places
-        )  # nor would a thousand matrices
+        # nor would a thousand matrices
+        parts[party] = replace(part, confusion=(), per_domain=places)
     return replace(_over_models(list(parts.values())), per_part=parts, confusion=confusion)
 
 
@@ -256,7 +273,9 @@ def _over_models(evaluations: Sequence[Evaluation]) -> Evaluation:
 
 
 def _mean(evaluations: Sequence[Evaluation]) -> Evaluation:
-    """The mean of every figure over the evaluations that define it; counts of samples are summed."""
+    """The mean of every figure over the evaluations that define it;
+    counts of samples are summed.
+    """
     opens = [e.open.as_dict() for e in evaluations]
     return Evaluation(
         samples=sum(e.samples for e in evaluations),

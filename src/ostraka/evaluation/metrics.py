@@ -1,10 +1,11 @@
 """Figures of merit as pure functions of tensors.
 
-Score direction: larger `unknown_scores` = more unknown, everywhere. Labels and open answers use UNKNOWN (-1) for a
-sample of no known class. Every figure is a share in [0, 1].
+Score direction: larger `unknown_scores` = more unknown, everywhere. Labels and open answers use
+UNKNOWN (-1) for a sample of no known class. Every figure is a share in [0, 1].
 
-A figure that the samples cannot define (no known samples, or no unknown ones where both are compared) is None. Tensors
-that do not match, or scores that are NaN, raise DataError: NaN has no place in a ranking. Infinite scores do.
+A figure that the samples cannot define (no known samples, or no unknown ones where both are
+compared) is None. Tensors that do not match, or scores that are NaN, raise DataError: NaN has no
+place in a ranking. Infinite scores do.
 """
 
 import math
@@ -24,37 +25,47 @@ def accuracy(answers: Tensor, labels: Tensor) -> float | None:
 
 
 def open_accuracy(open_answers: Tensor, labels: Tensor) -> float | None:
-    """Share of correct answers with unknown as one more class: a known sample called unknown is wrong, and so is an
-    unknown sample called anything else. None without samples.
+    """Share of correct answers with unknown as one more class: a known sample called unknown is
+    wrong, and so is an unknown sample called anything else. None without samples.
     """
     _same_length(open_answers=open_answers, labels=labels)
     return _share(open_answers == labels, len(labels))
 
 
 def known_refused(open_answers: Tensor, labels: Tensor) -> float | None:
-    """Share of the samples of known classes that are called unknown. Lower = better; None without known samples."""
+    """Share of the samples of known classes that are called unknown.
+
+    Lower = better; None without known samples.
+    """
     _same_length(open_answers=open_answers, labels=labels)
     return _refused(open_answers, labels != UNKNOWN)
 
 
 def unknown_refused(open_answers: Tensor, labels: Tensor) -> float | None:
-    """Share of the samples of unknown classes that are called unknown. None without unknown samples."""
+    """Share of the samples of unknown classes that are called unknown.
+
+    None without unknown samples.
+    """
     _same_length(open_answers=open_answers, labels=labels)
     return _refused(open_answers, labels == UNKNOWN)
 
 
 def balanced_open_accuracy(open_answers: Tensor, labels: Tensor) -> float | None:
-    """Mean of two shares: of the known samples answered with their class, and of the unknown ones called unknown.
+    """Mean of two shares: of the known samples answered with their class,
+    and of the unknown ones called unknown.
 
-    However many samples of either kind there are, both count the same: a predictor that never answers unknown, or
-    always, cannot reach more than one half. None unless both kinds of sample are present.
+    However many samples of either kind there are, both count the same: a predictor
+    that never answers unknown, or always, cannot reach more than one half. None unless
+    both kinds of sample are present.
     """
     known, unknown = accuracy(open_answers, labels), unknown_refused(open_answers, labels)
     return None if known is None or unknown is None else (known + unknown) / 2
 
 
 def per_class_accuracy(answers: Tensor, labels: Tensor, classes: int) -> list[float | None]:
-    """Share of correct answers for each of the `classes` known classes; None for a class without samples."""
+    """Share of correct answers for each of the `classes` known classes;
+    None for a class without samples.
+    """
     _same_length(answers=answers, labels=labels)
     check_labels(labels, classes)
     known = labels != UNKNOWN
@@ -66,8 +77,8 @@ def per_class_accuracy(answers: Tensor, labels: Tensor, classes: int) -> list[fl
 def confusion(answers: Tensor, labels: Tensor, classes: int, unknown: bool = False) -> Tensor:
     """Samples by true class (rows) and answer (columns), [classes, classes].
 
-    With `unknown`, unknown is one more class, the last row and column; else samples of no known class are left out, and
-    an answer of unknown is an error, as it would have no column.
+    With `unknown`, unknown is one more class, the last row and column; else samples of no known
+    class are left out, and an answer of unknown is an error, as it would have no column.
     """
     _same_length(answers=answers, labels=labels)
     check_labels(labels, classes)
@@ -76,7 +87,8 @@ def confusion(answers: Tensor, labels: Tensor, classes: int, unknown: bool = Fal
         answers, labels = answers[kept], labels[kept]
         if (answers == UNKNOWN).any():
             raise DataError(
-                "an answer is unknown, for which this confusion matrix has no column; count unknown too"
+                "an answer is unknown, for which this confusion matrix "
+                "has no column; count unknown too"
             )
     size = classes + unknown
     cells = labels % size * size + answers % size  # -1 % size: unknown is the last one
@@ -86,8 +98,9 @@ def confusion(answers: Tensor, labels: Tensor, classes: int, unknown: bool = Fal
 def macro_f1(answers: Tensor, labels: Tensor, classes: int) -> float | None:
     """F1 of each class (harmonic mean of precision and recall), then their plain mean.
 
-    Over the samples and classes that accuracy is over: those of known classes, and of these the ones that have samples.
-    An answer that names a class without samples is a miss of its true class and no more. None without known samples.
+    Over the samples and classes that accuracy is over: those of known classes, and of these the
+    ones that have samples. An answer that names a class without samples is a miss of its true class
+    and no more. None without known samples.
     """
     table = confusion(answers, labels, classes)
     right, held, answered = (
@@ -100,9 +113,10 @@ def macro_f1(answers: Tensor, labels: Tensor, classes: int) -> float | None:
 
 
 def auroc(unknown_scores: Tensor, is_unknown: Tensor) -> float | None:
-    """Probability that a random unknown sample scores more unknown than a random known one; a tie counts one half.
+    """Probability that a random unknown sample scores more unknown than a random known one.
 
-    Exact: pairs are counted in integers. None unless both kinds of sample are present.
+    A tie counts one half. Exact: pairs are counted in integers. None unless
+    both kinds of sample are present.
     """
     known, unknown = _by_kind(unknown_scores, is_unknown)
     pairs = len(known) * len(unknown)
@@ -110,18 +124,20 @@ def auroc(unknown_scores: Tensor, is_unknown: Tensor) -> float | None:
 
 
 def fpr_at_tpr(unknown_scores: Tensor, is_unknown: Tensor, tpr: float = 0.95) -> float | None:
-    """FPR95: share of the unknown samples accepted as known when `tpr` of the known samples are. Lower = better.
+    """FPR95: share of the unknown samples accepted as known when `tpr` of the known samples are.
 
-    The positives are the *known* samples, as is usual for FPR95: a sample is accepted when its unknown score is at most
-    t, and t is the smallest known score that accepts at least `tpr` of the known samples. An unknown sample tied with t
-    is accepted. None unless both kinds of sample are present.
+    Lower = better. The positives are the *known* samples, as is usual for FPR95: a sample is
+    accepted when its unknown score is at most t, and t is the smallest known score that accepts at
+    least `tpr` of the known samples. An unknown sample tied with t is accepted. None unless both
+    kinds of sample are present.
     """
     if not 0 < tpr <= 1:
         raise ConfigError(f"the true-positive rate must lie above 0 and at most 1; {tpr} was given")
     known, unknown = _by_kind(unknown_scores, is_unknown)
     if not len(known) or not len(unknown):
         return None
-    # 0.07 * 100 is 7.000000000000001 in floating point: without the margin it would ask for an eighth sample
+    # 0.07 * 100 is 7.000000000000001 in floating point:
+    # without the margin it would ask for an eighth sample
     accepted = max(1, math.ceil(tpr * len(known) - 1e-9))
     threshold = known.sort().values[accepted - 1]
     return _share(unknown <= threshold, len(unknown))
@@ -130,12 +146,13 @@ def fpr_at_tpr(unknown_scores: Tensor, is_unknown: Tensor, tpr: float = 0.95) ->
 def oscr(closed_answers: Tensor, labels: Tensor, unknown_scores: Tensor) -> float | None:
     """Open-set classification rate: area under CCR(t) against FPR(t) over all thresholds t.
 
-    CCR(t) is the share of the known samples that are answered correctly *and* have an unknown score of at most t;
-    FPR(t) is the share of the unknown samples with an unknown score of at most t (Dhamija, Guenther and Boult, 2018,
-    with one score for both axes). Tied samples enter together, by the trapezium rule, so the area is the share of
-    (known, unknown) pairs in which the known sample is correct and scores lower, a tie counting one half. It is
-    therefore AUROC when every closed answer is correct, and never exceeds the closed accuracy. None unless both kinds
-    of sample are present.
+    CCR(t) is the share of the known samples that are answered correctly *and* have an unknown
+    score of at most t; FPR(t) is the share of the unknown samples with an unknown score of at
+    most t (Dhamija, Guenther and Boult, 2018, with one score for both axes). Tied samples
+    enter together, by the trapezium rule, so the area is the share of (known, unknown) pairs
+    in which the known sample is correct and scores lower, a tie counting one half. It is
+    therefore AUROC when every closed answer is correct, and never exceeds the closed accuracy.
+    None unless both kinds of sample are present.
     """
     _same_length(closed_answers=closed_answers, labels=labels, unknown_scores=unknown_scores)
     known, unknown = _by_kind(unknown_scores, labels == UNKNOWN)
@@ -155,7 +172,9 @@ def check_labels(labels: Tensor, classes: int) -> None:
 
 
 def _twice_ordered_pairs(low: Tensor, high: Tensor) -> int:
-    """Twice the number of pairs with low < high, plus the number of ties: an integer, so nothing is rounded."""
+    """Twice the number of pairs with low < high, plus the number of ties:
+    an integer, so nothing is rounded.
+    """
     order = low.sort().values
     below = torch.searchsorted(order, high, right=False)
     up_to = torch.searchsorted(order, high, right=True)

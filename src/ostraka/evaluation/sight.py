@@ -12,11 +12,13 @@ MOST = 1000
 
 
 def after_looking(predictor: Predictor, samples: Samples, chunk: int = 1000) -> Predictor:
-    """The predictor after it has looked at MOST of the samples to be answered, of all domains together.
+    """The predictor after it has looked at MOST of the samples to be answered,
+    of all domains together.
 
-    Evaluation is then transductive in this sense: inputs, never labels, of test samples decide how far each member is
-    trusted. They are drawn at random, not taken from the beginning (a test set may be sorted by class), and by their
-    content, so that the order of the samples does not matter. `ballot.batch=false` turns it off.
+    Evaluation is then transductive in this sense: inputs, never labels, of test samples decide how
+    far each member is trusted. They are drawn at random, not taken from the beginning (a test set
+    may be sorted by class), and by their content, so that the order of the samples does not matter.
+    `ballot.batch=false` turns it off.
     """
     if not predictor.looks:
         return predictor
@@ -24,7 +26,9 @@ def after_looking(predictor: Predictor, samples: Samples, chunk: int = 1000) -> 
 
 
 def drawn(samples: Samples, chunk: int = 1000) -> Tensor:
-    """Positions of at most MOST samples, drawn by their content: in any order of the samples the same ones."""
+    """Positions of at most MOST samples, drawn by their content:
+    in any order of the samples the same ones.
+    """
     keys = [
         _keys(samples.inputs(slice(start, start + chunk)))
         for start in range(0, len(samples), chunk)
@@ -33,7 +37,9 @@ def drawn(samples: Samples, chunk: int = 1000) -> Tensor:
 
 
 def _keys(x: Tensor) -> Tensor:
-    """A number for each input that says nothing of its class: the far digits of a random projection."""
+    """A number for each input that says nothing of its class:
+    the far digits of a random projection.
+    """
     flat = x.flatten(1).double()
     # summed row by row: the product of matrices may round by a row's place in the chunk
     direction = torch.rand(flat.shape[1], generator=torch_rng(0, "sight"), dtype=torch.float64).to(

@@ -1,4 +1,7 @@
-"""Federated methods, one file each. Importing this package registers the built-in ones and their presets."""
+"""Federated methods, one file each.
+
+Importing this package registers the built-in ones and their presets.
+"""
 
 from ostraka.registry import import_modules
 

@@ -1,4 +1,6 @@
-"""What the averaging methods share: one model goes out, parties train it on their own data, and it comes back."""
+"""What the averaging methods share: one model goes out,
+parties train it on their own data, and it comes back.
+"""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -68,7 +70,10 @@ class ModelMethod(Training, Iterative[State, Message, Payload]):
         objective: Objective | None = None,
         samples: Samples | None = None,
     ) -> Fitted:
-        """The party's training from `start`; other than its own objective or samples where given."""
+        """The party's training from `start`.
+
+        Other than its own objective or samples where given.
+        """
         net = build_net(rnd.task, self.objective)
         samples = party.samples if samples is None else samples
         local = self.local_in(rnd)
@@ -87,7 +92,9 @@ class ModelMethod(Training, Iterative[State, Message, Payload]):
 
 @dataclass(frozen=True)
 class AveragingMethod(ModelMethod[State, Params, Params]):
-    """The server's model goes to the parties, and the mean of what they made of it is the new one."""
+    """The server's model goes to the parties, and the mean of what
+    they made of it is the new one.
+    """
 
     weights: Weights = setting("size", "weigh parties by size, or all the same", server=True)
 

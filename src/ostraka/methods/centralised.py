@@ -1,6 +1,7 @@
 """Centralised training: all data in one place, the reference that a federation cannot have.
 
-It makes the same number of sample passes as the federation it is compared with: `rounds * fraction * local.epochs`.
+It makes the same number of sample passes as the federation it is compared with:
+`rounds * fraction * local.epochs`.
 """
 
 from collections.abc import Sequence
@@ -67,5 +68,7 @@ class Centralised(ModelMethod[Params, Params, Params]):
 
 
 def _some(count: int, passes: float) -> int:
-    """The count of all passes; a small share of a few is not none, which would mean another thing."""
+    """The count of all passes; a small share of a few is not none,
+    which would mean another thing.
+    """
     return max(1, round(count * passes)) if count else 0

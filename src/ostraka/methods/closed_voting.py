@@ -1,6 +1,8 @@
-"""Closed-set voting: a one-shot ensemble (Guha, Talwalkar & Smith, "One-Shot Federated Learning", 2019).
+"""Closed-set voting: a one-shot ensemble (Guha, Talwalkar & Smith,
+"One-Shot Federated Learning", 2019).
 
-The baseline that FedOV (Diao, Li & He, ICLR 2023) improves on: members know nothing of the classes they did not see.
+The baseline that FedOV (Diao, Li & He, ICLR 2023) improves on:
+members know nothing of the classes they did not see.
 """
 
 from dataclasses import dataclass

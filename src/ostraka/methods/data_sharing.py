@@ -1,9 +1,11 @@
-"""Data sharing (Zhao et al., "Federated Learning with Non-IID Data", 2018), as FedOVA compares with it.
+"""Data sharing (Zhao et al., "Federated Learning with Non-IID Data", 2018),
+as FedOVA compares with it.
 
-FedAvg whose parties also train on samples drawn from a labelled set that all may see: beta * |D_k| of them for a party
-of |D_k| samples, drawn once and kept. Deviations: Zhao et al. give every party the same share of the shared set and
-start from a model trained on it; FedOVA's text does neither, and nor do we. The shared set is a part of the training
-data that is held back before the rest is divided (`--shared`). Shared samples do not count in a party's weight.
+FedAvg whose parties also train on samples drawn from a labelled set that all may see: beta * |D_k|
+of them for a party of |D_k| samples, drawn once and kept. Deviations: Zhao et al. give every party
+the same share of the shared set and start from a model trained on it; FedOVA's text does neither,
+and nor do we. The shared set is a part of the training data that is held back before the rest is
+divided (`--shared`). Shared samples do not count in a party's weight.
 """
 
 from dataclasses import dataclass
@@ -42,8 +44,9 @@ class DataSharing(PlainAveraging):
             return report_of(party, self.train(rnd, party, rnd.message))
         if count > len(shared):
             raise DataError(
-                f"{party.ref} should get {count} shared samples ({self.beta:g} of its {len(party.samples)}), but the "
-                f"shared set has {len(shared)}; hold back more (--shared) or set a smaller beta"
+                f"{party.ref} should get {count} shared samples ({self.beta:g} of its "
+                f"{len(party.samples)}), but the shared set has {len(shared)}; hold back more "
+                "(--shared) or set a smaller beta"
             )
         drawn = memory.get("shared")
         if drawn is None:
@@ -58,7 +61,8 @@ def joined(own: Samples, more: Samples) -> Samples:
     """Both as one, in storage of its own."""
     if own.view != more.view:
         raise DataError(
-            f"the shared samples are read as {more.view}, the party's own as {own.view}; use one view"
+            f"the shared samples are read as {more.view}, "
+            f"the party's own as {own.view}; use one view"
         )
     more = more.to(own.x.device)
     x = torch.cat([own.stored(), more.stored()])

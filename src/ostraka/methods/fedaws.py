@@ -1,17 +1,19 @@
 """FedAwS (Yu, Rawat, Menon & Kumar, "Federated Learning with Only Positive Labels", ICML 2020).
 
-Federated averaging with spread-out, for parties that hold one class each. The network maps samples to unit vectors, a
-class is a unit vector w_c, and the answer is the class with the largest cosine. A party gets the network and the vector
-of its own class only and minimises mean(max(0, 0.9 - cos(f(x), w_c))^2); the server averages the networks with equal
-weights and then moves the class vectors apart,
+Federated averaging with spread-out, for parties that hold one class each. The network maps
+samples to unit vectors, a class is a unit vector w_c, and the answer is the class with the
+largest cosine. A party gets the network and the vector of its own class only and minimises
+mean(max(0, 0.9 - cos(f(x), w_c))^2); the server averages the networks with equal weights and
+then moves the class vectors apart,
 
     W <- W - lambda * lr * gradient of  - sum_c sum_{c' among the k nearest of c} ||w_c - w_c'||^2.
 
-As FedOV's appendix B.10 uses it: k = 10, margin 0.9, lambda 10 (or 100), one local epoch, lr 1e-3. Readings and
-deviations: distances are Euclidean between unit vectors, and vectors are brought back to length 1 after a step; the
-class vectors are the rows of the network's last linear layer, whose bias is not used; a party whose class the server
-has not been told yet makes its first vector itself, from the server's seed; a class with several parties gets the mean
-of their vectors; optimiser and batch size are those of the averaging baselines.
+As FedOV's appendix B.10 uses it: k = 10, margin 0.9, lambda 10 (or 100), one local epoch, lr 1e-3.
+Readings and deviations: distances are Euclidean between unit vectors, and vectors are brought back
+to length 1 after a step; the class vectors are the rows of the network's last linear layer, whose
+bias is not used; a party whose class the server has not been told yet makes its first vector
+itself, from the server's seed; a class with several parties gets the mean of their vectors;
+optimiser and batch size are those of the averaging baselines.
 """
 
 from collections.abc import Sequence
@@ -40,7 +42,8 @@ from ostraka.registry import METHODS
 @wire("fedaws.positive/1", "Positive")
 @dataclass(frozen=True)
 class Positive:
-    """The network without its last layer, and one class vector (None: the party makes it from `seed`).
+    """The network without its last layer, and one class vector (None:
+    the party makes it from `seed`).
 
     From a party: its trained network and vector, and its class.
     """
@@ -54,7 +57,9 @@ class Positive:
 @wire("fedaws.spread/1", "Spread")
 @dataclass(frozen=True)
 class Spread:
-    """What the server keeps: the network without its last layer, all class vectors [K, D], and who has which class."""
+    """What the server keeps: the network without its last layer, all class vectors [K, D],
+    and who has which class.
+    """
 
     body: Params
     rows: Tensor
@@ -66,7 +71,9 @@ class Spread:
 @METHODS.add("fedaws")
 @dataclass(frozen=True)
 class FedAwS(Iterative[Spread, Positive, Positive]):
-    """For parties of one class each: they pull their class together, the server pushes the classes apart."""
+    """For parties of one class each: they pull their class together,
+    the server pushes the classes apart.
+    """
 
     local: RoundBudget = setting(RoundBudget(epochs=1, lr=1e-3), "the parties' training")
     margin: float = setting(
@@ -93,7 +100,9 @@ class FedAwS(Iterative[Spread, Positive, Positive]):
         return Spread(body, first_rows(task, seed), seed)
 
     def message(self, state: Spread, party: PartyRef) -> Positive:
-        """The network, and the vector of the party's own class if the server knows which that is."""
+        """The network, and the vector of the party's own class if
+        the server knows which that is.
+        """
         label = state.classes.get(str(party.id))
         return Positive(
             state.body, None if label is None else state.rows[label].clone(), label, state.seed
@@ -155,7 +164,9 @@ class FedAwS(Iterative[Spread, Positive, Positive]):
 @final
 @dataclass(frozen=True)
 class _Cosine(Objective):
-    """Squared hinge on the cosine between a sample's embedding and its class vector, a row of the tensor `rows`."""
+    """Squared hinge on the cosine between a sample's embedding and its class vector,
+    a row of the tensor `rows`.
+    """
 
     rows: str
     margin: float
@@ -184,9 +195,8 @@ def spread_out(rows: Tensor, nearest: int, step: float) -> Tensor:
     with torch.enable_grad():
         unit = F.normalize(moving, dim=1)
         squares = 2 - 2 * unit @ unit.t()
-        apart = squares + 8 * torch.eye(
-            len(rows)
-        )  # no vector is its own neighbour: 4 is the largest real value
+        # no vector is its own neighbour: 4 is the largest real value
+        apart = squares + 8 * torch.eye(len(rows))
         (gradient,) = torch.autograd.grad(
             -apart.topk(others, dim=1, largest=False).values.sum(), moving
         )
@@ -200,7 +210,9 @@ def first_rows(task: Task, seed: int) -> Tensor:
 
 
 def last_layer(task: Task, net: Net) -> list[str]:
-    """The tensors that only logits depend on: the matrix whose rows are the classes, then the others (a bias)."""
+    """The tensors that only logits depend on: the matrix whose rows are the classes,
+    then the others (a bias).
+    """
     names = [name for name, p in net.named_parameters() if p.requires_grad]
     training = net.training
     net.eval()
@@ -216,6 +228,7 @@ def last_layer(task: Task, net: Net) -> list[str]:
     ]
     if len(matrix) != 1:
         raise ConfigError(
-            f"fedaws needs a network whose last layer is one linear layer; {type(net).__name__} has not"
+            "fedaws needs a network whose last layer is one linear layer; "
+            f"{type(net).__name__} has not"
         )
     return [*matrix, *(name for name in head if name not in matrix)]

@@ -1,11 +1,13 @@
-"""FedDF (Lin et al., "Ensemble Distillation for Robust Model Fusion in Federated Learning", NeurIPS 2020).
+"""FedDF (Lin et al., "Ensemble Distillation for Robust Model Fusion in
+Federated Learning", NeurIPS 2020).
 
-Algorithm 1: parties train as in FedAvg; the server's student starts at their mean and learns, on unlabelled public
-samples, to answer as the softmax of the mean of all parties' logits does (KL divergence, Adam 1e-3 with cosine
-annealing). Deviations: the paper stops when the accuracy on labelled validation samples stalls; ours needs no labels: a
-share of the public samples is held out, training ends once the divergence there has not fallen for `patience` epochs,
-and the best epoch counts (the start, if none is better). Lengths are in epochs, not steps. All parties have the same
-kind of network.
+Algorithm 1: parties train as in FedAvg; the server's student starts at their mean and learns,
+on unlabelled public samples, to answer as the softmax of the mean of all parties' logits does
+(KL divergence, Adam 1e-3 with cosine annealing). Deviations: the paper stops when the
+accuracy on labelled validation samples stalls; ours needs no labels: a share of the public
+samples is held out, training ends once the divergence there has not fallen for `patience`
+epochs, and the best epoch counts (the start, if none is better). Lengths are in epochs, not
+steps. All parties have the same kind of network.
 """
 
 from collections.abc import Iterable, Sequence
@@ -127,7 +129,9 @@ def outputs(net: Net, objective: Objective, samples: Samples) -> Tensor:
 
 @final
 class _Judge:
-    """Looks at the network after every epoch, keeps its best tensors, and ends a training that no longer gains."""
+    """Looks at the network after every epoch, keeps its best tensors,
+    and ends a training that no longer gains.
+    """
 
     def __init__(self, net: Net, goal: Distillation, held: Samples, patience: int) -> None:
         self.net, self.goal, self.held, self.patience = net, goal, held, patience

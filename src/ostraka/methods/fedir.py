@@ -1,9 +1,11 @@
-"""FedIR (Hsu, Qi & Brown, "Federated Visual Classification with Real-World Data Distribution", ECCV 2020).
+"""FedIR (Hsu, Qi & Brown, "Federated Visual Classification with
+Real-World Data Distribution", ECCV 2020).
 
-FedAvg whose parties weigh every sample by p(y)/q(y): p are the target label shares, which all know (the commons'
-prior), q are the party's own. A batch's weights are normalised by their sum. In a simulation the prior is the label
-shares of all parties' training data together; a real federation must agree on one. Local training is that of the other
-averaging baselines. Deviation: only cross-entropy can be weighed, since other objectives give no loss per sample.
+FedAvg whose parties weigh every sample by p(y)/q(y): p are the target label shares, which all know
+(the commons' prior), q are the party's own. A batch's weights are normalised by their sum. In a
+simulation the prior is the label shares of all parties' training data together; a real federation
+must agree on one. Local training is that of the other averaging baselines. Deviation: only
+cross-entropy can be weighed, since other objectives give no loss per sample.
 """
 
 from dataclasses import dataclass
@@ -29,8 +31,9 @@ class FedIR(PlainAveraging):
         super().__post_init__()
         if not isinstance(self.objective, CrossEntropy):
             raise ConfigError(
-                f"fedir weighs the loss of every sample, which only cross-entropy gives; the objective is "
-                f"{type(self.objective).__name__}. Leave it at cross-entropy, or use fedavg"
+                "fedir weighs the loss of every sample, which only cross-entropy "
+                f"gives; the objective is {type(self.objective).__name__}. Leave "
+                "it at cross-entropy, or use fedavg"
             )
 
     @property
@@ -44,7 +47,8 @@ class FedIR(PlainAveraging):
         if prior is None or len(prior) != classes:
             given = "none" if prior is None else f"{len(prior)} shares"
             raise DataError(
-                f"fedir needs one label share for each of the {classes} classes; the prior has {given}"
+                f"fedir needs one label share for each of the {classes} "
+                f"classes; the prior has {given}"
             )
         assert isinstance(self.objective, CrossEntropy)
         weights = importance(prior, party.samples.counts(classes))

@@ -1,13 +1,15 @@
-"""FedKT (Li, He & Song, "Practical One-Shot Federated Learning for Cross-Silo Setting", IJCAI 2021).
+"""FedKT (Li, He & Song, "Practical One-Shot Federated Learning for
+Cross-Silo Setting", IJCAI 2021).
 
-Algorithm 1, without differential privacy. Every party divides its data `partitions` times into `teachers` disjoint
-subsets, trains a teacher on each, lets the teachers of a division vote on unlabelled public samples, and trains a
-student on the labels that won. The students go to the server, which lets them vote in turn and trains the final student
-on the result. With consistent voting a party's students count only where all of them agree. Deviations and readings: of
-classes with equally many votes the first wins; public samples on which no party agrees with itself are left out (if
-that leaves none, every student votes for itself); a party trains no more teachers than give each at least two samples
-(a party of three samples or fewer: one teacher); teachers and students all have the task's network and random first
-weights.
+Algorithm 1, without differential privacy. Every party divides its data `partitions` times into
+`teachers` disjoint subsets, trains a teacher on each, lets the teachers of a division vote on
+unlabelled public samples, and trains a student on the labels that won. The students go to the
+server, which lets them vote in turn and trains the final student on the result. With consistent
+voting a party's students count only where all of them agree. Deviations and readings: of classes
+with equally many votes the first wins; public samples on which no party agrees with itself are left
+out (if that leaves none, every student votes for itself); a party trains no more teachers than give
+each at least two samples (a party of three samples or fewer: one teacher); teachers and students
+all have the task's network and random first weights.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -86,7 +88,9 @@ class FedKT(Training, Method[Transfer, None, list[Params]]):
         """Nothing: the public samples lie in the commons."""
 
     def work_key(self, task: Task) -> dict[str, Any]:
-        """Students depend on the samples that their teachers vote on, and not on how the students' votes count."""
+        """Students depend on the samples that their teachers vote on,
+        and not on how the students' votes count.
+        """
         return {
             "work": "fedkt",
             "settings": self.party_settings(),

@@ -1,16 +1,19 @@
-"""FedMA (Wang, Yurochkin, Sun, Papailiopoulos & Khazaeni, "Federated Learning with Matched Averaging", ICLR 2020).
+"""FedMA (Wang, Yurochkin, Sun, Papailiopoulos & Khazaeni, "Federated Learning with Matched
+Averaging", ICLR 2020).
 
-Algorithm 1, a layer in every round. The parties train; the server matches the hidden units of the first layer across
-parties and averages them; the parties put the inputs of their own second layer into the new order, keep the matched
-layer frozen and train the rest; and so on. The last layer is averaged class by class, in proportion to the parties'
-samples of the class. A network of L weight layers takes L rounds; further rounds begin again with the first layer, from
-the model that all then share, so `rounds` is best a multiple of L.
+Algorithm 1, a layer in every round. The parties train; the server matches the hidden units of the
+first layer across parties and averages them; the parties put the inputs of their own second layer
+into the new order, keep the matched layer frozen and train the rest; and so on. The last layer is
+averaged class by class, in proportion to the parties' samples of the class. A network of L weight
+layers takes L rounds; further rounds begin again with the first layer, from the model that all then
+share, so `rounds` is best a multiple of L.
 
-Deviations: the number of units is fixed (the paper's Bayesian matching may add some), so a match is an assignment of
-least squared distance, made party by party against the mean of those before; a party sends all layers that are not
-frozen yet, not only the next, so that the server has a whole model after every round; units joined by skip connections
-get one map, from all layers that write to them; batch norm belongs to the layer before it, and a frozen layer keeps its
-running statistics, although training normalises by the batch.
+Deviations: the number of units is fixed (the paper's Bayesian matching may add some), so a match is
+an assignment of least squared distance, made party by party against the mean of those before; a
+party sends all layers that are not frozen yet, not only the next, so that the server has a whole
+model after every round; units joined by skip connections get one map, from all layers that write to
+them; batch norm belongs to the layer before it, and a frozen layer keeps its running statistics,
+although training normalises by the batch.
 """
 
 from collections.abc import Sequence
@@ -39,7 +42,9 @@ from ostraka.registry import METHODS
 @wire("fedma.matched/1", "Matched")
 @dataclass(frozen=True)
 class Matched:
-    """The model, how many of its layers are matched, and by party how its units of the last matched layer moved."""
+    """The model, how many of its layers are matched,
+    and by party how its units of the last matched layer moved.
+    """
 
     params: Params
     done: int = 0
@@ -49,7 +54,9 @@ class Matched:
 @wire("fedma.order/1", "Order")
 @dataclass(frozen=True)
 class Order:
-    """What a party gets: the model, how many layers are frozen, and its map (None: it starts from the model)."""
+    """What a party gets: the model, how many layers are frozen, and its map (None:
+    it starts from the model).
+    """
 
     params: Params
     done: int
@@ -60,7 +67,9 @@ class Order:
 @METHODS.add("fedma")
 @dataclass(frozen=True)
 class FedMA(ModelMethod[Matched, Order, Params]):
-    """Matched averaging: hidden units are matched before they are averaged, a layer in every round."""
+    """Matched averaging: hidden units are matched before they are
+    averaged, a layer in every round.
+    """
 
     weights: Weights = setting("size", "weigh parties by size, or all the same", server=True)
     by_class: bool = setting(
@@ -139,7 +148,10 @@ def names_of(layer: Layer) -> tuple[str, ...]:
 def match_in_turn(
     layers: Sequence[Layer], models: Sequence[Params], weights: Sequence[float], ready: set[str]
 ) -> list[dict[str, Map]]:
-    """A map for each model onto the mean of those before it; the groups of units in `ready` are in order already."""
+    """A map for each model onto the mean of those before it.
+
+    The groups of units in `ready` are in order already.
+    """
     if not models:
         raise OstrakaError("nothing to average: no report arrived")
     sizes = {layer.outputs: len(models[0][layer.weight]) for layer in layers}
@@ -156,9 +168,9 @@ def match_in_turn(
 def class_rows(
     last: Layer, models: Sequence[Params], weights: Sequence[float], counts: Sequence[Sequence[int]]
 ) -> Params:
-    """The last layer's tensors, every class weighed by the parties' samples of it; the unknown output by `weights`.
+    """The last layer's tensors, every class weighed by the parties' samples of it.
 
-    So is a class of which nobody has a sample.
+    The unknown output by `weights`. So is a class of which nobody has a sample.
     """
     rows = len(models[0][last.weight])
     usual = torch.tensor(weights, dtype=torch.float64)[:, None].expand(-1, rows)

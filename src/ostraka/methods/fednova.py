@@ -1,15 +1,16 @@
-"""FedNova (Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization",
-NeurIPS 2020).
+"""FedNova (Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated
+Optimization", NeurIPS 2020).
 
-Algorithm 1, for SGD with momentum rho. A party that makes tau steps changes its model by about a times its gradient,
+Algorithm 1, for SGD with momentum rho. A party that makes tau steps changes its
+model by about a times its gradient,
 
     a_i = (tau_i - rho (1 - rho^tau_i) / (1 - rho)) / (1 - rho),    d_i = (w - w_i) / a_i,
     w <- w - (sum_i p_i a_i) * sum_i p_i d_i,
 
-so parties with more steps no longer pull harder than their size p_i says. Deviations: a party sends its model and its
-number of steps, from which the server makes d_i (the same bytes); what gradients do not move (batch norm's running
-means and counters) is averaged as in FedAvg; Adam and a changing learning rate are refused, since a_i does not hold for
-them.
+so parties with more steps no longer pull harder than their size p_i says. Deviations: a party sends
+its model and its number of steps, from which the server makes d_i (the same bytes); what gradients
+do not move (batch norm's running means and counters) is averaged as in FedAvg; Adam and a changing
+learning rate are refused, since a_i does not hold for them.
 """
 
 from collections.abc import Sequence

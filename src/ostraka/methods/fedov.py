@@ -1,10 +1,12 @@
 """FedOV: one-shot federated learning by open-set voting.
 
-Diao, Li & He, "Towards Addressing Label Skews in One-Shot Federated Learning", ICLR 2023, Algorithm 1. Every party
-trains one classifier with an extra *unknown* output (PROSER, data destruction, adversarial outlier enhancement) and
-uploads it once; the server keeps all of them and lets them vote. Deviations: PROSER's two weights are those of the
-authors' code (the paper's text has them swapped: preset `fedov-text-weights`), enhancement starts from a copy of the
-destroyed images (the authors' code alters them in place), and the default ballot is ours (preset `fedov-sum`: theirs).
+Diao, Li & He, "Towards Addressing Label Skews in One-Shot Federated Learning", ICLR 2023,
+Algorithm 1. Every party trains one classifier with an extra *unknown* output (PROSER, data
+destruction, adversarial outlier enhancement) and uploads it once; the server keeps all of
+them and lets them vote. Deviations: PROSER's two weights are those of the authors' code (the
+paper's text has them swapped: preset `fedov-text-weights`), enhancement starts from a copy
+of the destroyed images (the authors' code alters them in place), and the default ballot is
+ours (preset `fedov-sum`: theirs).
 """
 
 from collections.abc import Mapping
@@ -23,10 +25,13 @@ from ostraka.voting.ballots import Ballot
 from ostraka.voting.guarded import Guarded
 
 WIDE = OpenVoting(outliers="auto", steps=2, size=0.005)
-"""More kinds of outliers than the paper's, and two adversarial steps that together reach as far as the paper's five."""
+"""More kinds of outliers than the paper's,
+and two adversarial steps that together reach as far as the paper's five.
+"""
 SHORT = replace(FAST, class_steps=500)
-"""Members that go on telling their classes from outliers, once they can, learn the outliers and not the classes: more
-steps make them worse (docs/results/better-members.md)."""
+"""Members that go on telling their classes from outliers, once they can, learn the outliers and not
+the classes: more steps make them worse (docs/results/better-members.md).
+"""
 
 
 @final
@@ -66,8 +71,12 @@ def _preset(name: str, summary: str, **settings: object) -> None:
     PRESETS.add(name)(Preset("fedov", settings, summary))
 
 
-_preset("fedov-paper", "FedOV with the paper's training (200 epochs, constant rate, 5 adversarial steps) and ballot",
-        recipe="paper", ballot="sum")  # fmt: skip
+_preset(
+    "fedov-paper",
+    "FedOV with the paper's training (200 epochs, constant rate, 5 adversarial steps) and ballot",
+    recipe="paper",
+    ballot="sum",
+)
 _preset("fedov-sum", "FedOV with the paper's ballot: the plain sum of probabilities", ballot="sum")
 _preset(
     "fedov-calibrated",
@@ -87,8 +96,12 @@ _preset(
     objective={"w_adversarial": 0.0},
     ballot="sum",
 )
-_preset("open-proser-aoe", "ablation: PROSER and adversarial outliers, without the loss of the destroyed images",
-        objective={"w_destroyed": 0.0}, ballot="sum")  # fmt: skip
+_preset(
+    "open-proser-aoe",
+    "ablation: PROSER and adversarial outliers, without the loss of the destroyed images",
+    objective={"w_destroyed": 0.0},
+    ballot="sum",
+)
 for operation in (*FEDOV, "fedov", "cutpaste", "mixture", *GEOMETRY, "wide"):
     _preset(f"dd-{operation}", f"ablation: PROSER and destruction by {operation} alone",
             objective={"outliers": operation, "w_adversarial": 0.0}, ballot="sum")  # fmt: skip

@@ -1,19 +1,24 @@
-"""FedPD (Yang, Zhu, Liu & Yuan, "FedPD: Federated Open Set Recognition with Parameter Disentanglement", ICCV 2023).
+"""FedPD (Yang, Zhu, Liu & Yuan, "FedPD: Federated Open Set Recognition with Parameter
+Disentanglement", ICCV 2023).
 
-Algorithm 1. All parties know the same classes. A party trains by PROSER, finds out which weights matter for the known
-classes and which for telling unknown samples (equations 4 to 7: `objectives.disentangle`), and sends its model and the
-two masks. The server divides every model into close-only, open-only and shared weights, aligns each part to a reference
-party's by optimal transport, and averages the sum with equal weights (equations 8 to 16: `alignment.parts`).
+Algorithm 1. All parties know the same classes. A party trains by PROSER, finds out which weights
+matter for the known classes and which for telling unknown samples (equations 4 to 7:
+`objectives.disentangle`), and sends its model and the two masks. The server divides every model
+into close-only, open-only and shared weights, aligns each part to a reference party's by optimal
+transport, and averages the sum with equal weights (equations 8 to 16: `alignment.parts`).
 
-Local training: `stages="two"` is the published code's, cross-entropy alone for the first half of all epochs, then
-PROSER at a rate of its own; `stages="joint"` is Algorithm 1's, L_close + lambda L_open on every batch.
+Local training: `stages="two"` is the published code's, cross-entropy alone for the first half of
+all epochs, then PROSER at a rate of its own; `stages="joint"` is Algorithm 1's, L_close + lambda
+L_open on every batch.
 
-Readings and deviations (see also the two modules above): the masks are of the trained model and averaged over the
-party's data; the largest half is taken layer by layer (`per="network"`: of all weights); weights in neither mask are
-averaged as they are; ties in the transport follow the shared part's map; the paper's reference is the second party,
-ours the first, and the first to have reported where that one has not. The network's K + 1 outputs are trained by
-cross-entropy in the first stage too. `merge="average"` is FedAvg and `merge="matched"` matched averaging (one map for
-the whole network, the paper's "FedMA" row) under the same local schedule; no masks are made or sent then.
+Readings and deviations (see also the two modules above): the masks are of the trained model
+and averaged over the party's data; the largest half is taken layer by layer (`per="network"`:
+of all weights); weights in neither mask are averaged as they are; ties in the transport follow
+the shared part's map; the paper's reference is the second party, ours the first, and the first
+to have reported where that one has not. The network's K + 1 outputs are trained by
+cross-entropy in the first stage too. `merge="average"` is FedAvg and `merge="matched"` matched
+averaging (one map for the whole network, the paper's "FedMA" row) under the same local
+schedule; no masks are made or sent then.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,13 +49,17 @@ from ostraka.objectives.proser import Proser
 from ostraka.registry import METHODS, OBJECTIVES, PRESETS, Preset
 
 CIFAR: dict[str, Any] = {"optimiser": "sgd", "lr": 0.1, "batch": 128, "epochs": 5}
-"""The paper has Adam; at its rate of 0.1 a WideResNet stayed at chance here (docs/results/fedpd.md)."""
+"""The paper has Adam; at its rate of 0.1 a WideResNet stayed at chance here
+(docs/results/fedpd.md).
+"""
 
 
 @wire("fedpd.disentangled/1", "Disentangled")
 @dataclass(frozen=True)
 class Disentangled:
-    """A party's model and, for the weights of each layer, in which masks they are (see `alignment.parts`)."""
+    """A party's model and, for the weights of each layer, in which masks they are
+    (see `alignment.parts`).
+    """
 
     params: Params
     masks: Params = field(default_factory=dict)
@@ -76,7 +85,9 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
         "cifar": {"local": CIFAR, "open_lr": 1e-3},
         "cifar-adam": {"local": {**CIFAR, "optimiser": "adam"}, "open_lr": 1e-3},
     }
-    """Section 5.2's training for the digits (100 rounds) and for CIFAR-10 (50 rounds; with SGD, and as printed)."""
+    """Section 5.2's training for the digits (100 rounds) and for CIFAR-10 (50 rounds;
+    with SGD, and as printed).
+    """
 
     objective: Objective = setting(
         Proser(), "what the parties minimise: proser", registry=OBJECTIVES
@@ -123,13 +134,14 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
         super().__post_init__()
         if not isinstance(self.objective, Proser):
             raise ConfigError(
-                f"fedpd takes the loss apart into a closed-set and an open-set part, which only proser has; the "
-                f"objective is {type(self.objective).__name__}. Leave it at proser, or use fedavg"
+                "fedpd takes the loss apart into a closed-set and an open-set part, which only "
+                f"proser has; the objective is {type(self.objective).__name__}. Leave it at "
+                "proser, or use fedavg"
             )
         if self.stages == "two" and self.local.late_rate != 1:
             raise ConfigError(
-                f"local.late_rate is {self.local.late_rate}, but the second stage has a rate of its own: set open_lr, "
-                "or stages=joint"
+                f"local.late_rate is {self.local.late_rate}, but the second stage has a rate of "
+                "its own: set open_lr, or stages=joint"
             )
 
     def solver(self) -> Transport:
@@ -171,7 +183,10 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
         )
 
     def phases(self, index: int) -> Iterator[tuple[str, Proser, Budget]]:
-        """The stages of round `index`: name, objective and training; two where half of all epochs ends inside it."""
+        """The stages of round `index`: name, objective and training.
+
+        Two where half of all epochs ends inside it.
+        """
         assert isinstance(self.objective, Proser)
         w_second, w_mix = (
             self.open_weight * w for w in (self.objective.w_second, self.objective.w_mix)
@@ -192,8 +207,8 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
         assert isinstance(self.objective, Proser)
         names = [layer.weight for layer in net.anatomy()]
         close, open_ = importances(
-            net, names, party.samples, self.objective, self.local.batch, torch_rng(seed, "importance"),
-            self.importance, self.mask_from,
+            net, names, party.samples, self.objective, self.local.batch,
+            torch_rng(seed, "importance"), self.importance, self.mask_from,
         )  # fmt: skip
         first, second = (top_mask(values, self.ratio, self.per) for values in (close, open_))
         codes = {
@@ -254,8 +269,12 @@ _preset(
     "ablation: two overlapping subnetworks instead of three parts (Table 3)",
     divide=False,
 )
-_preset("fedpd-no-conquer", "ablation: parts not aligned, weights in neither mask dropped (Table 3)",
-        conquer=False, remainder="drop")  # fmt: skip
+_preset(
+    "fedpd-no-conquer",
+    "ablation: parts not aligned, weights in neither mask dropped (Table 3)",
+    conquer=False,
+    remainder="drop",
+)
 _preset(
     "fedpd-gradient", "ablation: importance by the gradient alone (Table 4)", importance="gradient"
 )

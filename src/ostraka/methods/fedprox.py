@@ -1,9 +1,9 @@
 """FedProx (Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020).
 
-Algorithm 2: FedAvg whose parties minimise their loss + mu/2 ||w - w_server||^2, so that no party drifts far from where
-the round began. Deviations: parties make a fixed number of epochs instead of stopping at a gamma-inexact solution (the
-authors' experiments do so too); the mean is weighted by size as in FedAvg (`weights="uniform"` is Algorithm 2's mean,
-which draws parties by size instead).
+Algorithm 2: FedAvg whose parties minimise their loss + mu/2 ||w - w_server||^2, so that no party
+drifts far from where the round began. Deviations: parties make a fixed number of epochs instead of
+stopping at a gamma-inexact solution (the authors' experiments do so too); the mean is weighted by
+size as in FedAvg (`weights="uniform"` is Algorithm 2's mean, which draws parties by size instead).
 """
 
 from dataclasses import dataclass

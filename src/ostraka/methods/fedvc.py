@@ -1,9 +1,11 @@
-"""FedVC (Hsu, Qi & Brown, "Federated Visual Classification with Real-World Data Distribution", ECCV 2020).
+"""FedVC (Hsu, Qi & Brown, "Federated Visual Classification with
+Real-World Data Distribution", ECCV 2020).
 
-FedAvg over virtual clients of equal size N_VC (256): in every round parties are drawn in proportion to their size, each
-trains on `samples` of its samples, drawn anew (without repeats where it has that many, else with repeats), and all
-count the same. Deviations: a party takes part at most once in a round (drawn without repeats); with `fraction=1` all of
-them do, and only the equal sizes are left of the method.
+FedAvg over virtual clients of equal size N_VC (256): in every round parties are drawn in
+proportion to their size, each trains on `samples` of its samples, drawn anew (without repeats
+where it has that many, else with repeats), and all count the same. Deviations: a party takes part
+at most once in a round (drawn without repeats); with `fraction=1` all of them do, and only the
+equal sizes are left of the method.
 """
 
 from collections.abc import Sequence
@@ -51,7 +53,9 @@ class FedVC(PlainAveraging):
 
 
 def virtual(size: int, count: int, rng: torch.Generator) -> Tensor:
-    """`count` of `size` positions: no two the same where there are enough, else each drawn among all."""
+    """`count` of `size` positions: no two the same where there are enough,
+    else each drawn among all.
+    """
     if size >= count:
         return torch.randperm(size, generator=rng)[:count]
     return torch.randint(size, (count,), generator=rng)

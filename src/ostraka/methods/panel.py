@@ -1,4 +1,7 @@
-"""What the one-shot methods share: every party trains one member, once; the server keeps the panel and counts votes."""
+"""What the one-shot methods share: every party trains one member, once.
+
+The server keeps the panel and counts votes.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +39,9 @@ FAST = Budget(
     weight_decay=1e-5,
     schedule="cosine",
 )
-"""The accuracy of PAPER at 10.8 times less cost, on labels:2 of two data sets (docs/results/time-to-accuracy.md)."""
+"""The accuracy of PAPER at 10.8 times less cost, on labels:2 of two data sets
+(docs/results/time-to-accuracy.md).
+"""
 PAPER: dict[str, Any] = {
     "epochs": 200,
     "most_steps": 0,
@@ -65,12 +70,13 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
     local: Budget = setting(FAST, "the members' training")
     tell: Tell = setting(
         "counts",
-        "what a party tells beside its weights: its size; class counts, doubt, answers to held-out samples; embedding "
-        "statistics too",
+        "what a party tells beside its weights: its size; class counts, doubt, answers to "
+        "held-out samples; embedding statistics too",
     )
     hold_out: float = setting(
         0.1,
-        "share of each class that a party keeps from training, to tell how its member answers it; 0: none",
+        "share of each class that a party keeps from training, "
+        "to tell how its member answers it; 0: none",
         span="[0, 0.5]",
     )
     start: Literal["own", "shared"] = setting(
@@ -116,7 +122,9 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
         return Panel(tuple(Seat(r.card, r.payload) for r in reports), seed=state.seed)
 
     def members(self, task: Task, state: Panel) -> tuple[Member, ...]:
-        """The members that arrived; none before that, also where a first one holds the shared start."""
+        """The members that arrived; none before that,
+        also where a first one holds the shared start.
+        """
         usual = Model.of(task, self.objective)
         members = []
         for seat in state.members:
@@ -130,7 +138,9 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
 
 @dataclass(frozen=True)
 class VotingMethod(PanelMethod):
-    """Members vote by a ballot; with `distil.epochs` above 0, one student learns the vote on public samples."""
+    """Members vote by a ballot; with `distil.epochs` above 0,
+    one student learns the vote on public samples.
+    """
 
     ballot: Ballot = setting(Sum(), "how the votes are counted", server=True, registry=BALLOTS)
     distil: Student = setting(
@@ -144,8 +154,8 @@ class VotingMethod(PanelMethod):
         super().__post_init__()
         if self.tell == "size" and self.ballot.wants_counts:
             raise ConfigError(
-                "tell is 'size', but the ballot judges a class by who has samples of it; use the ballot sum or top-k "
-                "(--set ballot=sum), or tell=counts"
+                "tell is 'size', but the ballot judges a class by who has samples of it; use the "
+                "ballot sum or top-k (--set ballot=sum), or tell=counts"
             )
 
     @property
@@ -154,7 +164,9 @@ class VotingMethod(PanelMethod):
         return Needs(public=self.distil.wanted or self.ballot.wants_public)
 
     def aggregate(self, task: Task, state: Panel, reports: Sequence[Report[Params]]) -> Panel:
-        """The panel, its ballot tuned, its members shown junk and its student trained where asked for."""
+        """The panel, its ballot tuned, its members shown junk and its
+        student trained where asked for.
+        """
         panel = super().aggregate(task, state, reports)
         if self.ballot.wants_junk:
             panel = replace(panel, junk=self.ensemble(task, panel).known_junk())

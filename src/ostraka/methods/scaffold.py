@@ -1,17 +1,19 @@
-"""SCAFFOLD (Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020).
+"""SCAFFOLD (Karimireddy et al., "SCAFFOLD:
+Stochastic Controlled Averaging for Federated Learning", ICML 2020).
 
-Algorithm 1 with option II and a server step of 1. Party i keeps a control variate c_i, the server their mean c; local
-gradients are corrected by c - c_i, and after K steps with learning rate lr
+Algorithm 1 with option II and a server step of 1. Party i keeps a control variate c_i, the server
+their mean c; local gradients are corrected by c - c_i, and after K steps with learning rate lr
 
     c_i <- c_i - c + (w_server - w_i) / (K lr),    w <- mean of the w_i,    c <- c + sum_i (change of c_i) / N.
 
-All controls begin at 0, so the first round is FedAvg with equal weights. The formula of c_i needs plain SGD: momentum
-and Adam are refused. Weight decay is allowed: it is part of the local loss and so of the controls. The default learning
-rate is the largest tried that does not diverge under label skew (docs/results/baselines.md); equal class shares bear
-ten times as much. Deviations: with a changing learning rate, K lr is the
-sum of the rates; parties are numbered from 0, and the number N of all of them is taken from the largest number that
-ever reported, which with partial participation may fall short in the first rounds; what gradients do not move (batch
-norm's running means) is averaged.
+All controls begin at 0, so the first round is FedAvg with equal weights. The formula of c_i
+needs plain SGD: momentum and Adam are refused. Weight decay is allowed: it is part of the local
+loss and so of the controls. The default learning rate is the largest tried that does not diverge
+under label skew (docs/results/baselines.md); equal class shares bear ten times as much.
+Deviations: with a changing learning rate, K lr is the sum of the rates; parties are numbered
+from 0, and the number N of all of them is taken from the largest number that ever reported,
+which with partial participation may fall short in the first rounds; what gradients do not move
+(batch norm's running means) is averaged.
 """
 
 from collections.abc import Sequence
@@ -36,7 +38,9 @@ from ostraka.registry import METHODS
 @wire("scaffold.controlled/1", "Controlled")
 @dataclass(frozen=True)
 class Controlled:
-    """A model and controls: the server's model and c, or a party's model and the change of its c_i; {} stands for 0."""
+    """A model and controls: the server's model and c,
+    or a party's model and the change of its c_i; {} stands for 0.
+    """
 
     params: Params
     control: Params = field(default_factory=dict)
@@ -45,7 +49,9 @@ class Controlled:
 @wire("scaffold.controls/1", "Controls")
 @dataclass(frozen=True)
 class Controls:
-    """What the server keeps: what it sends, the sum of all parties' controls, and how many parties there are."""
+    """What the server keeps: what it sends, the sum of all parties' controls,
+    and how many parties there are.
+    """
 
     sent: Controlled
     total: Params = field(default_factory=dict)
@@ -66,8 +72,8 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
         super().__post_init__()
         if self.local.optimiser != "sgd" or self.local.momentum != 0:
             raise ConfigError(
-                f"scaffold's controls hold for plain sgd; local.optimiser is {self.local.optimiser} and local.momentum "
-                f"is {self.local.momentum}: set sgd and 0"
+                "scaffold's controls hold for plain sgd; local.optimiser is "
+                f"{self.local.optimiser} and local.momentum is {self.local.momentum}: set sgd and 0"
             )
 
     def init(self, task: Task, seed: int) -> Controls:

@@ -45,7 +45,8 @@ def input_gradient(
     layers: Sequence[nn.Linear],
     error: Callable[[Tensor], Tensor],
 ) -> Tensor | None:
-    """`Net.input_gradient` of convolution blocks and linear layers, ReLU between these; None unless all blocks are native.
+    """`Net.input_gradient` of convolution blocks and linear layers, ReLU between these; None unless
+    all blocks are native.
 
     Written out, it takes a sixth less than by autograd;
     with five adversarial steps it is half of FedOV's training.

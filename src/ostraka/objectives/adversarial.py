@@ -1,4 +1,6 @@
-"""Adversarial outlier enhancement: outliers moved towards what the network takes for known (FedOV, section 3.5)."""
+"""Adversarial outlier enhancement: outliers moved towards what the network
+takes for known (FedOV, section 3.5).
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +21,10 @@ def enhance(
 ) -> Tensor:
     """Enhanced copies of `outliers`: `steps` times x <- x + size * sign(d/dx CE(f(x), unknown)).
 
-    This climbs the loss of the label unknown, so the outliers look more and more known. `gradient` is the one at the start,
-    if the caller has it already (only its signs count); it saves the first pass. `clamp` keeps the values in a range;
-    the authors' code does not. The network answers in eval mode and is left as it was.
+    This climbs the loss of the label unknown, so the outliers look more and more known. `gradient`
+    is the one at the start, if the caller has it already (only its signs count); it saves the first
+    pass. `clamp` keeps the values in a range; the authors' code does not. The network answers in
+    eval mode and is left as it was.
     """
     x = outliers.detach()
     if steps > 0 and gradient is not None:
@@ -35,9 +38,11 @@ def enhance(
 
 
 def _error(logits: Tensor) -> Tensor:
-    """The gradient of CE(f(x), unknown) in the logits, for each sample by itself: softmax - one-hot.
+    """The gradient of CE(f(x), unknown) in the logits,
+    for each sample by itself: softmax - one-hot.
 
-    Writing it down spares the loss and its backward pass, which cost as much as a layer in small networks.
+    Writing it down spares the loss and its backward pass,
+    which cost as much as a layer in small networks.
     """
     error = logits.softmax(dim=1)
     error[:, -1] -= 1
@@ -45,8 +50,8 @@ def _error(logits: Tensor) -> Tensor:
 
 
 def _step(x: Tensor, gradient: Tensor, size: float, clamp: tuple[float, float] | None) -> Tensor:
-    # Written over the signs, not into a copy of x: the result has the memory order in which the network gave its
-    # gradient and so likes its inputs.
+    # Written over the signs, not into a copy of x: the result has the memory order in which the
+    # network gave its gradient and so likes its inputs.
     moved = gradient.sign()
     torch.add(x, moved, alpha=size, out=moved)
     return moved if clamp is None else moved.clamp_(*clamp)
@@ -56,8 +61,9 @@ def _step(x: Tensor, gradient: Tensor, size: float, clamp: tuple[float, float] |
 def bystander(net: Net) -> Iterator[None]:
     """The network in eval mode and without parameter gradients, then exactly as before.
 
-    Asking autograd for the gradient of x alone already spares torch's own layers the parameter gradients, but not a
-    layer with a hand-written backward: its `needs_input_grad` follows `requires_grad` only.
+    Asking autograd for the gradient of x alone already spares torch's own layers the parameter
+    gradients, but not a layer with a hand-written backward: its `needs_input_grad` follows
+    `requires_grad` only.
     """
     trained = [p for p in net.parameters() if p.requires_grad]
     training = [m for m in net.modules() if m.training]

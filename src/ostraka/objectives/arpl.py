@@ -1,20 +1,22 @@
-"""ARPL: adversarial reciprocal point learning (Chen et al., "Adversarial Reciprocal Points Learning for Open Set
-Recognition", TPAMI 2021), without (`arpl`) and with confusing samples (`arpl+cs`).
+"""ARPL: adversarial reciprocal point learning (Chen et al., "Adversarial Reciprocal Points Learning
+for Open Set Recognition", TPAMI 2021), without (`arpl`) and with confusing samples (`arpl+cs`).
 
-As RPL, but the distance also has a direction, d = ||f - P||^2 / m - f . P, and the radius R only bounds the distance
-from above: max(||f - P_y||^2 / m - R, 0). With confusing samples, a generator learns to fool a discriminator *and* to
-be confusing, that is, to have a high entropy H over the known classes; the classifier raises H for what it makes:
+As RPL, but the distance also has a direction, d = ||f - P||^2 / m - f . P, and the radius R only
+bounds the distance from above: max(||f - P_y||^2 / m - R, 0). With confusing samples, a generator
+learns to fool a discriminator *and* to be confusing, that is, to have a high entropy H over the
+known classes; the classifier raises H for what it makes:
 
     discriminator   min  -log D(x) - log(1 - D(G(z)))
     generator       min  -log D(G(z)) + beta exp(-H(G(z)))
     classifier      min  L_arpl(x, y) + beta exp(-H(G(z)))
 
-H is that of the softmax over ||f - P||^2 / m, and exp(-H) stands for -H, both as in the authors' code.
+H is that of the softmax over ||f - P||^2 / m, and exp(-H) stands for -H,
+both as in the authors' code.
 
-Deviations: the authors' code has max(... - R + 1, 0) (`margin=1`); its epochs with and without generated samples
-alternate, here every step has them, and all three learn from the same ones; generated samples have batch norm
-statistics, but no scale and shift, of their own; generator and discriminator are smaller and without batch norm
-(`gan.py`).
+Deviations: the authors' code has max(... - R + 1, 0) (`margin=1`); its epochs with and without
+generated samples alternate, here every step has them, and all three learn from the same ones;
+generated samples have batch norm statistics, but no scale and shift, of their own; generator and
+discriminator are smaller and without batch norm (`gan.py`).
 """
 
 from dataclasses import dataclass
@@ -73,7 +75,9 @@ class Adversarial(Objective):
 @OBJECTIVES.add("arpl")
 @dataclass(frozen=True)
 class ARPL(Adversarial):
-    """CE of d = ||f - P||^2/m - f.P + w_radius max(||f - P_y||^2/m - R, 0); unknown: minus the largest d."""
+    """CE of d = ||f - P||^2/m - f.P + w_radius max(||f - P_y||^2/m - R, 0);
+    unknown: minus the largest d.
+    """
 
 
 @final
@@ -82,7 +86,8 @@ class ARPL(Adversarial):
 class ConfusingARPL(Adversarial):
     """ARPL and a generator of confusing samples, on which the classifier learns to be undecided.
 
-    A batch that no helper has seen (a loss asked for outside training) has no generated samples, and is ARPL's.
+    A batch that no helper has seen (a loss asked for outside training)
+    has no generated samples, and is ARPL's.
     """
 
     beta: float = setting(
@@ -96,7 +101,8 @@ class ConfusingARPL(Adversarial):
     width: int = setting(8, "channels of generator and discriminator", span="[1, inf)")
     share: bool = setting(
         False,
-        "generator and discriminator travel and average with the network; false: each training has its own",
+        "generator and discriminator travel and average with the network; false: "
+        "each training has its own",
     )
 
     def attach(self, net: Net) -> None:

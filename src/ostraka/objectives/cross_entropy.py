@@ -17,7 +17,9 @@ from ostraka.registry import OBJECTIVES
 @OBJECTIVES.add("cross-entropy", "ce", "softmax")
 @dataclass(frozen=True)
 class CrossEntropy(Objective):
-    """Mean cross-entropy of the true class; its unknown score is minus the largest softmax probability."""
+    """Mean cross-entropy of the true class; its unknown score is minus
+    the largest softmax probability.
+    """
 
     smoothing: float = setting(0.0, "label smoothing", span="[0, 1]")
 

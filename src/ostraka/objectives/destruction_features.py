@@ -1,7 +1,9 @@
-"""Destruction beyond images: rows of a table [B, D] and audio features [B, 1, T, F] (time by frequency).
+"""Destruction beyond images: rows of a table [B, D] and audio features [B, 1,
+T, F] (time by frequency).
 
-FedOV names both as open (appendix A.3). The idea is kept: values that occur in the data, in places where they do not
-belong together. Audio also uses the image operations that move bands (`paste`, `swap`).
+FedOV names both as open (appendix A.3). The idea is kept: values that occur in the
+data, in places where they do not belong together. Audio also uses the image operations
+that move bands (`paste`, `swap`).
 """
 
 import torch
@@ -11,7 +13,9 @@ from ostraka.objectives.destruction_ops import Drawn, Shape, below, inside, take
 
 
 def draw_exchange(count: int, shape: Shape, rng: Generator) -> Drawn:
-    """Another row for each row, and which features come from it: a share of 0.3 to 0.7, at least one."""
+    """Another row for each row, and which features come from it:
+    a share of 0.3 to 0.7, at least one.
+    """
     features = shape[0]
     order = torch.rand(count, features, generator=rng).argsort(dim=1)
     taken = (uniform(0.3, 0.7, (count, 1), rng) * features).ceil()
@@ -31,7 +35,9 @@ def draw_shuffle(count: int, shape: Shape, rng: Generator) -> Drawn:
 
 
 def apply_shuffle(x: Tensor, drawn: Drawn) -> Tensor:
-    """Every feature comes from some other row: each column keeps its distribution, their connection is lost."""
+    """Every feature comes from some other row: each column keeps its distribution,
+    their connection is lost.
+    """
     return _pool(x).gather(0, drawn["other"].to(x.device))
 
 
@@ -76,7 +82,10 @@ def apply_mask(x: Tensor, drawn: Drawn) -> Tensor:
 
 
 def draw_shift(count: int, shape: Shape, rng: Generator) -> Drawn:
-    """Shifts in time and frequency, each between a quarter and three quarters of the whole; one of them may be 0."""
+    """Shifts in time and frequency, each between a quarter and three quarters of the whole.
+
+    One of them may be 0.
+    """
     which = below(3, count, rng)
     shifts = [side // 4 + below(side - 2 * (side // 4) + 1, count, rng) for side in shape[1:]]
     return {"time": shifts[0] * (which != 1), "tone": shifts[1] * (which != 0)}

@@ -1,8 +1,10 @@
-"""Wider data destruction: seven geometric operations beside those of the paper, which names more kinds as open (A.3).
+"""Wider data destruction: seven geometric operations beside those of the paper, which names more
+kinds as open (A.3).
 
-As in `destruction_ops`, `draw_*` draws the random numbers of many images and `apply_*` applies them, with no loop over
-images. Places are measured in half sides from the middle of the image: the left edge is -1, the right edge 1. What is
-read from outside an image is 0, as where `erase` has been.
+As in `destruction_ops`, `draw_*` draws the random numbers of many images and `apply_*`
+applies them, with no loop over images. Places are measured in half sides from the middle
+of the image: the left edge is -1, the right edge 1. What is read from outside an image
+is 0, as where `erase` has been.
 """
 
 from functools import lru_cache
@@ -34,8 +36,9 @@ REACH = 6 / 28
 
 
 def draw_stretch(count: int, shape: Shape, rng: Generator) -> Drawn:
-    """For each axis a log-uniform scale of 0.5 to 2.2 and a shift of up to 0.25; for half of the images, a shear of up
-    to 0.6.
+    """For each axis a log-uniform scale of 0.5 to 2.2 and a shift of up to 0.25.
+
+    For half of the images, a shear of up to 0.6.
     """
     scales = uniform(log(0.5), log(2.2), (2, count), rng).exp()
     shear = uniform(-0.6, 0.6, (count,), rng) * below(2, count, rng)
@@ -50,7 +53,10 @@ def draw_stretch(count: int, shape: Shape, rng: Generator) -> Drawn:
 
 
 def apply_stretch(x: Tensor, drawn: Drawn) -> Tensor:
-    """Place (x, y) shows what was at (scale_x x + shear y + shift_x, scale_y y + shift_y); a scale above 1 shrinks."""
+    """Place (x, y) shows what was at (scale_x x + shear y + shift_x, scale_y y + shift_y).
+
+    A scale above 1 shrinks.
+    """
     none = torch.zeros_like(drawn["shear"])
     across = (drawn["scale_x"], drawn["shear"], drawn["shift_x"])
     ways = (
@@ -70,7 +76,10 @@ def draw_elastic(count: int, shape: Shape, rng: Generator) -> Drawn:
 
 
 def apply_elastic(x: Tensor, drawn: Drawn) -> Tensor:
-    """Every pixel is read from elsewhere: the grid's moves, bicubic in between; its corners are the image's."""
+    """Every pixel is read from elsewhere: the grid's moves, bicubic in between.
+
+    Its corners are the image's.
+    """
     moves = (drawn["moves"] * drawn["size"][:, None, None, None]).float().flatten(2)
     height, width = x.shape[2:]
     return _read(x, torch.matmul(moves, _between(height, width)).add_(_places(height, width)[:2]))
@@ -129,7 +138,10 @@ def apply_turn(x: Tensor, drawn: Drawn) -> Tensor:
 
 @lru_cache(maxsize=4)
 def _turned(height: int, width: int) -> Tensor:
-    """[3, H, W]: the source of every pixel, for each number of turns; of an oblong image, two whatever the number."""
+    """[3, H, W]: the source of every pixel, for each number of turns.
+
+    Of an oblong image, two whatever the number.
+    """
     place = torch.arange(height * width).view(height, width)
     return torch.stack([torch.rot90(place, turns if height == width else 2) for turns in (1, 2, 3)])
 
@@ -140,7 +152,8 @@ def draw_morph(count: int, shape: Shape, rng: Generator) -> Drawn:
 
 
 def apply_morph(x: Tensor, drawn: Drawn) -> Tensor:
-    """Every pixel becomes the largest (dilation) or smallest (erosion) value of its window, inside the image.
+    """Every pixel becomes the largest (dilation) or smallest (erosion)
+    value of its window, inside the image.
 
     Erosion is a dilation of the negative; a window of 5x5 is one of 3x3 twice.
     """
@@ -152,7 +165,10 @@ def apply_morph(x: Tensor, drawn: Drawn) -> Tensor:
 
 
 def _dilated(x: Tensor) -> Tensor:
-    """The largest value within one pixel. A dozen times faster than max_pool2d, which is slow with a stride of 1."""
+    """The largest value within one pixel.
+
+    A dozen times faster than max_pool2d, which is slow with a stride of 1.
+    """
     for dim in (2, 3):
         side = x.shape[dim]
         pairs = torch.maximum(x.narrow(dim, 0, side - 1), x.narrow(dim, 1, side - 1))
@@ -168,13 +184,18 @@ def draw_patches(count: int, shape: Shape, rng: Generator) -> Drawn:
 
 
 def _moved(order: Tensor) -> Tensor:
-    """Orders [B, N] as they are, but for those that leave everything in its place (one in 16!, for 16 patches)."""
+    """Orders [B, N] as they are, but for those that leave everything in its place
+    (one in 16!, for 16 patches).
+    """
     still = (order == torch.arange(order.shape[1])).all(dim=1, keepdim=True)
     return torch.where(still, order.roll(1, dims=1), order)
 
 
 def apply_patches(x: Tensor, drawn: Drawn) -> Tensor:
-    """The patches in another order. Each is a quarter of the sides, rounded down; lines left over stay in place."""
+    """The patches in another order.
+
+    Each is a quarter of the sides, rounded down; lines left over stay in place.
+    """
     height, width = x.shape[2:]
     tall, wide = height // PATCHES, width // PATCHES
     corners = (
@@ -187,7 +208,8 @@ def apply_patches(x: Tensor, drawn: Drawn) -> Tensor:
 
 
 def draw_patchswap(count: int, shape: Shape, rng: Generator) -> Drawn:
-    """A rectangle of 0.2 to 0.5 of the area, aspect 0.3 to 3.3, another sample, and a move of up to 6/28 of each side.
+    """A rectangle of 0.2 to 0.5 of the area, aspect 0.3 to 3.3, another sample,
+    and a move of up to 6/28 of each side.
 
     A move that would leave the image ends at its edge.
     """
@@ -200,7 +222,10 @@ def draw_patchswap(count: int, shape: Shape, rng: Generator) -> Drawn:
 
 
 def apply_patchswap(x: Tensor, drawn: Drawn) -> Tensor:
-    """The rectangle of another sample pasted over this one; a sample that is alone takes it from itself upside down."""
+    """The rectangle of another sample pasted over this one.
+
+    A sample that is alone takes it from itself upside down.
+    """
     height, width = x.shape[2:]
     down = inside(height, drawn["to_top"], drawn["height"])
     across = inside(width, drawn["to_left"], drawn["width"])

@@ -1,9 +1,11 @@
-"""The image operations of data destruction (Diao, Li & He, ICLR 2023: section 3.4 and appendix B.1).
+"""The image operations of data destruction (Diao, Li & He, ICLR 2023:
+section 3.4 and appendix B.1).
 
-Every operation is two functions: `draw_*` draws the random numbers of many images, `apply_*` applies them. So a test
-can compare with a slow image-by-image reading of the paper, number for number. The ranges are those of the authors'
-code. Nothing loops over images: crop and blur are two small matrices per image (rows, columns), cut, rotate and
-CutPaste are one table of source pixels per image, erase is a mask.
+Every operation is two functions: `draw_*` draws the random numbers of many images, `apply_*`
+applies them. So a test can compare with a slow image-by-image reading of the paper, number for
+number. The ranges are those of the authors' code. Nothing loops over images: crop and blur are two
+small matrices per image (rows, columns), cut, rotate and CutPaste are one table of source pixels
+per image, erase is a mask.
 """
 
 from functools import lru_cache
@@ -40,10 +42,11 @@ def uniform(low: float, high: float, size: tuple[int, ...], rng: Generator) -> T
 def draw_rectangle(
     count: int, shape: Shape, area: tuple[float, float], aspect: tuple[float, float], rng: Generator
 ) -> Drawn:
-    """A rectangle inside each image: share of the area uniform, height / width log-uniform, place uniform.
+    """A rectangle inside each image: share of the area uniform,
+    height / width log-uniform, place uniform.
 
-    A rectangle that does not fit is drawn anew. After ten failures (only in very long images) it takes the aspect of
-    the image itself, which always fits.
+    A rectangle that does not fit is drawn anew. After ten failures (only in very long images) it
+    takes the aspect of the image itself, which always fits.
     """
     height, width = shape[1:]
     pixels = uniform(*area, (count, TRIES), rng) * (height * width)
@@ -74,8 +77,9 @@ def draw_crop(count: int, shape: Shape, rng: Generator) -> Drawn:
 def apply_crop(x: Tensor, drawn: Drawn) -> Tensor:
     """The rectangle enlarged to the whole image, bilinear (pixel centres, edges repeated).
 
-    Bilinear interpolation is linear along rows and along columns: out = A X B'. An entry of A is the hat function of
-    the distance between a source row and the place where an output row falls, so no index is needed.
+    Bilinear interpolation is linear along rows and along columns: out = A X B'. An entry of A is
+    the hat function of the distance between a source row and the place where an output row falls,
+    so no index is needed.
     """
     down = _enlarge(x.shape[2], drawn["top"], drawn["height"]).to(x)
     across = _enlarge(x.shape[3], drawn["left"], drawn["width"]).to(x)
@@ -96,13 +100,14 @@ def _both_ways(x: Tensor, down: Tensor, across: Tensor) -> Tensor:
     mixed = torch.bmm(x.reshape(count, channels * height, width), across.transpose(1, 2)).view(
         x.shape
     )
-    return torch.einsum(
-        "bij,bcjk->bcik", down, mixed
-    )  # a broadcast matmul would copy `down` for every channel
+    # a broadcast matmul would copy `down` for every channel
+    return torch.einsum("bij,bcjk->bcik", down, mixed)
 
 
 def draw_blur(count: int, shape: Shape, rng: Generator) -> Drawn:
-    """Kernel sides, one of {3, 5, 7, 9} and one of {1, 3, 5}, either way round, and sigma from 10 to 100."""
+    """Kernel sides, one of {3, 5, 7, 9} and one of {1, 3, 5}, either way round,
+    and sigma from 10 to 100.
+    """
     long = 2 * below(4, count, rng) + 3
     short = 2 * below(3, count, rng) + 1
     flip = below(2, count, rng).bool()
@@ -115,7 +120,9 @@ def draw_blur(count: int, shape: Shape, rng: Generator) -> Drawn:
 
 
 def apply_blur(x: Tensor, drawn: Drawn) -> Tensor:
-    """Gaussian blur with reflected edges; separable, so it too is one matrix along rows and one along columns."""
+    """Gaussian blur with reflected edges; separable,
+    so it too is one matrix along rows and one along columns.
+    """
     down = _spread(x.shape[2], drawn["tall"], drawn["sigma"]).to(x)
     across = _spread(x.shape[3], drawn["wide"], drawn["sigma"]).to(x)
     return _both_ways(x, down, across)
@@ -133,7 +140,9 @@ def _spread(side: int, kernel: Tensor, sigma: Tensor) -> Tensor:
 
 @lru_cache(maxsize=16)
 def _neighbours(side: int) -> Tensor:
-    """[9, side * side]: for each step of the kernel, a 1 where output line (first) meets its reflected source line."""
+    """[9, side * side]: for each step of the kernel, a 1 where output line (first) meets its
+    reflected source line.
+    """
     line = torch.arange(side)
     source = (line + torch.arange(-BLUR_REACH, BLUR_REACH + 1)[:, None]).abs()
     source = (side - 1) - ((side - 1) - source).abs()
@@ -166,14 +175,15 @@ COPY_COLUMNS, SWAP_COLUMNS, COPY_ROWS, SWAP_ROWS = (0, 1), (2,), (3, 4), (5,)
 def draw_cut(
     count: int, shape: Shape, rng: Generator, cases: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
 ) -> Drawn:
-    """One of the cases, and where a copied half comes from and goes to, at least a quarter of the image apart."""
+    """One of the cases, and where a copied half comes from and goes to,
+    at least a quarter of the image apart.
+    """
     case = torch.tensor(cases)[below(len(cases), count, rng)]
     columns = case < COPY_ROWS[0]
     half = torch.where(columns, shape[2] // 2, shape[1] // 2)
     quarter = (half + 1) // 2
-    target = below(
-        half - half % 2, count, rng
-    )  # of an odd number of offsets, the middle one has no partner
+    # of an odd number of offsets, the middle one has no partner
+    target = below(half - half % 2, count, rng)
     target += (half % 2 == 1) & (target >= half // 2)
     low = (target - quarter + 1).clamp_min(0)  # sources before the target; the others come after it
     source = below(low + (half - target - quarter).clamp_min(0), count, rng)
@@ -200,7 +210,9 @@ def _cut_lines(side: int, source: Tensor, target: Tensor, copy: Tensor, swap: Te
 
 
 def take_pixels(x: Tensor, source: Tensor) -> Tensor:
-    """x with every pixel replaced by the one that `source` [B, H, W] names (row * width + column), in all channels."""
+    """x with every pixel replaced by the one that `source` [B, H, W] names
+    (row * width + column), in all channels.
+    """
     index = source.flatten(1).to(x.device).unsqueeze(1).expand(-1, x.shape[1], -1)
     return x.flatten(2).gather(2, index).view(x.shape)
 
@@ -211,9 +223,11 @@ def draw_rotate(count: int, shape: Shape, rng: Generator) -> Drawn:
 
 
 def apply_rotate(x: Tensor, drawn: Drawn) -> Tensor:
-    """The leftmost and the rightmost square of the band turn by the same number of quarters, against the clock.
+    """The leftmost and the rightmost square of the band turn by the same
+    number of quarters, against the clock.
 
-    The squares are half as high as the image, or half as wide where the image is narrower than high.
+    The squares are half as high as the image,
+    or half as wide where the image is narrower than high.
     """
     height, width = x.shape[2:]
     moves = _turn_moves(height, width)
@@ -225,7 +239,8 @@ def apply_rotate(x: Tensor, drawn: Drawn) -> Tensor:
 
 @lru_cache(maxsize=16)
 def _turn_moves(height: int, width: int) -> Tensor:
-    """[3, 2 height, width]: for 1 to 3 turns of a band at row `height`, how far away each pixel's source is.
+    """[3, 2 height, width]: for 1 to 3 turns of a band at row `height`,
+    how far away each pixel's source is.
 
     One table serves every position of the band: an image reads it from another row on.
     """
@@ -241,10 +256,12 @@ def _turn_moves(height: int, width: int) -> Tensor:
 
 
 def draw_cutpaste(count: int, shape: Shape, rng: Generator) -> Drawn:
-    """A small rectangle and where it is pasted (CutPaste; Li, Sohn, Yoon & Pfister, CVPR 2021, section 2.1).
+    """A small rectangle and where it is pasted (CutPaste; Li, Sohn, Yoon & Pfister,
+    CVPR 2021, section 2.1).
 
-    Area 0.02 to 0.15, aspect 0.3 to 3.3, target uniform. Only the plain rectangle: no colour jitter and none of the
-    thin rotated "scars", so that every pixel stays one of the image's own, as with the operations above.
+    Area 0.02 to 0.15, aspect 0.3 to 3.3, target uniform. Only the plain rectangle: no colour jitter
+    and none of the thin rotated "scars", so that every pixel stays one of the image's own, as with
+    the operations above.
     """
     drawn = draw_rectangle(count, shape, (0.02, 0.15), (0.3, 3.3), rng)
     rows, columns = shape[1] - drawn["height"] + 1, shape[2] - drawn["width"] + 1

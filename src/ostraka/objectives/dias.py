@@ -1,23 +1,27 @@
-"""DIAS: unknowns of graded difficulty (Moon et al., "Difficulty-Aware Simulator for Open Set Recognition", ECCV 2022).
+"""DIAS: unknowns of graded difficulty (Moon et al., "Difficulty-Aware Simulator for Open Set
+Recognition", ECCV 2022).
 
-Three kinds of fakes train the classifier F, which learns to be undecided about them. With CE_s(o, y) the cross-entropy
-whose target is 1 - s for the true class plus s spread over all classes (s = 1: undecided):
+Three kinds of fakes train the classifier F, which learns to be undecided about them.
+With CE_s(o, y) the cross-entropy whose target is 1 - s for the true class plus s spread
+over all classes (s = 1: undecided):
 
-* moderate: samples G(z) of a generator that fools a discriminator and looks *known* to the classifier: G minimises
-  -log D(G(z)) - beta CE_1(F(G(z))). F minimises beta CE_1(F(G(z))).
-* hard: hidden values of the copycat C, a second network of the same kind that learns the same classes while its hidden
-  values early(x) are pulled towards the classifier's: C minimises CE(C(x), y) + w_pull |early_C(x) - early_F(x)|, the
-  mean over all values. F goes on from there and minimises CE_hard(late_F(early_C(x)), y).
-* easy: embeddings of the copycat, which nothing pulls, so that they mean little to the classifier's last layer: F
-  minimises CE_1(head_F(embed_C(x))).
+* moderate: samples G(z) of a generator that fools a discriminator and looks *known* to the
+  classifier: G minimises -log D(G(z)) - beta CE_1(F(G(z))). F minimises beta CE_1(F(G(z))).
+* hard: hidden values of the copycat C, a second network of the same kind that learns the same
+  classes while its hidden values early(x) are pulled towards the classifier's: C minimises CE(C(x),
+  y) + w_pull |early_C(x) - early_F(x)|, the mean over all values. F goes on from there and
+  minimises CE_hard(late_F(early_C(x)), y).
+* easy: embeddings of the copycat, which nothing pulls, so that they mean little to the classifier's
+  last layer: F minimises CE_1(head_F(embed_C(x))).
 
     F:  min  CE(F(x), y) + beta CE_1(F(G(z))) + w_copycat/2 (CE_1(easy) + CE_hard(hard, y))
 
-The unknown score is minus the largest probability. Written after the abstract and the authors' code; deviations: the
-code pulls and continues from two depths, our networks have one cut; in the code the generator's and the copycat's terms
-take turns (an epoch each), here one step has both; the copycat has an Adam of its own (`copycat_lr`), where the code
-uses the classifier's kind of optimiser; generated samples have batch norm statistics, but no scale and shift, of their
-own, and so do the copycat's hidden values; generator and discriminator as in `gan.py`.
+The unknown score is minus the largest probability. Written after the abstract and the authors'
+code; deviations: the code pulls and continues from two depths, our networks have one cut; in the
+code the generator's and the copycat's terms take turns (an epoch each), here one step has both; the
+copycat has an Adam of its own (`copycat_lr`), where the code uses the classifier's kind of
+optimiser; generated samples have batch norm statistics, but no scale and shift, of their own, and
+so do the copycat's hidden values; generator and discriminator as in `gan.py`.
 """
 
 from collections.abc import Mapping
@@ -46,7 +50,8 @@ HARD, EASY = "hard", "easy"
 class DIAS(Objective):
     """CE and being undecided about generated samples, a copycat's hidden values and its embeddings.
 
-    A batch that no helper has seen (a loss asked for outside training) has no fakes, and its loss is cross-entropy.
+    A batch that no helper has seen (a loss asked for outside training) has no fakes,
+    and its loss is cross-entropy.
     """
 
     beta: float = setting(
@@ -68,7 +73,8 @@ class DIAS(Objective):
     width: int = setting(8, "channels of generator and discriminator", span="[1, inf)")
     share: bool = setting(
         False,
-        "generator, discriminator and copycat travel and average with the network; false: each training has own",
+        "generator, discriminator and copycat travel and average with the network; "
+        "false: each training has own",
     )
 
     def attach(self, net: Net) -> None:
@@ -146,5 +152,7 @@ def copycat_of(net: Net) -> Net:
 
 
 def undecided(logits: Tensor) -> Tensor:
-    """CE_1: the mean cross-entropy of the target that gives every class the same share; least where all are alike."""
+    """CE_1: the mean cross-entropy of the target that gives every class the same share;
+    least where all are alike.
+    """
     return -logits.log_softmax(dim=1).mean()

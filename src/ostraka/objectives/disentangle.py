@@ -1,9 +1,11 @@
-"""Which weights matter for the known classes and which for telling unknown samples: FedPD's two masks.
+"""Which weights matter for the known classes and which for telling
+unknown samples: FedPD's two masks.
 
-Yang et al., "FedPD: Federated Open Set Recognition with Parameter Disentanglement", ICCV 2023, equations 4 to 7. The
-importance of a weight for a loss is |weight x gradient|; L_close is the cross-entropy over all outputs, L_open the two
-other terms of PROSER. Deviations: the paper computes both while training and keeps those of the last batch; here they
-belong to the trained network in evaluation mode and are averaged over all batches of the party's data
+Yang et al., "FedPD: Federated Open Set Recognition with Parameter Disentanglement", ICCV 2023,
+equations 4 to 7. The importance of a weight for a loss is |weight x gradient|; L_close is the
+cross-entropy over all outputs, L_open the two other terms of PROSER. Deviations: the paper
+computes both while training and keeps those of the last batch; here they belong to the trained
+network in evaluation mode and are averaged over all batches of the party's data
 (`mask_from="last-batch"`: one random batch).
 """
 
@@ -37,9 +39,11 @@ def importances(
     kind: Importance = "gradient-weight",
     mask_from: MaskFrom = "all",
 ) -> tuple[Values, Values]:
-    """Importance of each weight of the tensors `names` for L_close and for L_open: means over batches.
+    """Importance of each weight of the tensors `names` for L_close
+    and for L_open: means over batches.
 
-    Batches are drawn at random and weigh by their size; the network is in evaluation mode and is left unchanged.
+    Batches are drawn at random and weigh by their size;
+    the network is in evaluation mode and is left unchanged.
     """
     net.eval().to(samples.x.device)
     weights = [net.get_parameter(name) for name in names]
@@ -65,10 +69,11 @@ def importances(
 
 
 def top_mask(values: Mapping[str, Tensor], ratio: float, per: Per = "layer") -> Values:
-    """True for the share `ratio` of the largest values, of each tensor or of all together (equations 6 and 7).
+    """True for the share `ratio` of the largest values, of each tensor or of all together
+    (equations 6 and 7).
 
-    Equation 6 asks for values *above* a threshold: equal values at the threshold are left out, and with them weights
-    of no importance at all.
+    Equation 6 asks for values *above* a threshold: equal values at the threshold are left out, and
+    with them weights of no importance at all.
     """
     if per == "network":
         threshold = _threshold(torch.cat([v.flatten() for v in values.values()]), ratio)

@@ -1,4 +1,6 @@
-"""Distillation: a student learns to answer as a teacher did (Hinton, Vinyals & Dean 2015), here a voted ensemble."""
+"""Distillation: a student learns to answer as a teacher did (Hinton,
+Vinyals & Dean 2015), here a voted ensemble.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, final
@@ -16,9 +18,10 @@ from ostraka.objectives.cross_entropy import CrossEntropy
 @final
 @dataclass(frozen=True, eq=False)
 class Distillation(Objective):
-    """Divergence between the teacher's shares [N, K] and the student's; a sample's label is its row of `targets`.
+    """Divergence between the teacher's shares [N, K] and the student's.
 
-    `kl="code"`: KL(teacher || student), as FedOV's authors implement it; `kl="paper"`: KL(student || teacher).
+    A sample's label is its row of `targets`. `kl="code"`: KL(teacher || student), as FedOV's
+    authors implement it; `kl="paper"`: KL(student || teacher).
     """
 
     targets: Tensor

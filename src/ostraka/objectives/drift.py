@@ -1,4 +1,6 @@
-"""A constant added to every gradient: SCAFFOLD's drift correction (Karimireddy et al., ICML 2020)."""
+"""A constant added to every gradient: SCAFFOLD's drift correction
+(Karimireddy et al., ICML 2020).
+"""
 
 from dataclasses import dataclass
 from typing import final
@@ -13,7 +15,9 @@ from ostraka.objectives.wrapper import AddedTerm
 @final
 @dataclass(frozen=True, eq=False)
 class Corrected(AddedTerm):
-    """The inner loss + <correction, w>, whose gradient is the correction itself; tensors it lacks are not corrected."""
+    """The inner loss + <correction, w>, whose gradient is the correction itself;
+    tensors it lacks are not corrected.
+    """
 
     correction: Params
 

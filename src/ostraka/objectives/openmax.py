@@ -1,28 +1,31 @@
 """OpenMax (Bendale & Boult, "Towards Open Set Deep Networks", CVPR 2016).
 
-Training is plain cross-entropy. Afterwards (Algorithm 1) every class gets its mean activation vector mu over correctly
-classified samples, the logits being the activations, and a Weibull distribution of the `tail` largest distances to mu.
-To answer (Algorithm 2), the `alpha` largest logits v are reduced by how far the sample lies out in their class's tail,
-and what they lose becomes the logit of unknown; i is the rank, 1 for the largest:
+Training is plain cross-entropy. Afterwards (Algorithm 1) every class gets its mean activation
+vector mu over correctly classified samples, the logits being the activations, and a Weibull
+distribution of the `tail` largest distances to mu. To answer (Algorithm 2), the `alpha` largest
+logits v are reduced by how far the sample lies out in their class's tail, and what they lose
+becomes the logit of unknown; i is the rank, 1 for the largest:
 
     w_k = 1 - exp(-((||v - mu_k|| - tau_k) / lambda_k)^kappa_k)      0 below tau_k
     v_k <- v_k - c_k,   c_k = (alpha + 1 - i)/alpha w_k max(v_k, 0),   v_unknown = sum_k c_k
 
-Readings and deviations: distances are Euclidean; as in the authors' library, tau is 1 below the smallest value of the
-tail; as in their code, the largest logit is reduced in full (the paper has (alpha - i)/alpha, so that with alpha = 1
-nothing would be); a negative logit is left alone, because multiplying it, as the paper writes, would raise it; `alpha`
-is cut to the number of classes.
+Readings and deviations: distances are Euclidean; as in the authors' library, tau is 1 below the
+smallest value of the tail; as in their code, the largest logit is reduced in full (the paper has
+(alpha - i)/alpha, so that with alpha = 1 nothing would be); a negative logit is left alone, because
+multiplying it, as the paper writes, would raise it; `alpha` is cut to the number of classes.
 
-Label skew: a tail has at most a fifth of a class's correct samples, so that of a class with few samples not all are
-extreme (with 25 of them and a tail of 20, nearly every test sample was far out). A class of which a party has fewer
-than three correct samples is not measured there. A class that nobody measured counts as far away (w = 1), so that no
-member vouches for a class it does not know.
+Label skew: a tail has at most a fifth of a class's correct samples, so that of a class
+with few samples not all are extreme (with 25 of them and a tail of 20, nearly every test
+sample was far out). A class of which a party has fewer than three correct samples is not
+measured there. A class that nobody measured counts as far away (w = 1), so that no member
+vouches for a class it does not know.
 
-Averaging: what is stored is each statistic *times the class's share* of correct samples among the party's samples, and
-that share. The plain mean of these tensors, weighted by the parties' sizes, then holds sums over all correct samples,
-and their quotient is the mean over them: for mu, exactly the mean activation vector of all parties' samples; for the
-tail, the mean of tau, of log lambda and of 1/kappa, which is the mean of the logarithmic quantiles. These are
-statistics of the parties' own models; of the averaged one they are as good an image as the parties agree.
+Averaging: what is stored is each statistic *times the class's share* of correct samples among the
+party's samples, and that share. The plain mean of these tensors, weighted by the parties' sizes,
+then holds sums over all correct samples, and their quotient is the mean over them: for mu, exactly
+the mean activation vector of all parties' samples; for the tail, the mean of tau, of log lambda and
+of 1/kappa, which is the mean of the logarithmic quantiles. These are statistics of the parties' own
+models; of the averaged one they are as good an image as the parties agree.
 """
 
 from dataclasses import dataclass
@@ -49,7 +52,9 @@ SHAPES = (1e-2, 1e3)
 
 
 class Tails(nn.Module):
-    """Of each class: its share of correct samples, and its mean activations and tail, both times that share."""
+    """Of each class: its share of correct samples,
+    and its mean activations and tail, both times that share.
+    """
 
     share: Tensor
     means: Tensor
@@ -62,7 +67,9 @@ class Tails(nn.Module):
         self.register_buffer("tails", torch.zeros(classes, 3))
 
     def distrust(self, logits: Tensor) -> Tensor:
-        """w of every sample and class [B, K]: how far out in the class's tail the sample lies; 1: not of this class."""
+        """w of every sample and class [B, K]: how far out in the class's tail the
+        sample lies; 1: not of this class.
+        """
         share = self.share.clamp(min=torch.finfo(self.share.dtype).tiny).unsqueeze(1)
         shift, scale, slack = (self.tails / share).unbind(dim=1)
         distance = (logits.unsqueeze(1) - self.means / share).norm(dim=2)
@@ -76,7 +83,9 @@ class Tails(nn.Module):
 @OBJECTIVES.add("openmax")
 @dataclass(frozen=True)
 class OpenMax(Objective):
-    """Cross-entropy; afterwards a Weibull tail for each class, by which the largest logits are reduced."""
+    """Cross-entropy; afterwards a Weibull tail for each class,
+    by which the largest logits are reduced.
+    """
 
     tail: int = setting(
         20,
@@ -146,8 +155,9 @@ def measure(logits: Tensor, y: Tensor, tail: int) -> Params:
 def fit_weibull(values: Tensor) -> tuple[Tensor, Tensor]:
     """Shape and scale of the Weibull distribution that makes positive `values` [N] most likely.
 
-    The shape k solves sum x^k log x / sum x^k - 1/k = mean log x, whose left side grows with k; then scale^k is the
-    mean of x^k. Found by bisection of log k within SHAPES; values that are all equal give the largest shape.
+    The shape k solves sum x^k log x / sum x^k - 1/k = mean log x, whose left side grows with k;
+    then scale^k is the mean of x^k. Found by bisection of log k within SHAPES; values that are all
+    equal give the largest shape.
     """
     logs = values.double().log()
     logs, top = (

@@ -1,4 +1,6 @@
-"""PROSER: learning placeholders for unknown classes (Zhou, Ye & Zhan, CVPR 2021), as FedOV uses it (equation 1)."""
+"""PROSER: learning placeholders for unknown classes (Zhou, Ye & Zhan, CVPR 2021),
+as FedOV uses it (equation 1).
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar, final
@@ -20,10 +22,11 @@ HIDDEN_LOGIT = -1e4
 @OBJECTIVES.add("proser")
 @dataclass(frozen=True)
 class Proser(Objective):
-    """l(f(x), y) + w_second l(f(x) without y, unknown) + w_mix l(post(mix), unknown), l = cross-entropy.
+    """l(f(x), y) + w_second l(f(x) without y, unknown) + w_mix l(post(mix),
+    unknown), l = cross-entropy.
 
-    The default weights are those of the authors' code and of PROSER's own; FedOV's appendix B.1 prints them the other
-    way round (w_second=0.01, w_mix=1).
+    The default weights are those of the authors' code and of PROSER's own; FedOV's appendix B.1
+    prints them the other way round (w_second=0.01, w_mix=1).
     """
 
     unknown: ClassVar[bool] = True
@@ -44,15 +47,17 @@ class Proser(Objective):
         """Logits of the samples and of the mixed hidden values (none: [0, outputs])."""
         hidden = net.early(batch.x)
         mixed = mix(hidden, batch.y, rng) if self.w_mix else None
-        # One pass through the late layers, so that batch norm sees known and mixed samples together.
+        # One pass through the late layers, so that batch norm sees
+        # known and mixed samples together.
         logits = net.late(hidden if mixed is None else torch.cat([hidden, mixed]))
         return logits[: len(batch)], logits[len(batch) :]
 
 
 def mix(hidden: Tensor, y: Tensor, rng: torch.Generator) -> Tensor | None:
-    """Hidden values of the batch mixed with a random permutation of itself; one lambda ~ Beta(1, 1) for all.
+    """Hidden values of the batch mixed with a random permutation of itself.
 
-    Only pairs of different classes count; None when there is none, as always with one class.
+    One lambda ~ Beta(1, 1) for all. Only pairs of different classes count; None when there is none,
+    as always with one class.
     """
     order = torch.randperm(len(y), generator=rng).to(y.device)
     share = torch.rand((), generator=rng).item()  # Beta(1, 1) is uniform
@@ -63,7 +68,9 @@ def mix(hidden: Tensor, y: Tensor, rng: torch.Generator) -> Tensor | None:
 
 
 def proser_loss(logits: Tensor, y: Tensor, mixed: Tensor, w_second: float, w_mix: float) -> Tensor:
-    """Equation 1 from the logits of the samples and of the mixed hidden values (none: [0, outputs])."""
+    """Equation 1 from the logits of the samples and of the mixed
+    hidden values (none: [0, outputs]).
+    """
     loss = F.cross_entropy(logits, y)
     for term in open_terms(logits, y, mixed, w_second, w_mix):
         loss = loss + term

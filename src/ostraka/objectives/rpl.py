@@ -1,13 +1,14 @@
-"""RPL: reciprocal point learning (Chen et al., "Learning Open Set Network with Discriminative Reciprocal Points",
-ECCV 2020).
+"""RPL: reciprocal point learning (Chen et al., "Learning Open Set Network with Discriminative
+Reciprocal Points", ECCV 2020).
 
-A class's reciprocal points stand for everything that it is *not*, so the logit of class k is the distance to its
-points, and a second term binds the distances of known samples to a common radius, which leaves the space around the
-points to the unknown. Of an unknown sample the largest distance is small.
+A class's reciprocal points stand for everything that it is *not*, so the logit of class k
+is the distance to its points, and a second term binds the distances of known samples to a
+common radius, which leaves the space around the points to the unknown. Of an unknown
+sample the largest distance is small.
 
-Deviations and readings, all as in the authors' later code: the squared distance is divided by the width of the
-embedding, several points of a class count by their mean distance, and there is one radius, starting at 0, for all
-classes.
+Deviations and readings, all as in the authors' later code: the squared distance is divided by the
+width of the embedding, several points of a class count by their mean distance, and there is one
+radius, starting at 0, for all classes.
 """
 
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ class Points(nn.Module):
         self.radius = nn.Parameter(torch.zeros(()))
 
     def squared(self, embedding: Tensor) -> Tensor:
-        """||f - P||^2 / m of every sample to every class [B, K], the mean over the points of a class.
+        """||f - P||^2 / m of every sample to every class [B, K],
+        the mean over the points of a class.
 
         Written out as the mean of squares it would need [B, K, points, m] numbers.
         """
@@ -56,7 +58,9 @@ class Points(nn.Module):
 @OBJECTIVES.add("rpl")
 @dataclass(frozen=True)
 class RPL(Objective):
-    """CE of the distances to the reciprocal points + w_radius (d_y - R)^2; unknown: minus the largest distance."""
+    """CE of the distances to the reciprocal points + w_radius (d_y - R)^2; unknown:
+    minus the largest distance.
+    """
 
     points: int = setting(1, "reciprocal points of each class", span="[1, inf)")
     w_radius: float = setting(
@@ -105,5 +109,7 @@ def of_class(distance: Tensor, y: Tensor) -> Tensor:
 
 
 def distance_scores(distance: Tensor, temperature: float) -> Scores:
-    """Larger distances to the reciprocal points are more known: the softmax of `known` is the class probability."""
+    """Larger distances to the reciprocal points are more known:
+    the softmax of `known` is the class probability.
+    """
     return Scores(distance / temperature, -distance.max(dim=1).values, float("inf"))

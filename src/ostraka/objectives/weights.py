@@ -1,4 +1,6 @@
-"""Cross-entropy in which classes count differently: FedIR's importance weights (Hsu, Qi & Brown, ECCV 2020)."""
+"""Cross-entropy in which classes count differently: FedIR's importance weights
+(Hsu, Qi & Brown, ECCV 2020).
+"""
 
 from dataclasses import dataclass
 from typing import final
@@ -14,10 +16,11 @@ from ostraka.core.objective import Batch, Objective
 @final
 @dataclass(frozen=True, eq=False)
 class ClassWeighted(Objective):
-    """sum_i w(y_i) l_i / sum_i w(y_i) over a batch, l = cross-entropy: self-normalised, so only ratios matter.
+    """sum_i w(y_i) l_i / sum_i w(y_i) over a batch, l = cross-entropy:
+    self-normalised, so only ratios matter.
 
-    A batch whose weights are all 0 has loss 0. It stands in for cross-entropy and not around any objective, because
-    it needs the loss of every single sample.
+    A batch whose weights are all 0 has loss 0. It stands in for cross-entropy and not around any
+    objective, because it needs the loss of every single sample.
     """
 
     weights: Tensor
@@ -34,7 +37,9 @@ class ClassWeighted(Objective):
 
 
 def importance(prior: Tensor, counts: Tensor) -> Tensor:
-    """p(y) / q(y) for the target shares p and the class counts of one party; 0 for a class it does not have."""
+    """p(y) / q(y) for the target shares p and the class counts of one party;
+    0 for a class it does not have.
+    """
     own = counts.to(torch.float64)
     shares = own / own.sum()
     return torch.where(own > 0, prior.to(torch.float64) / shares.clamp(min=1e-300), 0.0).float()

@@ -1,4 +1,6 @@
-"""What a folder already answers: the figures of a finished run, if they are those of the same settings and data."""
+"""What a folder already answers: the figures of a finished run,
+if they are those of the same settings and data.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,10 @@ from ostraka.runs.start import find_start, pinned
 
 
 def finished_answer(home: RunDir, config: Config) -> Summary | None:
-    """The summary of a finished run, None if it is not finished. Changed data is refused; where it is gone, a note."""
+    """The summary of a finished run, None if it is not finished.
+
+    Changed data is refused; where it is gone, a note.
+    """
     done = home.finished()
     if done is None:
         return None

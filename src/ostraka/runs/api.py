@@ -1,4 +1,6 @@
-"""For notebooks and scripts: `ostraka.run("fedavg", data="digits", out="runs/first")`, and what it gives."""
+"""For notebooks and scripts: `ostraka.run("fedavg", data="digits",
+out="runs/first")`, and what it gives.
+"""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +34,9 @@ class Result:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the known classes, in the order of the numbers that a predictor answers with."""
+        """The names of the known classes, in the order of the numbers
+        that a predictor answers with.
+        """
         return tuple(self.summary.per_class)
 
     def predictor(self) -> Predictor:
@@ -56,18 +60,23 @@ class Result:
             return make_plan(config, RunDir(self.folder)).task
         except DataError as error:
             raise DataError(
-                f"the run in {self.folder} is of an older version, which did not store its task, so "
-                f"its data is needed: {error}"
+                f"the run in {self.folder} is of an older version, which did not store its task, "
+                f"so its data is needed: {error}"
             ) from None
 
     def __repr__(self) -> str:
         figure = self.summary.accuracy
         accuracy = "no accuracy" if figure is None else f"accuracy {figure:.2f} %"
-        return f"<Result of {self.summary.method} on {self.summary.data}: {accuracy}, in {self.folder}>"
+        return (
+            f"<Result of {self.summary.method} on {self.summary.data}: "
+            f"{accuracy}, in {self.folder}>"
+        )
 
 
 def _lines(model: dict[str, Any]) -> dict[str, float]:
-    """The thresholds in a run's model file; older versions kept that of one predictor, in `answer`."""
+    """The thresholds in a run's model file; older versions kept
+    that of one predictor, in `answer`.
+    """
     older = (model.get("answer") or {}).get("threshold")
     lines: dict[str, float] = model.get("thresholds", {} if older is None else {ALL: older})
     return lines
@@ -78,9 +87,9 @@ def run(
 ) -> Result:
     """Train and evaluate one method in the folder `out`.
 
-    `values` are those of a configuration file: data, partition, parties, seed, `set={"local": {"epochs": 2}}`, ...
-    The default engine starts processes that import the calling script again, so call this below
-    `if __name__ == "__main__":`, or with `engine="serial"`.
+    `values` are those of a configuration file: data, partition, parties, seed,
+    `set={"local": {"epochs": 2}}`, ... The default engine starts processes that import the calling
+    script again, so call this below `if __name__ == "__main__":`, or with `engine="serial"`.
     """
     config = make({"method": method, **values})
     home = RunDir(Path(out))
@@ -103,7 +112,9 @@ def load_run(folder: str | Path) -> Result:
 
 
 def prepare(config: Config, home: RunDir, resume: bool) -> Plan | Summary:
-    """What is to be run in `home`, or, of a run to resume that is finished, its summary: that needs no data."""
+    """What is to be run in `home`, or, of a run to resume that is finished,
+    its summary: that needs no data.
+    """
     begun = home if resume and home.marks.exists() else None
     done = finished_answer(home, config) if begun else None
     return done or make_plan(config, begun)

@@ -34,9 +34,11 @@ class EngineChoice:
 
 @dataclass(frozen=True)
 class Config(Settings):
-    """One run. `set` holds the method's own settings; the last four say how to run, and do not change the numbers.
+    """One run.
 
-    Nor does it matter where a start lies (`start_from`): what it holds (`start_digest`) does.
+    `set` holds the method's own settings; the last four say how to run, and do
+    not change the numbers. Nor does it matter where a start lies (`start_from`):
+    what it holds (`start_digest`) does.
     """
 
     method: str = setting("fedavg", "method or preset")
@@ -57,8 +59,8 @@ class Config(Settings):
     )
     public: str | None = setting(
         None,
-        "unlabelled samples that all may see: half-test (half of the test set; figures are then from "
-        "the other half), or the name or path of a data set",
+        "unlabelled samples that all may see: half-test (half of the test set; figures are then "
+        "from the other half), or the name or path of a data set",
     )
     start_from: str | None = setting(
         None, "a finished run (or grid) whose model is the first; default: a random one"
@@ -86,9 +88,9 @@ class Config(Settings):
     )
     rate_from: Literal["auto", "told", "validation", "public", "own"] = setting(
         "auto",
-        "what places the threshold for it: told (what parties tell of held-out samples), validation, "
-        "public (samples of known classes only), own (the method's own threshold); auto (default): "
-        "validation if any, else told",
+        "what places the threshold for it: told (what parties tell of held-out samples), "
+        "validation, public (samples of known classes only), own (the method's own threshold); "
+        "auto (default): validation if any, else told",
     )
     threshold: float | None = setting(
         None,
@@ -118,8 +120,8 @@ class Config(Settings):
         super().__post_init__()
         if self.shared + self.validation >= 1:
             raise ConfigError(
-                f"shared is {self.shared} and validation {self.validation}; nothing is left for the parties. Together "
-                "they must be below 1"
+                f"shared is {self.shared} and validation {self.validation}; nothing is left for "
+                "the parties. Together they must be below 1"
             )
         if self.known is not None and self.known_classes:
             raise ConfigError(
@@ -132,7 +134,9 @@ HOW = ("start_from", "on_failure", "engine", "workers", "device", "data_dir")
 
 
 SHORT = {"epochs": "local.epochs", "lr": "local.lr", "batch": "local.batch"}
-"""Settings that have an option of their own (--epochs) and a short name behind a method (fedavg:lr=0.1)."""
+"""Settings that have an option of their own (--epochs)
+and a short name behind a method (fedavg:lr=0.1).
+"""
 
 
 def make(values: Mapping[str, Any]) -> Config:
@@ -147,7 +151,9 @@ def make(values: Mapping[str, Any]) -> Config:
 
 
 def _refuse_misplaced(values: Mapping[str, Any]) -> None:
-    """Say where a setting of the method or of the net belongs that stands among those of the run."""
+    """Say where a setting of the method or of the net belongs that
+    stands among those of the run.
+    """
     net = values.get("net")
     if isinstance(net, Mapping):
         for key in [str(key) for key in net if key not in ("name", "options")]:
@@ -157,8 +163,9 @@ def _refuse_misplaced(values: Mapping[str, Any]) -> None:
                 key in (spec.name for spec in fields(net_options(name))) for name in NETS.working()
             ):
                 raise ConfigError(
-                    f"'net.{key}' is an option of the net: in a file it belongs under [net.options], on the command "
-                    f"line it is --set net.{key}=..., in Python net={{'options': {{{key!r}: ...}}}}"
+                    f"'net.{key}' is an option of the net: in a file it belongs under "
+                    f"[net.options], on the command line it is --set net.{key}=..., in Python "
+                    f"net={{'options': {{{key!r}: ...}}}}"
                 )
     name = values.get("method", Config.method)
     strays = [str(key) for key in values if key not in {spec.name for spec in fields(Config)}]
@@ -177,9 +184,10 @@ def _refuse_misplaced(values: Mapping[str, Any]) -> None:
                 f"[set.{found}]" if group else f"[set{'.' if table else ''}{table}] ({last} = ...)"
             )
             raise ConfigError(
-                f"{key!r} is a setting of the method {name}, not of the run: in a file it belongs under {where}, on "
-                f"the command line it is --set {found}{'.NAME' if group else ''}=..., in Python it goes into "
-                "set={...}"
+                f"{key!r} is a setting of the method {name}, not of the "
+                f"run: in a file it belongs under {where}, on the command "
+                f"line it is --set {found}{'.NAME' if group else ''}=..., "
+                "in Python it goes into set={...}"
             )
 
 
@@ -190,7 +198,9 @@ def identity(config: Config) -> dict[str, Any]:
 
 
 def chosen(config: Config) -> dict[str, Any]:
-    """The part of the identity that differs from the defaults: it stays the same when a new setting comes with one."""
+    """The part of the identity that differs from the defaults:
+    it stays the same when a new setting comes with one.
+    """
     usual = identity(Config())
     return {
         key: value
@@ -216,7 +226,9 @@ def flat(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
 
 
 def resolve(config: Config) -> Config:
-    """The same configuration with the method's own name and every one of its settings written out."""
+    """The same configuration with the method's own name and every
+    one of its settings written out.
+    """
     return replace(
         config, method=canonical_method(config.method), set=settings.values_of(build_method(config))
     )
@@ -241,7 +253,8 @@ def build_method(config: Config) -> Any:
     elif name not in METHODS.names() and name not in METHODS.aliases():
         known = [*METHODS.names(), *PRESETS.names(), *METHODS.aliases()]
         raise ConfigError(
-            f"unknown method {name!r}.{did_you_mean(name, known)} Methods and presets: {choices(method_names())}"
+            f"unknown method {name!r}.{did_you_mean(name, known)} Methods and presets: "
+            f"{choices(method_names())}"
         )
     return settings.build(METHODS.get(name), table, owner=f"the method {name}")
 
@@ -252,7 +265,8 @@ def build_engine(config: Config) -> Any:
     cls = ENGINES.get(name)
     if "workers" in options:
         raise ConfigError(
-            f"'engine.workers' is {options['workers']!r}; give it as a setting of the run: --workers"
+            f"'engine.workers' is {options['workers']!r}; "
+            "give it as a setting of the run: --workers"
         )
     own = {"workers": config.workers} if "workers" in {spec.name for spec in fields(cls)} else {}
     return settings.build(cls, {**options, **own}, path="engine.", owner=f"the engine {name}")
@@ -284,9 +298,8 @@ def read_toml(path: Path) -> dict[str, Any]:
             f"the configuration {path} is a folder; give the file, such as {path / 'config.toml'}"
         )
     try:
-        return tomllib.loads(
-            path.read_text(encoding="utf-8-sig")
-        )  # some editors begin a file with a byte order mark
+        # some editors begin a file with a byte order mark
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"the configuration {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -303,7 +316,10 @@ def write_toml(values: Mapping[str, Any]) -> str:
 
 
 def parse_assignments(pairs: Sequence[str]) -> dict[str, Any]:
-    """`["local.epochs=20", "objective=proser"]` as nested values; a value is read as TOML, or else as text."""
+    """`["local.epochs=20", "objective=proser"]` as nested values.
+
+    A value is read as TOML, or else as text.
+    """
     out: dict[str, Any] = {}
     for pair in pairs:
         key, sign, text = pair.partition("=")

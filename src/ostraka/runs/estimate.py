@@ -1,4 +1,6 @@
-"""What a run would cost, before it is begun: a short trial of the real work at one party, scaled up."""
+"""What a run would cost, before it is begun:
+a short trial of the real work at one party, scaled up.
+"""
 
 import time
 from dataclasses import dataclass, field, fields, replace
@@ -19,7 +21,9 @@ from ostraka.runs.plan import Plan, party_seed, pick_device, steps_of
 from ostraka.store import codec
 
 TRIAL_SECONDS = 0.5
-"""A trial is made longer until it takes so long: what comes once for each training then counts little."""
+"""A trial is made longer until it takes so long:
+what comes once for each training then counts little.
+"""
 
 SCORED = 500
 """Test samples that are scored in the trial."""
@@ -92,7 +96,9 @@ def _key(config: Config) -> str:
 
 
 def _try(plan: Plan) -> Trial:
-    """The real update of a party of median size, with few steps at first, then more until it takes long enough."""
+    """The real update of a party of median size, with few steps at first,
+    then more until it takes long enough.
+    """
     ref = _median_party(plan)
     total = _steps(plan)[ref.id]
     steps = None if total is None else min(4, total)
@@ -204,7 +210,9 @@ def _seconds(trial: Trial, size: int, steps: int | None) -> float:
 
 
 def _memory(plan: Plan, at_once: int) -> int:
-    """This process as large as the trial made it, and workers as large but for code and data, which they share."""
+    """This process as large as the trial made it,
+    and workers as large but for code and data, which they share.
+    """
     samples = plan.parties.samples
     data = samples.x.numel() * samples.x.element_size()
     alone = plan.config.engine.name != "pool"

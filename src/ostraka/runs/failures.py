@@ -1,4 +1,6 @@
-"""Parties that did not finish: what is kept of it, what is said, and whether the run may go on without them."""
+"""Parties that did not finish: what is kept of it, what is said,
+and whether the run may go on without them.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,12 +23,11 @@ def report_failures(
     asked, log = len(names), _keep(home, failures, names)
     named = "; ".join(f"{names[f.party]}: {f.reason}" for f in failures[:SHOWN])
     named += f" (and {len(failures) - SHOWN} more)" if len(failures) > SHOWN else ""
-    if any(
-        failure.storage for failure in failures
-    ):  # no fault of the party: nobody is dropped for a full disk
+    # no fault of the party: nobody is dropped for a full disk
+    if any(failure.storage for failure in failures):
         raise StoreError(
-            f"the work of {len(failures)} of {asked} parties could not be stored: {named}. What was finished is kept; "
-            f"go on with: {home.resume_command()}"
+            f"the work of {len(failures)} of {asked} parties could not be stored: {named}. What "
+            f"was finished is kept; go on with: {home.resume_command()}"
         )
     drops = config.on_failure == "drop"
     if drops and len(failures) < asked:
@@ -40,7 +41,8 @@ def report_failures(
     others = not drops and len(failures) < asked
     without = f", or go on without: {home.resume_command()} --on-failure drop" if others else ""
     raise PartyFailed(
-        f"{len(failures)} of {asked} parties failed: {named}. {log}The others' work is kept; {fix}{without}"
+        f"{len(failures)} of {asked} parties failed: "
+        f"{named}. {log}The others' work is kept; {fix}{without}"
     )
 
 

@@ -1,4 +1,6 @@
-"""Grids: many runs that differ in method, data, partition or seed, each in its own folder, each resumable."""
+"""Grids: many runs that differ in method, data, partition or seed,
+each in its own folder, each resumable.
+"""
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -29,9 +31,11 @@ MANY = 10_000
 
 @dataclass(frozen=True)
 class Grid:
-    """What to compare. `base` holds every other value of a run; `per_method` lays settings over it for one method.
+    """What to compare.
 
-    A method may come with settings of its own, which lie over all others, and so several times: `fedavg:lr=0.1`.
+    `base` holds every other value of a run; `per_method` lays settings over it for one
+    method. A method may come with settings of its own, which lie over all others, and
+    so several times: `fedavg:lr=0.1`.
     """
 
     methods: tuple[str, ...]
@@ -53,11 +57,14 @@ class Grid:
         strangers = [name for name in self.per_method if canonical_method(name) not in compared]
         if strangers:
             raise ConfigError(
-                f"settings were given for {', '.join(sorted(strangers))}, which the grid does not compare"
+                f"settings were given for {', '.join(sorted(strangers))}, "
+                "which the grid does not compare"
             )
 
     def cells(self) -> list[Config]:
-        """Every run of the grid; a method that cannot be built is refused before anything trains."""
+        """Every run of the grid; a method that cannot be built is
+        refused before anything trains.
+        """
         out: list[Config] = []
         for data, partition, seed, word in self._combinations():
             method, own = read_variant(word)
@@ -75,7 +82,9 @@ class Grid:
         return out
 
     def labels(self) -> list[str]:
-        """What each of `cells` is called in tables: its method, and the settings that it came with."""
+        """What each of `cells` is called in tables: its method,
+        and the settings that it came with.
+        """
         return [label_of(word) for *_, word in self._combinations()]
 
     def _combinations(self) -> Iterator[tuple[str, str, int, str]]:
@@ -92,10 +101,11 @@ class Grid:
 def run_grid(
     grid: Grid, out: Path, watch: Callable[[Config, str, int, int], Watch] | None = None
 ) -> list[Record]:
-    """Run every cell that is not finished yet; a failed one is recorded and does not stop the others.
+    """Run every cell that is not finished yet.
 
-    One-shot cells share the members they train. Records are written to `results.json` after every cell, and with them
-    those of every other finished cell that lies in the folder.
+    A failed one is recorded and does not stop the others. One-shot cells share the members they
+    train. Records are written to `results.json` after every cell, and with them those of every
+    other finished cell that lies in the folder.
     """
     cells, labels = grid.cells(), grid.labels()
     others = _finished(out, {cell_folder(config, out) for config in cells})
@@ -184,16 +194,18 @@ def _run_cell(config: Config, label: str, out: Path, watch: Watch) -> Record:
         if error.exit_code == 130:
             raise
         return Record(*named, error=str(error))
-    except (
-        Exception
-    ) as error:  # one broken cell must not cost the others; its traceback is kept beside it
+    # one broken cell must not cost the others; its traceback is kept beside it
+    except Exception as error:
         said = f"{type(error).__name__}: {error} ({_keep_traceback(home)})"
         return Record(*named, error=said)
     return Record(*named, summary=replace(summary, method=label))
 
 
 def _keep_traceback(home: RunDir) -> str:
-    """Write the present error's traceback beside the cell; where it is, or why it could not be written."""
+    """Write the present error's traceback beside the cell.
+
+    Where it is, or why it could not be written.
+    """
     log = home.root / "failures.log"
     try:
         with writing(log):
@@ -217,6 +229,7 @@ def parse_seeds(seeds: int | str | Sequence[int]) -> tuple[int, ...]:
             raise ValueError
     except ValueError:
         raise ConfigError(
-            f"seeds is {seeds!r}; give a number from 1 to {MANY} (3 means 0, 1, 2) or a list (4,7,9)"
+            f"seeds is {seeds!r}; give a number from 1 to {MANY} (3 "
+            "means 0, 1, 2) or a list (4,7,9)"
         ) from None
     return tuple(seeds)

@@ -31,7 +31,9 @@ from ostraka.store.member import save_member
 from ostraka.store.task import task_values
 
 MESSAGES_HELD = 8
-"""Messages of a round that are kept in memory to notice that the next party gets one of them too."""
+"""Messages of a round that are kept in memory to notice that the
+next party gets one of them too.
+"""
 
 
 def execute(
@@ -44,9 +46,9 @@ def execute(
 ) -> Summary:
     """Run `plan` in the folder `home` to its end and return the summary.
 
-    With `resume`, go on where it was left. `shelf` is a folder in which one-shot runs share trained members: what
-    another run with the same data, seed and training already made is taken from there. A kill loses at most about
-    `save_seconds` of every party's training.
+    With `resume`, go on where it was left. `shelf` is a folder in which one-shot runs share trained
+    members: what another run with the same data, seed and training already made is taken from
+    there. A kill loses at most about `save_seconds` of every party's training.
     """
     with home.locked(), one_thread():
         home.begin(plan.config, plan.marks, resume)
@@ -88,7 +90,9 @@ class _Run:
         return self._finish(state)
 
     def _restore(self, crew: Crew) -> Any:
-        """The state to go on from; metrics of rounds after the checkpoint are dropped, they will come again."""
+        """The state to go on from; metrics of rounds after the checkpoint
+        are dropped, they will come again.
+        """
         if not self.home.checkpoint.exists():
             self.home.write_metrics([])
             if self.method.talks:
@@ -137,9 +141,11 @@ class _Run:
         return state
 
     def _send(self, state: Any, drawn: Sequence[PartyRef], index: int) -> dict[int, Path]:
-        """Write the round's messages: one file for all parties that get the same object, else one each.
+        """Write the round's messages: one file for all parties that get
+        the same object, else one each.
 
-        Few messages are held, not a thousand: a method that makes one for each party has as many files anyway.
+        Few messages are held, not a thousand: a method that makes one for
+        each party has as many files anyway.
         """
         desk = self.home.desk()
         written: list[tuple[Any, Path]] = []
@@ -155,7 +161,9 @@ class _Run:
         return files
 
     def _desk(self, messages: dict[int, Path], index: int) -> Desk:
-        """Where this round's reports go: the shelf if they can be shared, else the run's own folder."""
+        """Where this round's reports go: the shelf if they can be shared,
+        else the run's own folder.
+        """
         if self.shelf is None:
             return self.home.desk()
         contents = {path: blake2b(path.read_bytes()).hexdigest() for path in set(messages.values())}
@@ -174,7 +182,10 @@ class _Run:
         )
 
     def _run_jobs(self, crew: Crew, desk: Desk, jobs: Sequence[Job], index: int) -> list[Failure]:
-        """Do the jobs whose report is not there yet, and look at all reports; the parties that failed."""
+        """Do the jobs whose report is not there yet, and look at all reports.
+
+        The parties that failed.
+        """
         todo = [job for job in jobs if not desk.report(index, job.party).exists()]
         if self.shelf is not None:
             self.totals.reused = len(jobs) - len(todo)
@@ -193,7 +204,10 @@ class _Run:
         return failures + [failure for failure in found if failure is not None]
 
     def _receive(self, place: Place, party: int) -> Failure | None:
-        """Look at a report and count its cost; one that cannot be used is removed, and is the failure of its party."""
+        """Look at a report and count its cost.
+
+        One that cannot be used is removed, and is the failure of its party.
+        """
         try:
             envelope: Envelope = place.load()
             if envelope.report.card.party != party:
@@ -243,9 +257,8 @@ class _Run:
         self.home.checkpoint_place().save(
             {"round": self.round, "state": state, "totals": vars(self.totals)}
         )
-        desk.clear_round(
-            self.round, drawn
-        )  # only now: until the checkpoint lies there, a kill needs the reports
+        # only now: until the checkpoint lies there, a kill needs the reports
+        desk.clear_round(self.round, drawn)
 
     def _finish(self, state: Any) -> Summary:
         summary = summarise(self.plan, self.home.read_metrics(), self.totals, self.home.root)
@@ -276,7 +289,9 @@ def member_file(root: Path, party: int) -> Path:
 
 
 def kept(outcome: Outcome, desk: Desk, index: int) -> Outcome:
-    """The outcome once its answer lies on the desk, the memory before the report; or why it does not."""
+    """The outcome once its answer lies on the desk,
+    the memory before the report; or why it does not.
+    """
     if outcome.answer is None:
         return outcome
     try:
@@ -289,24 +304,28 @@ def kept(outcome: Outcome, desk: Desk, index: int) -> Outcome:
 
 
 def commons_size(plan: Plan) -> int:
-    """Bytes of what this method needs of the commons; what lies there for others of a grid is not its cost."""
+    """Bytes of what this method needs of the commons.
+
+    What lies there for others of a grid is not its cost.
+    """
     needs, commons = plan.method.needs, plan.task.commons
     used = replace(
         commons,
         public=commons.public if needs.public else None,
         shared=commons.shared if needs.shared else None,
         prior=commons.prior if needs.prior else None,
-        nets={
-            name: net for name, net in commons.nets.items() if name != "start"
-        },  # round 1's message carries it
+        # round 1's message carries it
+        nets={name: net for name, net in commons.nets.items() if name != "start"},
     )
     return codec.size_of(used.tensors())
 
 
 def shared_work(plan: Plan) -> dict[str, Any] | None:
-    """What the reports of a run depend on beside its messages; None if they cannot be another run's too.
+    """What the reports of a run depend on beside its messages;
+    None if they cannot be another run's too.
 
-    The version is in it: another one may train otherwise. A key that a method's class has inherited does not count.
+    The version is in it: another one may train otherwise. A key that a method's
+    class has inherited does not count.
     """
     method = plan.method
     key = (

@@ -50,7 +50,9 @@ def peak() -> int:
 
 
 def shared() -> int:
-    """Bytes of this process that others of its kind share: the code of libraries above all; 0 if nobody tells."""
+    """Bytes of this process that others of its kind share:
+    the code of libraries above all; 0 if nobody tells.
+    """
     try:
         return int(Path("/proc/self/statm").read_text().split()[2]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
@@ -58,7 +60,8 @@ def shared() -> int:
 
 
 def check_network(task: Task, config: Config, method: AnyMethod, parties: int) -> None:
-    """Refuse a network that cannot take these samples, or that this machine has no room to train or to vote with.
+    """Refuse a network that cannot take these samples,
+    or that this machine has no room to train or to vote with.
 
     It must fail now, not at every party, and before the system ends the process for want of memory.
     """
@@ -70,13 +73,16 @@ def check_network(task: Task, config: Config, method: AnyMethod, parties: int) -
         sizes = ", ".join(f"net.{name}" for name in _options(task.net.name))
         smaller = f"Make the net smaller ({sizes})" if sizes else "Choose a smaller net (--net)"
         raise ConfigError(
-            f"the net {task.net.name!r} has {weights(net):,} weights here; {what} needs at least {_size(need)} of "
-            f"memory, and {_size(room)} are available. {smaller}{remedy}"
+            f"the net {task.net.name!r} has {weights(net):,} weights here; {what} needs at least "
+            f"{_size(need)} of memory, and {_size(room)} are available. {smaller}{remedy}"
         )
 
 
 def outline(task: Task) -> Net:
-    """The task's network without any memory behind its tensors; a net that cannot be made so is built in full."""
+    """The task's network without any memory behind its tensors.
+
+    A net that cannot be made so is built in full.
+    """
     try:
         with torch.device("meta"):
             return task.build_net(unknown=False)
@@ -99,7 +105,10 @@ def weights(net: Net) -> int:
 
 
 def training_bytes(net: Net, method: AnyMethod) -> int:
-    """Bytes of one party's weights, gradients, optimiser and report; what a batch needs comes on top."""
+    """Bytes of one party's weights, gradients, optimiser and report.
+
+    What a batch needs comes on top.
+    """
     local = getattr(method, "local", None)
     optimiser = 2 if isinstance(local, Budget) and local.optimiser == "adam" else 1
     return _bytes(net) * (3 + optimiser)
@@ -137,8 +146,8 @@ def _need(
 def _too_large(task: Task, error: BaseException) -> ConfigError:
     reason = str(error).partition("\n")[0] or "no memory is left"
     return ConfigError(
-        f"the net {task.net.name!r} with the options {dict(task.net.options)} is too large for this machine: {reason}; "
-        "lower its sizes"
+        f"the net {task.net.name!r} with the options {dict(task.net.options)} is too large for "
+        f"this machine: {reason}; lower its sizes"
     )
 
 

@@ -1,4 +1,6 @@
-"""How often a run's result will call a known sample unknown: who places its threshold, and what is promised."""
+"""How often a run's result will call a known sample unknown:
+who places its threshold, and what is promised.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +20,9 @@ NEVER = Promise(why="it never answers unknown")
 
 
 def place(plan: Plan, predictor: Predictor, device: str = "cpu") -> tuple[Predictor, Promise]:
-    """The predictor with its threshold where the configuration wants it, and what may be expected of that."""
+    """The predictor with its threshold where the configuration wants it,
+    and what may be expected of that.
+    """
     config = plan.config
     if config.threshold is not None:
         return _by_hand(predictor, config.threshold)
@@ -39,7 +43,9 @@ def place(plan: Plan, predictor: Predictor, device: str = "cpu") -> tuple[Predic
 
 
 def thresholds(predictor: Predictor) -> dict[str, float]:
-    """Where thresholds were placed: by party where models stand alone, else under ALL; plain values."""
+    """Where thresholds were placed: by party where models stand alone,
+    else under ALL; plain values.
+    """
     if isinstance(predictor, Solo):
         alone = {str(party): thresholds(model) for party, model in predictor.alone.items()}
         return {party: found[ALL] for party, found in alone.items() if found}

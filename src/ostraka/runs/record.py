@@ -1,4 +1,6 @@
-"""The folder of a run: configuration, partition, environment, metrics, summary, checkpoint and model."""
+"""The folder of a run: configuration, partition, environment, metrics,
+summary, checkpoint and model.
+"""
 
 import json
 import os
@@ -91,7 +93,8 @@ class RunDir:
         """What the run was begun with."""
         if not self.marks.exists():
             raise StoreError(
-                f"{self.root} lacks {self.marks.name}, so nothing in it can be checked; begin a new run"
+                f"{self.root} lacks {self.marks.name}, so nothing in it "
+                "can be checked; begin a new run"
             )
         marks = codec.read_signed(self.marks)
         if not all(key in marks for key in ("run", "data", "partition")):
@@ -125,9 +128,11 @@ class RunDir:
             lock.release()
 
     def begin(self, config: Config, marks: Mapping[str, Any], resume: bool) -> None:
-        """Write the configuration of a new run, or check that the one to resume is the same on the same data.
+        """Write the configuration of a new run, or check that the one to
+        resume is the same on the same data.
 
-        `marks` are the fingerprints of its data ("data", by name) and the hash of its division ("partition").
+        `marks` are the fingerprints of its data ("data", by name)
+        and the hash of its division ("partition").
         """
         if self.config.exists():
             self.check_same(config, resume)
@@ -142,7 +147,8 @@ class RunDir:
         """The configuration of a run that was begun before."""
         if not self.config.exists():
             raise ConfigError(
-                f"there is no run to resume in {self.root}: {self.config.name} is missing; start without --resume"
+                f"there is no run to resume in {self.root}: "
+                f"{self.config.name} is missing; start without --resume"
             )
         return current(make(read_toml(self.config)))
 
@@ -153,13 +159,15 @@ class RunDir:
         held = codec.read_signed(self.summary)
         if held.get("run") != self.run:
             raise StoreError(
-                f"{self.summary} is of the run {held.get('run')}, but this folder holds the run {self.run}; "
-                f"remove it and go on with: {self.resume_command()}"
+                f"{self.summary} is of the run {held.get('run')}, but this folder holds the run "
+                f"{self.run}; remove it and go on with: {self.resume_command()}"
             )
         return Summary.from_json(held, str(self.summary))
 
     def finish(self, summary: Summary) -> Summary:
-        """Write the summary, with the hash of the run and a digest; returns it as it was written."""
+        """Write the summary, with the hash of the run and a digest;
+        returns it as it was written.
+        """
         signed = codec.write_signed(self.summary, replace(summary, run=self.run).to_json())
         return Summary.from_json(signed)
 
@@ -212,7 +220,8 @@ class RunDir:
         if different:
             was = ", ".join(f"{key} = {old.get(key)!r} (now {new.get(key)!r})" for key in different)
             raise ConfigError(
-                f"the run in {self.root} was begun with {was}; resume with the same or choose another --out"
+                f"the run in {self.root} was begun with {was}; "
+                "resume with the same or choose another --out"
             )
 
     def check_marks(self, marks: Mapping[str, Any]) -> None:
@@ -229,27 +238,29 @@ class RunDir:
         """Refuse another division among the parties than that of this run."""
         if self.read_marks()["partition"] != digest:
             raise DataError(
-                f"the division among the parties is not the one that the run in {self.root} was begun with: "
-                f"{self.partition.name} or the file that it was read from has changed; bring it back, or begin a new "
-                "run"
+                f"the division among the parties is not the one that the run in {self.root} was "
+                f"begun with: {self.partition.name} or the file that it was read from has changed; "
+                "bring it back, or begin a new run"
             )
 
     def refuse_changes(self, name: str, changes: Sequence[str]) -> None:
         """Say what has changed in the data of this run, if anything has."""
         if changes:
             raise DataError(
-                f"the data {name!r} has changed since the run in {self.root} was begun: other {', '.join(changes)}; "
-                "bring the old data back, or begin a new run with another --out"
+                f"the data {name!r} has changed since the run in {self.root} was "
+                f"begun: other {', '.join(changes)}; bring the old data back, or "
+                "begin a new run with another --out"
             )
 
 
 def own_division(home: RunDir, config: Config) -> str:
-    """How to divide the data of a run that was begun before: as it did then, whatever became of its `file:`."""
+    """How to divide the data of a run that was begun before: as it did then,
+    whatever became of its `file:`.
+    """
     rule = parse(config.partition)
     if isinstance(rule, FromFile) and Path(rule.path).expanduser().exists():
-        return (
-            config.partition
-        )  # if it says something else now, the run's hash of its division tells
+        # if it says something else now, the run's hash of its division tells
+        return config.partition
     return f"file:{home.partition}" if home.partition.exists() else config.partition
 
 
@@ -293,7 +304,8 @@ def load_model(root: Path) -> tuple[Config, dict[str, Any]]:
     home = RunDir(root)
     if not home.model.exists():
         raise StoreError(
-            f"{root} holds no finished run ({home.model.name} is missing); finish it with {home.resume_command()}"
+            f"{root} holds no finished run ({home.model.name} is missing); finish it with "
+            f"{home.resume_command()}"
         )
     config = home.stored_config()
     build_method(config)  # importing the method registers the types of its state

@@ -1,8 +1,9 @@
-"""What a run has found, as values: the lines of its metrics, its summary, and the records of a grid.
+"""What a run has found, as values: the lines of its metrics, its summary,
+and the records of a grid.
 
-Each of them is one JSON object in a file (`metrics.jsonl`, `summary.json`, `results.json`); `to_json`
-gives it and `from_json` reads it. Files of older versions lack keys that came later: None, or
-nothing, then stands for what was not measured.
+Each of them is one JSON object in a file (`metrics.jsonl`, `summary.json`, `results.json`);
+`to_json` gives it and `from_json` reads it. Files of older versions lack keys that came later:
+None, or nothing, then stands for what was not measured.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,10 @@ BESIDE_ACCURACY = ("auroc", "known_refused", "unknown_refused", "open_balanced_a
 
 @dataclass(frozen=True)
 class MetricsRow:
-    """One evaluated round: a line of `metrics.jsonl`. Round 0 is the start of a run that has one."""
+    """One evaluated round: a line of `metrics.jsonl`.
+
+    Round 0 is the start of a run that has one.
+    """
 
     round: int
     test: Evaluation
@@ -131,7 +135,9 @@ class DomainFigures:
 
 @dataclass(frozen=True)
 class StartFigures:
-    """The run whose model was the first: what it was; costs are those of all runs before this one."""
+    """The run whose model was the first: what it was;
+    costs are those of all runs before this one.
+    """
 
     method: str
     digest: str
@@ -153,7 +159,10 @@ class StartFigures:
 
 @dataclass(frozen=True)
 class Summary:
-    """The final figures of a run, in percent: `summary.json`. See docs/commands.md for each of them."""
+    """The final figures of a run, in percent: `summary.json`.
+
+    See docs/commands.md for each of them.
+    """
 
     method: str
     data: str
@@ -261,7 +270,10 @@ class BesidePublished:
 
 @dataclass(frozen=True)
 class Record:
-    """One cell of a grid: the summary of its run, or, if it failed, why. A line of `results.json`."""
+    """One cell of a grid: the summary of its run, or, if it failed, why.
+
+    A line of `results.json`.
+    """
 
     method: str
     """As the grid calls it: a method, and the settings that it came with."""

@@ -1,7 +1,8 @@
 """A start from another run: the one model of a finished run is the first model of the next.
 
-What may follow what is checked before anything trains. The following run must not be scored on samples that the start
-has learnt from: public halves of a test set and the server's validation samples stay what they were.
+What may follow what is checked before anything trains. The following run must not be scored on
+samples that the start has learnt from: public halves of a test set and the server's validation
+samples stay what they were.
 """
 
 from dataclasses import dataclass, replace
@@ -33,7 +34,9 @@ class Start:
     summary: Summary
 
     def figures(self, accuracy: float | None) -> StartFigures:
-        """What the summary of the following run says of its start, which has this accuracy there."""
+        """What the summary of the following run says of its start,
+        which has this accuracy there.
+        """
         own, before = self.summary, self.summary.start
         return StartFigures(
             method=own.method,
@@ -55,14 +58,16 @@ def find_start(config: Config) -> Start | None:
     params = build_method(was).single_model(state)
     if params is None:
         raise ConfigError(
-            f"{folder} is a run of {was.method}, whose result is not one network; start from a run that has one: an "
-            "averaging method, centralised, feddf, fedkt, or a vote distilled into a student (fedov-distilled)"
+            f"{folder} is a run of {was.method}, whose result is not one network; start from a run "
+            "that has one: an averaging method, centralised, feddf, fedkt, or a vote distilled "
+            "into a student (fedov-distilled)"
         )
     digest = blake2b(codec.encode(params), digest_size=8).hexdigest()
     if config.start_digest not in (None, digest):
         raise ConfigError(
-            f"the model in {folder} has the hash {digest}, but start_digest is {config.start_digest}: it is not the "
-            "model that this run was begun with. Give its folder with --start-from, or begin a new run"
+            f"the model in {folder} has the hash {digest}, but start_digest is "
+            f"{config.start_digest}: it is not the model that this run was begun with. Give its "
+            "folder with --start-from, or begin a new run"
         )
     path = RunDir(folder).summary
     summary = Summary.from_json(codec.read_json(path), str(path))
@@ -70,7 +75,9 @@ def find_start(config: Config) -> Start | None:
 
 
 def pinned(config: Config, start: Start | None) -> Config:
-    """The configuration with the start's folder and hash written out, so that it names one model for good."""
+    """The configuration with the start's folder and hash written out,
+    so that it names one model for good.
+    """
     if start is None:
         return config
     return replace(config, start_from=str(start.folder.resolve()), start_digest=start.digest)
@@ -80,20 +87,21 @@ def check_start(start: Start, config: Config, method: Method[Any, Any, Any], tas
     """Refuse a start that the method cannot use, or that has seen what the run is scored on."""
     if not method.takes_start:
         raise ConfigError(
-            f"{config.method} makes its models itself and takes no start; leave --start-from out, or use an averaging "
-            "method such as fedavg or fedprox"
+            f"{config.method} makes its models itself and takes no start; leave --start-from out, "
+            "or use an averaging method such as fedavg or fedprox"
         )
     _check_scored_apart(start, config)
     if start.config.standardise != config.standardise:
         raise ConfigError(
-            f"the start in {start.folder} was trained with standardise {start.config.standardise!r}, this run has "
-            f"{config.standardise!r}: its network would see other inputs than those it has learnt; give both the same"
+            f"the start in {start.folder} was trained with standardise "
+            f"{start.config.standardise!r}, this run has {config.standardise!r}: its network would "
+            "see other inputs than those it has learnt; give both the same"
         )
     classes = tuple(start.summary.per_class)
     if classes != task.classes:
         raise ConfigError(
-            f"the start in {start.folder} knows the classes {_few(classes)}, this run {_few(task.classes)}; start from "
-            "a run with the same data and known classes"
+            f"the start in {start.folder} knows the classes {_few(classes)}, this run "
+            f"{_few(task.classes)}; start from a run with the same data and known classes"
         )
     _check_same_network(start, method, task)
 
@@ -102,15 +110,17 @@ def _check_scored_apart(start: Start, config: Config) -> None:
     was = start.config
     if was.public == HALF_TEST != config.public:
         raise ConfigError(
-            f"the start in {start.folder} has learnt from half of the test set (--public {HALF_TEST}); this run would "
-            f"be scored on that half too. Add --public {HALF_TEST}: both are then scored on the other half"
+            f"the start in {start.folder} has learnt from half of the test set (--public "
+            f"{HALF_TEST}); this run would be scored on that half too. Add --public {HALF_TEST}: "
+            "both are then scored on the other half"
         )
     held = ("data", "seed", "validation", "train_per_class", "known", "known_classes")
     different = [name for name in held if getattr(was, name) != getattr(config, name)]
     if config.validation and different:
         raise ConfigError(
-            f"the start in {start.folder} may have learnt from this run's validation samples, since it differs in "
-            f"{', '.join(different)}; give both runs the same, or no --validation"
+            f"the start in {start.folder} may have learnt from this run's "
+            f"validation samples, since it differs in {', '.join(different)}; give "
+            "both runs the same, or no --validation"
         )
 
 
@@ -127,9 +137,10 @@ def _check_same_network(start: Start, method: Method[Any, Any, Any], task: Task)
         first = names[0]
         raise ConfigError(
             f"the start in {start.folder} is another network than this run's: {first} is "
-            f"{given.get(first, 'missing')} there and {wanted.get(first, 'missing')} here ({len(names)} tensors "
-            "differ). Give both runs the same --net and an --objective with the same outputs: a distilled student, "
-            "fedkt and cross-entropy have one output for each class, open-set objectives have one more"
+            f"{given.get(first, 'missing')} there and {wanted.get(first, 'missing')} here "
+            f"({len(names)} tensors differ). Give both runs the same --net and an --objective with "
+            "the same outputs: a distilled student, fedkt and cross-entropy have one output for "
+            "each class, open-set objectives have one more"
         )
 
 
@@ -146,8 +157,9 @@ def _folder(given: Path, config: Config) -> Path:
     if len(fitting) != 1:
         found = ", ".join(folder.name for folder in fitting) or "none"
         raise ConfigError(
-            f"the grid {given} should have one finished run on {config.data} / {config.partition}, seed {config.seed}, "
-            f"to start from; it has: {found}. Give the folder of a run (in {cells}), or a grid of one method"
+            f"the grid {given} should have one finished run on {config.data} / {config.partition}, "
+            f"seed {config.seed}, to start from; it has: {found}. Give the folder of a run (in "
+            f"{cells}), or a grid of one method"
         )
     return fitting[0]
 

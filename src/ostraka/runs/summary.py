@@ -92,8 +92,9 @@ def _mean_of_last(rows: Sequence[MetricsRow]) -> float | None:
 
 
 JSON_KEYS = (
-    "method", "data", "partition", "parties", "accuracy", "balanced_accuracy", "f1", *BESIDE_ACCURACY, "seconds",
-    "cpu_seconds", "bytes_up", "bytes_down", "rounds", "seed", "per_domain", "notes", "out",
+    "method", "data", "partition", "parties", "accuracy", "balanced_accuracy", "f1",
+    *BESIDE_ACCURACY, "seconds", "cpu_seconds", "bytes_up", "bytes_down", "rounds", "seed",
+    "per_domain", "notes", "out",
 )  # fmt: skip
 """What `--json` prints."""
 
@@ -102,7 +103,9 @@ WHERE_THERE_IS_ONE = (*BESIDE_ACCURACY, "per_domain", "notes")
 
 
 def brief(summary: Summary) -> dict[str, Any]:
-    """The summary as `--json` prints it; open-set figures only where the test defines them, per_domain with domains."""
+    """The summary as `--json` prints it; open-set figures only where the test defines them,
+    per_domain with domains.
+    """
     told = summary.to_json()
     empty = [key for key in WHERE_THERE_IS_ONE if told[key] in (None, {}, [])]
     return {key: told[key] for key in JSON_KEYS if key not in empty}

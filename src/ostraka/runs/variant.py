@@ -1,4 +1,6 @@
-"""A method with settings of its own in a grid: `fedavg:lr=0.1`, `fedavg:local.epochs=5,net.hidden=[64, 32]`."""
+"""A method with settings of its own in a grid: `fedavg:lr=0.1`,
+`fedavg:local.epochs=5,net.hidden=[64, 32]`.
+"""
 
 from typing import Any
 
@@ -16,26 +18,32 @@ def read_variant(word: str) -> tuple[str, dict[str, Any]]:
         return method, {}
     if not method or not rest.strip():
         raise ConfigError(
-            f"{word!r} is no method with settings; write it as METHOD:NAME=VALUE, such as fedavg:lr=0.1"
+            f"{word!r} is no method with settings; write it as "
+            "METHOD:NAME=VALUE, such as fedavg:lr=0.1"
         )
     return method, as_values(_settings(word, rest))
 
 
 def label_of(word: str) -> str:
-    """What a grid calls the method that `word` names: its own name, and the settings as they were given."""
+    """What a grid calls the method that `word` names: its own name,
+    and the settings as they were given.
+    """
     method, colon, rest = word.partition(":")
     return canonical_method(method) + colon + ",".join(part.strip() for part in _parts(rest))
 
 
 def as_values(assigned: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a method, `net.NAME` and `engine.NAME` for those of net and engine, as values of a run."""
+    """Settings of a method, `net.NAME` and `engine.NAME` for those of
+    net and engine, as values of a run.
+    """
     method = {key: value for key, value in assigned.items() if key not in ("net", "engine")}
     values: dict[str, Any] = {"set": method} if method else {}
     for key in ("net", "engine"):
         options = assigned.get(key, {})
         if not isinstance(options, dict):
             raise ConfigError(
-                f"the {key} is chosen with --{key} {options}; --set {key}.NAME=VALUE is for its options"
+                f"the {key} is chosen with --{key} {options}; "
+                f"--set {key}.NAME=VALUE is for its options"
             )
         values |= {key: {"options": options}} if options else {}
     return values
@@ -48,8 +56,8 @@ def _settings(word: str, rest: str) -> dict[str, Any]:
         name = SHORT.get(name.strip(), name.strip())
         if not sign or not name:
             raise ConfigError(
-                f"{part.strip()!r} in {word!r} is no setting; write METHOD:NAME=VALUE,NAME=VALUE, such as "
-                "fedavg:lr=0.1,epochs=5"
+                f"{part.strip()!r} in {word!r} is no setting; write METHOD:NAME=VALUE,NAME=VALUE, "
+                "such as fedavg:lr=0.1,epochs=5"
             )
         found = settings.merge(found, parse_assignments([f"{name}={value}"]))
     return found

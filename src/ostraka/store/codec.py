@@ -1,11 +1,13 @@
 """Values to bytes and back: tensors as safetensors, everything else as JSON in the same file.
 
-A value is made of tensors, text, numbers, truth values, None, lists, tuples, dicts with text keys, and frozen
-dataclasses registered with `core.wire`. Nothing else is written, and reading can create nothing else.
+A value is made of tensors, text, numbers, truth values, None, lists, tuples, dicts with text
+keys, and frozen dataclasses registered with `core.wire`. Nothing else is written, and
+reading can create nothing else.
 
-Every file holds a digest of its content, so damage is noticed; one that belongs to a run holds a seal as well: what it
-is, of which run, round and party. Whoever reads it says what it should be, so a file that was copied from elsewhere
-is noticed too. Neither keeps out somebody who writes both anew.
+Every file holds a digest of its content, so damage is noticed; one that belongs to a run
+holds a seal as well: what it is, of which run, round and party. Whoever reads it says
+what it should be, so a file that was copied from elsewhere is noticed too. Neither keeps
+out somebody who writes both anew.
 """
 
 import json
@@ -83,8 +85,8 @@ def check(data: bytes, origin: str, seal: Seal | None = None) -> Any:
     # these two bytes can also be the length of our header
     if data[:2] in _PICKLES and data[8:9] != b"{":
         raise StoreError(
-            f"{origin} is a pickle or an archive of pickles, as torch.save writes them; such files can run code when "
-            "they are opened and are never read. Store tensors as safetensors"
+            f"{origin} is a pickle or an archive of pickles, as torch.save writes them; such files "
+            "can run code when they are opened and are never read. Store tensors as safetensors"
         )
     try:
         header, body = _split(data)
@@ -100,7 +102,8 @@ def check(data: bytes, origin: str, seal: Seal | None = None) -> Any:
 
 def _damaged(origin: str, error: Exception) -> StoreError:
     return StoreError(
-        f"{origin} is not a file that Ostraka wrote, or it is damaged ({error}); remove it or make it anew"
+        f"{origin} is not a file that Ostraka wrote, or it is damaged ({error}); "
+        "remove it or make it anew"
     )
 
 
@@ -122,8 +125,8 @@ def _digest(header: Mapping[str, Any], notes: Mapping[str, str], body: bytes) ->
 def _check_seal(found: Seal, wanted: Seal | None, origin: str) -> None:
     if wanted is not None and dict(found) != dict(wanted):
         raise StoreError(
-            f"{origin} should be {_said(wanted)}, but it is {_said(found)}; it was copied or moved there. "
-            "Remove it, and it will be made anew"
+            f"{origin} should be {_said(wanted)}, but it is {_said(found)}; it was copied or moved "
+            "there. Remove it, and it will be made anew"
         )
 
 
@@ -135,7 +138,9 @@ def _said(seal: Seal) -> str:
 
 
 def save(path: Path, value: Any, seal: Seal | None = None) -> int:
-    """Write `value` to `path` so that a reader sees either the old file or the whole new one; returns its size."""
+    """Write `value` to `path` so that a reader sees either the old file or the
+    whole new one; returns its size.
+    """
     data = encode(value, seal)
     write_atomically(path, data)
     return len(data)
@@ -206,7 +211,8 @@ def read_signed(path: Path) -> dict[str, Any]:
         raise StoreError(f"{path} is not a file that Ostraka wrote; move it away")
     if value[DIGEST] != _json_digest({key: item for key, item in value.items() if key != DIGEST}):
         raise StoreError(
-            f"{path} was changed after it was written: its content does not fit its digest; move it away"
+            f"{path} was changed after it was written: "
+            "its content does not fit its digest; move it away"
         )
     return value
 
@@ -227,9 +233,8 @@ class _Named:
     def put(self, path: str, tensor: Tensor) -> str:
         """Keep a copy (safetensors refuses tensors that share memory); returns its name."""
         name = path.removeprefix(self.bare) or "value"
-        while (
-            name in self.by_name
-        ):  # a key with a slash in it can lead to the path of another value
+        # a key with a slash in it can lead to the path of another value
+        while name in self.by_name:
             name += "'"
         self.by_name[name] = tensor.detach().cpu().contiguous().clone()
         return name
@@ -243,13 +248,15 @@ def _tree(value: Any, path: str, tensors: "_Named") -> Any:
     if isinstance(value, Tensor):
         if value.layout != torch.strided or value.is_quantized or value.dtype == torch.complex128:
             raise StoreError(
-                f"{path or 'the value'} is a tensor of {value.dtype} and {value.layout}, which cannot be stored"
+                f"{path or 'the value'} is a tensor of {value.dtype} and "
+                f"{value.layout}, which cannot be stored"
             )
         return {"tensor": tensors.put(path, value)}
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise StoreError(
-                f"the keys of {path or 'the value'} are {list(value)[:3]}...; only text keys can be stored"
+                f"the keys of {path or 'the value'} are {list(value)[:3]}...; "
+                "only text keys can be stored"
             )
         return {"dict": {key: _tree(item, f"{path}/{key}", tensors) for key, item in value.items()}}
     if isinstance(value, list | tuple):
@@ -264,8 +271,9 @@ def _tree(value: Any, path: str, tensors: "_Named") -> Any:
         }
         return {"is": called, "fields": items}
     raise StoreError(
-        f"{path or 'the value'} is a {type(value).__name__}, which cannot be stored; use tensors, plain values, "
-        "lists, dicts, or a frozen dataclass decorated with ostraka.core.wire.wire(name)"
+        f"{path or 'the value'} is a {type(value).__name__}, which cannot be stored; use tensors, "
+        "plain values, lists, dicts, or a frozen dataclass decorated with "
+        "ostraka.core.wire.wire(name)"
     )
 
 
@@ -291,8 +299,8 @@ def _dataclass(tree: dict[str, Any], tensors: Mapping[str, Tensor], origin: str)
     known = WIRE_TYPES.get(str(tree.get("is")))
     if known is None:
         raise StoreError(
-            f"{origin} holds a {tree.get('is')!r}, which this version does not know: a newer version or a package that "
-            "is not installed wrote it"
+            f"{origin} holds a {tree.get('is')!r}, which this version does not know: a newer "
+            "version or a package that is not installed wrote it"
         )
     try:
         stored: Mapping[str, Any] = {

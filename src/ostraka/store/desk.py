@@ -1,7 +1,8 @@
-"""Where the pieces of a run in progress lie: messages, reports, memories and half-finished training.
+"""Where the pieces of a run in progress lie: messages, reports,
+memories and half-finished training.
 
-Every file is written atomically, and a report is written last. So a report that exists is whole, its memory exists,
-and a run that was killed finds exactly what is missing.
+Every file is written atomically, and a report is written last. So a report that exists is whole,
+its memory exists, and a run that was killed finds exactly what is missing.
 """
 
 import shutil
@@ -71,8 +72,8 @@ class Place:
 class Desk:
     """The folder of a run in progress.
 
-    Reports may lie on a `shelf` instead, a folder named after all that they depend on, so that several runs can share
-    trained members; they then belong to the shelf and not to the run.
+    Reports may lie on a `shelf` instead, a folder named after all that they depend on, so that
+    several runs can share trained members; they then belong to the shelf and not to the run.
     """
 
     root: Path
@@ -80,7 +81,9 @@ class Desk:
     shelf: Path | None = None
 
     def message(self, round_index: int, party: int | None) -> Path:
-        """The message of a round, for one party or (None) for all; written anew whenever the round begins."""
+        """The message of a round, for one party or (None) for all;
+        written anew whenever the round begins.
+        """
         name = "all" if party is None else f"p{party:05d}"
         return self.root / "messages" / f"r{round_index:05d}" / f"{name}.safetensors"
 
@@ -178,7 +181,9 @@ class DiskProgress(Progress):
 
 @dataclass(frozen=True)
 class StoredReports(Sequence[Report[Any]]):
-    """Reports that load when they are looked at, so a thousand of them never lie in memory together."""
+    """Reports that load when they are looked at,
+    so a thousand of them never lie in memory together.
+    """
 
     places: tuple[Place, ...]
 

@@ -1,8 +1,9 @@
-"""Member files: one trained model that stands on its own, with its card and all that is needed to ask it.
+"""Member files: one trained model that stands on its own,
+with its card and all that is needed to ask it.
 
-One safetensors file: the weights under the network's own names (any safetensors reader can list them), and, as JSON in
-its metadata, the card, the classes, the shape of a sample, the network's recipe, the objective, and how stored values
-become inputs.
+One safetensors file: the weights under the network's own names (any safetensors reader can list
+them), and, as JSON in its metadata, the card, the classes, the shape of a sample, the network's
+recipe, the objective, and how stored values become inputs.
 """
 
 from collections.abc import Mapping
@@ -69,11 +70,13 @@ def load_member(path: str | Path) -> Member:
         content = value
     else:
         raise StoreError(
-            f"{path} holds a {type(value).__name__}, not a member; members are written to a run's members/"
+            f"{path} holds a {type(value).__name__}, not a member; "
+            "members are written to a run's members/"
         )
     if content["member"] > FORMAT:
         raise StoreError(
-            f"{path} is a member of format {content['member']}; this version reads up to {FORMAT}: update ostraka"
+            f"{path} is a member of format {content['member']}; "
+            f"this version reads up to {FORMAT}: update ostraka"
         )
     return _member(content, path)
 

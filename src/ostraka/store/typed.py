@@ -37,7 +37,10 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value of JSON is of the simple type `hint`; those of others are looked at elsewhere."""
+    """Whether a value of JSON is of the simple type `hint`.
+
+    Those of others are looked at elsewhere.
+    """
     if get_origin(hint) in (Union, UnionType):
         return any(fits(value, one) for one in get_args(hint))
     if hint in (int, float):

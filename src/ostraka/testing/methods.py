@@ -133,7 +133,9 @@ def check_unchanged(method: AnyMethod, task: Task | None = None) -> None:
 
 
 def check_same_seed(method: AnyMethod, task: Task | None = None) -> None:
-    """The same seed gives the same bits, whatever ran before and however torch's, numpy's and Python's random generators stand."""
+    """The same seed gives the same bits, whatever ran before and however torch's, numpy's and
+    Python's random generators stand.
+    """
     method, stage = few_rounds(method), make_stage(method, task)
     first = run_short(method, stage, randomness=1)
     second = run_short(method, stage, randomness=2)

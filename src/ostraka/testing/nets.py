@@ -144,7 +144,10 @@ def check_rows(sketch: Sketch) -> None:
             continue
         for rows, case in ((order, "in another order"), (order[:2], "without most of the others")):
             if not near(_forward(sketch, net, x)[rows], _forward(sketch, net, x[rows])):
-                advice = "use no statistic of the batch and nothing random, or let mixes_batch say so for training"
+                advice = (
+                    "use no statistic of the batch and nothing random, "
+                    "or let mixes_batch say so for training"
+                )
                 fail(
                     sketch.name,
                     f"a sample gets the same logits {case} in {mode}",
@@ -154,7 +157,10 @@ def check_rows(sketch: Sketch) -> None:
 
 
 def check_seeds(sketch: Sketch) -> None:
-    """Equal seeds give equal weights, however numpy's and Python's random generators stand; other seeds give others."""
+    """Equal seeds give equal weights, however numpy's and Python's random generators stand.
+
+    Other seeds give others.
+    """
     weights = []
     for randomness, seed in ((1, 1), (2, 1), (1, 2)):
         with known_randomness(randomness):

@@ -76,7 +76,10 @@ def check_settings(objective: Objective, bench: Bench) -> None:
 
 
 def check_attached(objective: Objective, bench: Bench) -> None:
-    """Its own tensors lie under `net.objective`, the same for the same seed; the unknown output is as declared."""
+    """Its own tensors lie under `net.objective`, the same for the same seed.
+
+    The unknown output is as declared.
+    """
     with hoped(objective, "it attaches its tensors to a network", "fix the error above"):
         bare = bench.task.build_net(objective.unknown, SEED)
         nets = []
@@ -162,7 +165,9 @@ def check_loss(objective: Objective, bench: Bench) -> None:
 
 
 def check_randomness(objective: Objective, bench: Bench) -> None:
-    """The same generators give the same loss, however numpy's and Python's own random generators stand."""
+    """The same generators give the same loss, however numpy's and
+    Python's own random generators stand.
+    """
     losses = []
     for randomness in (1, 2):
         with known_randomness(randomness):
@@ -327,7 +332,9 @@ def check_learns(objective: Objective, bench: Bench) -> None:
 
 
 def check_in_methods(objective: Objective, bench: Bench) -> None:
-    """It works under averaging and in a vote: storing, resuming, one class only, a last batch of one sample."""
+    """It works under averaging and in a vote: storing, resuming, one class only,
+    a last batch of one sample.
+    """
     averaged, voting = FedAvg(rounds=2, objective=objective), ClosedVoting(objective=objective)
     short: tuple[AnyMethod, ...] = (
         replace(averaged, local=replace(averaged.local, epochs=2, batch=16)),
@@ -382,7 +389,9 @@ def _net(objective: Objective, bench: Bench) -> Net:
 
 
 def _loss(objective: Objective, net: Net, batch: Batch, what: str) -> Tensor:
-    """The loss as `fit` comes to it: torch's own generator is seeded, the batch prepared, the helper has made a step."""
+    """The loss as `fit` comes to it: torch's own generator is seeded, the batch prepared, the
+    helper has made a step.
+    """
     rng = torch_rng(SEED, "draw")
     with hoped(objective, what, "such batches are common; handle the case"), seeded(SEED, "global"):
         helper = objective.helper(net)

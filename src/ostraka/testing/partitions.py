@@ -110,7 +110,9 @@ def check_complete(rule: Rule, ground: Ground) -> None:
 
 
 def check_same_seed(rule: Rule, ground: Ground) -> None:
-    """The same seed gives the same parties, however numpy's and Python's random generators stand."""
+    """The same seed gives the same parties, however numpy's and
+    Python's random generators stand.
+    """
     found = []
     for randomness in (1, 2):
         with known_randomness(randomness), hoped(rule, "it divides", "fix the error above"):

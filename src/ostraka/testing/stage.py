@@ -240,7 +240,9 @@ def _plan(method: AnyMethod, stage: Stage, engine: str) -> Plan:
 
 @contextmanager
 def known_randomness(seed: int) -> Iterator[None]:
-    """Put the global generators at a known place, on one thread as engines do, and back afterwards."""
+    """Put the global generators at a known place,
+    on one thread as engines do, and back afterwards.
+    """
     python, array = random.getstate(), np.random.get_state()
     with one_thread(), torch.random.fork_rng(devices=[]):
         random.seed(seed)

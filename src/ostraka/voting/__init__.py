@@ -1,4 +1,7 @@
-"""Voting: members, ballots and the ensembles that answer. Importing this package registers the built-in ballots."""
+"""Voting: members, ballots and the ensembles that answer.
+
+Importing this package registers the built-in ballots.
+"""
 
 from ostraka.registry import import_modules
 

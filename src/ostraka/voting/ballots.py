@@ -1,4 +1,7 @@
-"""Ballots: how members' votes are counted. A vote is a member's K + 1 logits, the last of which means *unknown*."""
+"""Ballots: how members' votes are counted.
+
+A vote is a member's K + 1 logits, the last of which means *unknown*.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -23,13 +26,19 @@ class Votes:
     """[M, B, K + 1]; the unknown logit of a closed-set member is minus infinity."""
     cards: Sequence[Card]
     typicality: Tensor | None = None
-    """[M, B, K]: how usual each sample is for each member's classes, where the ballot asked for it."""
+    """[M, B, K]: how usual each sample is for each member's classes,
+    where the ballot asked for it.
+    """
     tuned: Sequence[float] = ()
     """One number per member that the ballot found on public samples."""
     junk: Sequence[float] = ()
-    """Probability of a known class that each member gives to junk (`voting.probes`), where the ballot asked for it."""
+    """Probability of a known class that each member gives to junk (`voting.probes`), where the
+    ballot asked for it.
+    """
     assessment: Assessment | None = None
-    """What the ballot found by looking at unlabelled samples; None: it knows only the votes on each sample."""
+    """What the ballot found by looking at unlabelled samples; None:
+    it knows only the votes on each sample.
+    """
 
     @property
     def closed(self) -> bool:
@@ -71,7 +80,9 @@ class Ballot(Settings, ABC):
 
     @property
     def looks(self) -> bool:
-        """Whether `assess` finds anything: the answers then depend, without labels, on the samples it looked at."""
+        """Whether `assess` finds anything: the answers then depend, without labels,
+        on the samples it looked at.
+        """
         return False
 
     def assess(self, votes: Votes) -> Assessment | None:
@@ -90,7 +101,9 @@ Doubt = Literal["min", "mean", "product"]
 
 
 def ensemble_doubt(unknown: Tensor, kept: Tensor, how: Doubt) -> Tensor:
-    """The ensemble's doubt [B] from the probabilities of unknown [M, B] of the members that are kept [M, B]."""
+    """The ensemble's doubt [B] from the probabilities of unknown [M,
+    B] of the members that are kept [M, B].
+    """
     if how == "min":
         return torch.where(kept.bool(), unknown, torch.ones_like(unknown)).min(dim=0).values
     if how == "mean":
@@ -126,7 +139,9 @@ class TopK(Ballot):
     )
 
     def count(self, votes: Votes) -> Scores:
-        """Sum over the k members with the lowest probability of unknown; closed-set members: the most confident."""
+        """Sum over the k members with the lowest probability of unknown;
+        closed-set members: the most confident.
+        """
         shares = votes.logits.softmax(dim=2)
         unsure = -shares[:, :, :-1].max(dim=2).values if votes.closed else shares[:, :, -1]
         chosen = unsure.topk(min(self.k, len(unsure)), dim=0, largest=False).indices
@@ -138,7 +153,9 @@ class TopK(Ballot):
 @BALLOTS.add("plurality")
 @dataclass(frozen=True)
 class Plurality(Ballot):
-    """One voice per member; who answers unknown abstains. Ties go to the class with more summed probability."""
+    """One voice per member; who answers unknown abstains. Ties go to the
+    class with more summed probability.
+    """
 
     def count(self, votes: Votes) -> Scores:
         """Voices, with the summed probabilities (always below one voice) as the tie-breaker."""

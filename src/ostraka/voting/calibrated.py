@@ -1,8 +1,10 @@
-"""The calibrated ballot: every class is judged by its owners, in the log domain, each on its own scale of doubt.
+"""The calibrated ballot: every class is judged by its owners, in the log domain,
+each on its own scale of doubt.
 
-The plain sum loses most where a class has several owners: it then has several chances to be claimed wrongly, and an
-owner's *unknown* counts for nothing. Here a class's score is the mean of its owners' log probabilities, so that every
-owner has a veto, and a member's doubt is judged against the doubt it has of its own samples. With, for member m:
+The plain sum loses most where a class has several owners: it then has several chances to be claimed
+wrongly, and an owner's *unknown* counts for nothing. Here a class's score is the mean of its
+owners' log probabilities, so that every owner has a veto, and a member's doubt is judged against
+the doubt it has of its own samples. With, for member m:
 
     g_m(x)   log odds of unknown            a_m   mean of g_m over the party's own samples (card: `doubt`)
     q_m(c|x) softmax over known classes     n_mc  its samples of class c (card: `counts`)
@@ -15,11 +17,12 @@ owner has a veto, and a member's doubt is judged against the doubt it has of its
     w_mc    = n_mc / (n_mc + kappa) if n_mc >= 2 else 0
     S_c(x)  = sum_m w_mc l_mc(x) / sum_m w_mc
 
-The answer is argmax S; the unknown score is -max S, and unknown where the best class has a mean probability below 1/2.
-Counts are trusted, and a false count gives its party a say in a class that it does not know; so counts are shown with
-the members, and `veto` limits what one member can take from a class. Doubt is not trusted: a common offset is a median,
-which one broken or lying member cannot move far, and with one owner per class it leaves the plain sum's answers nearly
-as they are, where offsets of their own cost up to a point.
+The answer is argmax S; the unknown score is -max S, and unknown where the best class has a mean
+probability below 1/2. Counts are trusted, and a false count gives its party a say in a class that
+it does not know; so counts are shown with the members, and `veto` limits what one member can take
+from a class. Doubt is not trusted: a common offset is a median, which one broken or lying member
+cannot move far, and with one owner per class it leaves the plain sum's answers nearly as they are,
+where offsets of their own cost up to a point.
 """
 
 from collections.abc import Sequence
@@ -44,14 +47,18 @@ NOBODY = -1e4
 LEAST = -30.0
 """The least log q; a probability of 0 would make NaN of a class that the member has no say in."""
 LEAK = 0.01
-"""What counts of a claim beyond the veto; not nothing, or a class's only owner could no longer tell bad from worse."""
+"""What counts of a claim beyond the veto; not nothing,
+or a class's only owner could no longer tell bad from worse.
+"""
 
 
 @final
 @BALLOTS.add("calibrated")
 @dataclass(frozen=True)
 class Calibrated(Ballot):
-    """Each class is judged by the members that know it, in the log domain, each on its own scale of doubt."""
+    """Each class is judged by the members that know it, in the log domain,
+    each on its own scale of doubt.
+    """
 
     share: float = setting(
         0.5, "how much of the members' doubt of their own samples is forgiven", span="[0, inf)"
@@ -93,7 +100,9 @@ class Calibrated(Ballot):
         return scores.known.softmax(dim=1)
 
     def tune(self, public: Votes) -> tuple[float, ...]:
-        """The offset of each member at which it claims as many public samples as its counts let expect."""
+        """The offset of each member at which it claims as many public
+        samples as its counts let expect.
+        """
         odds = log_odds(public.logits)
         return tuple(
             _solve(o, t) for o, t in zip(odds, _expected(counts_of(public.cards)), strict=True)
@@ -110,7 +119,10 @@ class Calibrated(Ballot):
         return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
 
     def weights(self, counts: Tensor) -> Tensor:
-        """Weight of every member for every class [M, K]; a class without any goes to its largest owner."""
+        """Weight of every member for every class [M, K].
+
+        A class without any goes to its largest owner.
+        """
         return owner_weights(counts, self.kappa)
 
     def _offsets(self, votes: Votes) -> Tensor:
@@ -130,7 +142,9 @@ class Calibrated(Ballot):
 
 
 def uses_typicality(wanted: Literal["auto", "on", "off"], cards: Sequence[Card]) -> bool:
-    """Whether the embedding statistics of the members are used; refused if they are wanted and not told."""
+    """Whether the embedding statistics of the members are used;
+    refused if they are wanted and not told.
+    """
     if wanted == "off":
         return False
     silent = [
@@ -145,7 +159,9 @@ def uses_typicality(wanted: Literal["auto", "on", "off"], cards: Sequence[Card])
 
 
 def log_claims(logits: Tensor, offsets: Tensor) -> Tensor:
-    """Log probability [M, B, K] that each member gives to each class, its doubt shifted by its offset [M]."""
+    """Log probability [M, B, K] that each member gives to each class,
+    its doubt shifted by its offset [M].
+    """
     doubt = F.logsigmoid(offsets.unsqueeze(1) - log_odds(logits))
     return logits[..., :-1].log_softmax(dim=2).clamp(min=LEAST) + doubt.unsqueeze(2)
 
@@ -156,7 +172,10 @@ def limited(claims: Tensor, veto: float) -> Tensor:
 
 
 def owner_weights(counts: Tensor, kappa: float) -> Tensor:
-    """Weight of every member for every class [M, K]; a class without any goes to its largest owner."""
+    """Weight of every member for every class [M, K].
+
+    A class without any goes to its largest owner.
+    """
     weights = torch.where(counts >= 2, counts / (counts + kappa), torch.zeros_like(counts))
     most = counts.max(dim=0)
     orphans = (weights.sum(dim=0) == 0) & (most.values > 0)
@@ -183,7 +202,9 @@ def counts_of(cards: Sequence[Card], ballot: str = "calibrated") -> Tensor:
 
 
 def _expected(counts: Tensor) -> list[float]:
-    """The share of all samples that each member should claim, if classes are as frequent as the counts say."""
+    """The share of all samples that each member should claim,
+    if classes are as frequent as the counts say.
+    """
     shares = counts.sum(dim=0) / counts.sum()
     owned = (counts / counts.max(dim=0).values.clamp(min=1)).clamp(max=1)
     claimed: list[float] = (owned @ shares).clamp(0.02, 0.98).tolist()

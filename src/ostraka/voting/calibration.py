@@ -1,9 +1,10 @@
-"""Numbers that a party measures on its own samples after training, and that let a ballot weigh its votes.
+"""Numbers that a party measures on its own samples after training,
+and that let a ballot weigh its votes.
 
-`doubt` is one number: the mean log odds of *unknown* on the party's own samples. `held` and the quantiles `claims` and
-`refusals` say how the member answers samples that it was not trained on. `typicality` is more: where the party's
-classes lie in the network's embedding (class means, pooled covariance); told only if the party agrees, and then with
-the quantiles `standing`.
+`doubt` is one number: the mean log odds of *unknown* on the party's own samples. `held` and the
+quantiles `claims` and `refusals` say how the member answers samples that it was not trained on.
+`typicality` is more: where the party's classes lie in the network's embedding (class means, pooled
+covariance); told only if the party agrees, and then with the quantiles `standing`.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,9 @@ FEWEST = 5
 
 
 def log_odds(votes: Tensor) -> Tensor:
-    """Log odds of unknown [...] of votes [..., K + 1]: the unknown logit minus the log-sum of the known ones."""
+    """Log odds of unknown [...] of votes [..., K + 1]:
+    the unknown logit minus the log-sum of the known ones.
+    """
     return votes[..., -1] - votes[..., :-1].logsumexp(dim=-1)
 
 
@@ -46,7 +49,8 @@ def measure(net: Net, objective: Objective, samples: Samples, typicality: bool) 
 def tell_of(
     net: Net, objective: Objective, held: Samples, places: Mapping[str, Tensor] | None
 ) -> dict[str, Any]:
-    """How a member answers held-out samples of its own classes: their number, and quantiles at `told.LEVELS` of
+    """How a member answers held-out samples of its own classes: their number,
+    and quantiles at `told.LEVELS` of
 
     - `claims`: the log odds of the sample's true class against all else, unknown included;
     - `refusals`: minus the member's unknown score, so that low means near to being called unknown;
@@ -74,7 +78,9 @@ def claims(votes: Tensor, labels: Tensor) -> Tensor:
 
 
 def _places(embedding: Tensor, labels: Tensor, classes: int) -> dict[str, Tensor]:
-    """Class means, the inverse of the shrunk pooled covariance, and how far own samples usually lie from their mean."""
+    """Class means, the inverse of the shrunk pooled covariance,
+    and how far own samples usually lie from their mean.
+    """
     counts = torch.bincount(labels, minlength=classes)
     means = torch.zeros(classes, embedding.shape[1], device=embedding.device).index_add_(
         0, labels, embedding
@@ -103,7 +109,9 @@ def _places(embedding: Tensor, labels: Tensor, classes: int) -> dict[str, Tensor
 
 
 def typicality(embedding: Tensor, places: Mapping[str, Tensor]) -> Tensor:
-    """How usual samples are for each of a member's classes [B, K]: 0 is average, lower is farther; 0 where not told."""
+    """How usual samples are for each of a member's classes [B, K]: 0 is average,
+    lower is farther; 0 where not told.
+    """
     means, precision = places["means"].to(embedding), places["precision"].to(embedding)
     usual, placed = places["usual"].to(embedding), places["placed"].to(embedding.device)
     rest = embedding.unsqueeze(1) - means

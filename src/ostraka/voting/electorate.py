@@ -1,10 +1,12 @@
-"""A simulated electorate: the vote that may be expected on samples of known classes, from what parties told of theirs.
+"""A simulated electorate: the vote that may be expected on samples of known classes, from what
+parties told of theirs.
 
-Nobody but the parties has samples of the known classes, and a party cannot ask the others' members. But every party
-tells how sure its member is of held-out samples (`core.told`), and a sample of class c is decided by the owners of c.
-So votes are drawn from what the owners told, counted by the very ballot that will count the real ones, and the
-threshold is where the promised share of them would be called unknown. With, for member m, the told quantiles Q_m of the
-log odds of the true class against all else, unknown included:
+Nobody but the parties has samples of the known classes, and a party cannot ask the others' members.
+But every party tells how sure its member is of held-out samples (`core.told`), and a sample of
+class c is decided by the owners of c. So votes are drawn from what the owners told, counted by the
+very ballot that will count the real ones, and the threshold is where the promised share of them
+would be called unknown. With, for member m, the told quantiles Q_m of the log odds of the true
+class against all else, unknown included:
 
     s_m(u) = log sigmoid(Q_m(u))
     s_m(u) = max(s_m(u), 2 q25(u) - q50(u))           quartile and median over members: one that tells of extreme doubt
@@ -15,8 +17,9 @@ log odds of the true class against all else, unknown included:
                                                       of classes, and those of which it has few samples it knows less
                                                       well (measured: docs/results/voting.md)
 
-Draws of a class weigh as much as the class has samples. Who does not own class c says unknown; a stranger's false claim
-could only make an answer more certain, so the promise errs on the side of fewer refusals.
+Draws of a class weigh as much as the class has samples. Who does not own class c says
+unknown; a stranger's false claim could only make an answer more certain, so the promise
+errs on the side of fewer refusals.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,20 +39,27 @@ DRAWS = 2000
 FEWEST = 50
 """Simulated samples of a class, however small."""
 ENOUGH = 10
-"""Held-out samples below which a member's own quantiles say less than those of all members together."""
+"""Held-out samples below which a member's own quantiles say less
+than those of all members together.
+"""
 TWICE = 2
 """How many of all held-out samples must lie beyond the promised rate."""
 GRID = 200
 """Points at which told quantiles are put together."""
 LIKENESS = 0.5
-"""rho: how much of a sample's difficulty its owners share. Measured, it is 0.65; but strangers' false claims, which are
-not simulated, make some answers surer."""
+"""rho: how much of a sample's difficulty its owners share. Measured, it is 0.65; but strangers'
+false claims, which are not simulated, make some answers surer.
+"""
 FALL, SEEN = 2.5, 30.0
-"""How log odds fall with fewer samples of a class, and the number of samples around which they do."""
+"""How log odds fall with fewer samples of a class,
+and the number of samples around which they do.
+"""
 SURE = 30.0
 """Log odds beyond which a vote is as good as certain."""
 HARDLY = -0.5
-"""Members whose median log odds of unknown, of their own training samples, lie above this have hardly learnt."""
+"""Members whose median log odds of unknown, of their own training samples,
+lie above this have hardly learnt.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,26 +75,31 @@ class Draw:
 
 
 def unkept(cards: Sequence[Card], rate: float) -> str:
-    """Why nothing can be promised of a vote of members with these cards; empty: a promise can be made."""
+    """Why nothing can be promised of a vote of members with these cards;
+    empty: a promise can be made.
+    """
     if any(card.counts is None for card in cards):
         return "not all members tell how many samples of each class they have (tell=counts)"
     total = sum(held(card.calibration) for card in cards if curve(card.calibration, "claims"))
     if total * rate < TWICE:
         return (
-            f"the members tell of {total} samples that they were not trained on; {ceil(TWICE / rate)} are needed for a "
-            f"rate of {rate:g}: give a larger hold_out, or more data"
+            f"the members tell of {total} samples that they were not trained "
+            f"on; {ceil(TWICE / rate)} are needed for a rate of {rate:g}: give "
+            "a larger hold_out, or more data"
         )
     return ""
 
 
 def hardly_trained(cards: Sequence[Card]) -> str:
-    """A warning if most members have hardly learnt: what they tell of held-out samples is then no rule for others."""
+    """A warning if most members have hardly learnt:
+    what they tell of held-out samples is then no rule for others.
+    """
     doubts = [float(card.calibration["doubt"]) for card in cards if "doubt" in card.calibration]
     if not doubts or median(doubts) <= HARDLY:
         return ""
     return (
-        f"most members have hardly learnt to tell their own samples from unknown ones (median log odds of unknown "
-        f"{median(doubts):.1f}, above {HARDLY:g}): train longer"
+        "most members have hardly learnt to tell their own samples from unknown ones (median log "
+        f"odds of unknown {median(doubts):.1f}, above {HARDLY:g}): train longer"
     )
 
 
@@ -111,7 +126,9 @@ def draws(cards: Sequence[Card], typical: bool) -> Iterator[Draw]:
 
 
 def _familiarity(counts: Tensor) -> Tensor:
-    """By how much each member's log odds of each of its classes lie above those of its own mix of samples [M, K]."""
+    """By how much each member's log odds of each of its classes lie above those
+    of its own mix of samples [M, K].
+    """
     known = FALL * torch.log(counts.clamp(min=1e-9) / (counts + SEEN))
     usual = (counts * known).sum(dim=1, keepdim=True) / counts.sum(dim=1, keepdim=True).clamp(
         min=1.0
@@ -122,7 +139,8 @@ def _familiarity(counts: Tensor) -> Tensor:
 def _levels(owners: int, number: int, label: int) -> Tensor:
     """At which of its quantiles each owner stands on each draw [owners, number].
 
-    The draws are a Sobol sequence: they fill the space more evenly than chance does, so that fewer are needed.
+    The draws are a Sobol sequence: they fill the space more evenly than chance does,
+    so that fewer are needed.
     """
     even = torch.quasirandom.SobolEngine(owners + 1, scramble=True, seed=label).draw(
         number, dtype=torch.float64
@@ -135,7 +153,10 @@ def _levels(owners: int, number: int, label: int) -> Tensor:
 
 
 def _curves(cards: Sequence[Card], name: str) -> Tensor:
-    """The told quantiles of all members [M, LEVELS]; who rests on few samples, or none, gets those of all together."""
+    """The told quantiles of all members [M, LEVELS].
+
+    Who rests on few samples, or none, gets those of all together.
+    """
     told = {
         i: found
         for i, card in enumerate(cards)
@@ -150,7 +171,10 @@ def _curves(cards: Sequence[Card], name: str) -> Tensor:
 
 
 def _together(curves: Tensor, samples: Tensor) -> Tensor:
-    """The quantiles [LEVELS] of all members' held-out samples together; nobody counts for more than the median one."""
+    """The quantiles [LEVELS] of all members' held-out samples together.
+
+    Nobody counts for more than the median one.
+    """
     grid = (torch.arange(GRID, dtype=torch.float64) + 0.5) / GRID
     values = read(curves, grid.expand(len(curves), GRID)).flatten()
     weights = torch.minimum(samples, samples.quantile(0.5)).repeat_interleave(GRID)
@@ -161,7 +185,10 @@ def _together(curves: Tensor, samples: Tensor) -> Tensor:
 
 
 def _clipped(claims: Tensor) -> Tensor:
-    """Quantiles of log odds, none farther below the others than their own spread; see the module's formula."""
+    """Quantiles of log odds, none farther below the others than their own spread.
+
+    See the module's formula.
+    """
     chances = F.logsigmoid(claims)
     quartile, middle = chances.quantile(torch.tensor([0.25, 0.5], dtype=torch.float64), dim=0)
     chances = torch.maximum(chances, 2 * quartile - middle)

@@ -28,7 +28,9 @@ VOTES = 20_000_000
 @final
 @dataclass(frozen=True)
 class Voter:
-    """A member at the vote: its model, its card, and where its classes stand among the ensemble's."""
+    """A member at the vote: its model, its card,
+    and where its classes stand among the ensemble's.
+    """
 
     model: NetPredictor
     card: Card
@@ -43,7 +45,9 @@ class Voter:
         return self.standing.votes(scores.logits())
 
     def typicality(self, inputs: Tensor) -> Tensor:
-        """How usual samples are for each of its classes [B, K]; average for classes it does not know."""
+        """How usual samples are for each of its classes [B, K];
+        average for classes it does not know.
+        """
         places = self.card.calibration["typicality"]
         return self.standing.spread(typicality(self.model.net.embed(inputs), places), 0.0)
 
@@ -51,7 +55,10 @@ class Voter:
 @final
 @dataclass(frozen=True)
 class Ensemble(Predictor):
-    """Members that vote by a ballot. They may be of different networks, objectives, views and classes."""
+    """Members that vote by a ballot.
+
+    They may be of different networks, objectives, views and classes.
+    """
 
     voters: Sequence[Voter]
     classes: tuple[str, ...]
@@ -70,14 +77,17 @@ class Ensemble(Predictor):
         tuned: Sequence[float] = (),
         junk: Sequence[float] = (),
     ) -> "Ensemble":
-        """The members as one; `classes`: what they are asked about (none: all that any of them knows)."""
+        """The members as one; `classes`: what they are asked about (none:
+        all that any of them knows).
+        """
         if not members:
             raise DataError("no member was given; a vote needs at least one")
         shapes = {member.model.shape: member.card for member in members}
         if len(shapes) > 1:
             each = "; ".join(f"{card}: {list(shape)}" for shape, card in shapes.items())
             raise DataError(
-                f"members that vote together take samples of one shape, and these do not ({each}); leave some out"
+                "members that vote together take samples of one shape, "
+                f"and these do not ({each}); leave some out"
             )
         asked = all_classes([m.model.classes for m in members]) if classes is None else classes
         voters = []
@@ -112,7 +122,10 @@ class Ensemble(Predictor):
         return replace(self, assessment=seen)
 
     def trust(self) -> dict[str, Any]:
-        """Agreement, claims, copies and junk of every member (`voting.trust`); empty before `seeing`."""
+        """Agreement, claims, copies and junk of every member (`voting.trust`).
+
+        Empty before `seeing`.
+        """
         return {} if self.assessment is None else trust(self.cards, self.assessment, self.junk)
 
     @torch.no_grad()
@@ -129,7 +142,8 @@ class Ensemble(Predictor):
 
     @torch.no_grad()
     def keeping(self, rate: float) -> tuple[Predictor, Promise]:
-        """The threshold at which a simulated electorate (`voting.electorate`) calls the share `rate` unknown.
+        """The threshold at which a simulated electorate (`voting.electorate`)
+        calls the share `rate` unknown.
 
         Members that have hardly learnt get the threshold but no promise.
         """
@@ -157,7 +171,9 @@ class Ensemble(Predictor):
 
     @torch.no_grad()
     def votes_on(self, samples: Samples) -> Votes:
-        """The members' votes on all of `samples`, without typicality: what a ballot tunes itself on."""
+        """The members' votes on all of `samples`, without typicality:
+        what a ballot tunes itself on.
+        """
         parts = samples.stored().split(self._chunk())
         logits = torch.cat([self._logits(self._inputs(x)) for x in parts], dim=1)
         return Votes(logits, self.cards, junk=self.junk)

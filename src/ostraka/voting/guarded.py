@@ -1,7 +1,9 @@
-"""The guarded ballot: `calibrated` among honest, trained members, and no worse than the plain sum otherwise.
+"""The guarded ballot: `calibrated` among honest, trained members,
+and no worse than the plain sum otherwise.
 
-Claims l_mc, weights w_mc and scores S_c are those of `voting.calibrated`; z_mc is the log odds of l_mc, pi_c the share
-of class c of all told samples, ramp(v; a, b) goes from 0 at a to 1 at b. `voting.guards` has each step as a function.
+Claims l_mc, weights w_mc and scores S_c are those of `voting.calibrated`; z_mc is the log odds of
+l_mc, pi_c the share of class c of all told samples, ramp(v; a, b) goes from 0 at a to 1 at b.
+`voting.guards` has each step as a function.
 
 Without looking at any samples:
 
@@ -22,9 +24,10 @@ After looking at B unlabelled samples (`assess`), with omega = B / (B + 10):
                 s_mc = max(omega G, gamma_mc) * (the shift with mean claim pi_c)
     lean        h = G * 100 / (B + 100): rescaled claims take the plain sum's place
 
-Agreement, budget and claims need each other and are found in two passes. The result is an `Assessment`: numbers for
-each member and class. Given one, a sample's answer depends on the votes on that sample alone, and can be repeated.
-Nothing here can tell a lie that all owners of a class tell, or a batch of one class from a panel that is biased to it.
+Agreement, budget and claims need each other and are found in two passes. The result is an
+`Assessment`: numbers for each member and class. Given one, a sample's answer depends on the votes
+on that sample alone, and can be repeated. Nothing here can tell a lie that all owners of a class
+tell, or a batch of one class from a panel that is biased to it.
 """
 
 from collections.abc import Sequence
@@ -64,7 +67,9 @@ FEWEST = 2
 @BALLOTS.add("guarded")
 @dataclass(frozen=True)
 class Guarded(Ballot):
-    """As calibrated; weak, unsuitable, lying and copied members are found out, without labels, and count less."""
+    """As calibrated; weak, unsuitable, lying and copied members are found out,
+    without labels, and count less.
+    """
 
     share: float = setting(
         0.5,
@@ -140,7 +145,9 @@ class Guarded(Ballot):
         return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
 
     def assess(self, votes: Votes) -> Assessment | None:
-        """Who agrees with whom, who claims too much, who is a copy: found from votes on unlabelled samples."""
+        """Who agrees with whom, who claims too much, who is a copy:
+        found from votes on unlabelled samples.
+        """
         samples = votes.logits.shape[1]
         if not self.batch or samples < FEWEST:
             return None
@@ -211,14 +218,20 @@ def _shift(odds: Tensor, scale: Tensor, strength: Tensor, shares: Tensor) -> Ten
 
 
 def _moved(claims: Tensor, odds: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """The claims after scale and shift; those of a pair that has neither stay as they are, to the last bit."""
+    """The claims after scale and shift.
+
+    Those of a pair that has neither stay as they are, to the last bit.
+    """
     touched = (scale != 1.0) | (shift != 0.0)
     moved = F.logsigmoid(scale.unsqueeze(1) * odds + shift.unsqueeze(1))
     return torch.where(touched.unsqueeze(1), moved, claims)
 
 
 def _rescaled(claims: Tensor, seen: Assessment) -> Tensor:
-    """As `_moved`, of an assessment; only the pairs that it touches are computed, which are few in a sound panel."""
+    """As `_moved`, of an assessment.
+
+    Only the pairs that it touches are computed, which are few in a sound panel.
+    """
     scale, shift = seen.scale.to(claims), seen.shift.to(claims)
     members, classes = ((scale != 1.0) | (shift != 0.0)).nonzero(as_tuple=True)
     if not len(members):
@@ -230,7 +243,9 @@ def _rescaled(claims: Tensor, seen: Assessment) -> Tensor:
 
 
 def _log_sum(votes: Votes) -> Tensor:
-    """Log of the plain sum as one answer [B, K]: each class's share of the sum, times the least doubting member's."""
+    """Log of the plain sum as one answer [B, K]: each class's share of the sum,
+    times the least doubting member's.
+    """
     shares = votes.logits.softmax(dim=2)
     known = shares[..., :-1].sum(dim=0)
     doubt = shares[..., -1].min(dim=0).values

@@ -1,4 +1,7 @@
-"""The steps of the guarded ballot, one function each; `voting.guarded` says in which order and why."""
+"""The steps of the guarded ballot, one function each.
+
+`voting.guarded` says in which order and why.
+"""
 
 from collections.abc import Sequence
 
@@ -8,23 +11,33 @@ from torch import Tensor
 from ostraka.core.method import Card
 
 DOUBTING = (-0.5, 0.0)
-"""Median told doubt from where, and up to where, the panel is taken for one that has not learnt to doubt rightly."""
+"""Median told doubt from where, and up to where,
+the panel is taken for one that has not learnt to doubt rightly.
+"""
 CLAIMS_JUNK = (0.3, 0.5)
 """The same for the median known probability on junk."""
 ALIKE = (0.8, 0.95)
-"""Overlap of two members' answers from where they begin to be, and from where they are, one member."""
+"""Overlap of two members' answers from where they begin to be,
+and from where they are, one member.
+"""
 CONTRADICTED = (0.2, 0.4)
-"""Share of a member's claims that others contradict from where, and up to where, its budget begins to bind."""
+"""Share of a member's claims that others contradict from where, and up to where,
+its budget begins to bind.
+"""
 OVERCLAIMED = (3.0, 5.0)
 """The same for its mean claim, in multiples of the class's share of all told samples."""
 SPREAD, MOST_SCALE = 3.0, 9.0
 """Standard deviation that log odds are scaled up to, and the largest factor."""
 VOICE = (0.0, 0.5)
-"""Weight of all other owners of a class from where, and up to where, what they say of it is a measure for a member."""
+"""Weight of all other owners of a class from where, and up to where, what they say of it is a
+measure for a member.
+"""
 HALF_SURE = 10.0
 """Samples looked at with which what they tell counts by half."""
 LEAST_REFERENCE, LEAST_TRUST = 0.3, 0.01
-"""Agreement that the best owner of a class has at the least; what is left of the weight of one that never agrees."""
+"""Agreement that the best owner of a class has at the least;
+what is left of the weight of one that never agrees.
+"""
 
 
 def ramp(value: Tensor, span: tuple[float, float]) -> Tensor:
@@ -34,7 +47,9 @@ def ramp(value: Tensor, span: tuple[float, float]) -> Tensor:
 
 
 def capped(counts: Tensor) -> Tensor:
-    """Told counts [M, K], scaled down where a party tells more samples in all than the median party."""
+    """Told counts [M, K], scaled down where a party tells more
+    samples in all than the median party.
+    """
     totals = counts.sum(dim=1, keepdim=True)
     return counts * (totals.quantile(0.5) / totals.clamp(min=1.0)).clamp(max=1.0)
 
@@ -59,7 +74,9 @@ def log_odds_of(claims: Tensor) -> Tensor:
 
 
 def alike(shares: Tensor) -> Tensor:
-    """How far two members are one [M, M], from their known probabilities [M, B, K]: the overlap of the two."""
+    """How far two members are one [M, M], from their known probabilities [M, B,
+    K]: the overlap of the two.
+    """
     flat = shares.flatten(1)
     apart = torch.cdist(flat, flat, p=1.0)
     both = flat.sum(dim=1, keepdim=True) + flat.sum(dim=1)
@@ -68,10 +85,12 @@ def alike(shares: Tensor) -> Tensor:
 
 
 def said_by_others(claims: Tensor, weights: Tensor, copies: Tensor) -> tuple[Tensor, Tensor]:
-    """Every class's mean log claim without each member [M, B, K], and how far those who are left know it [M, K].
+    """Every class's mean log claim without each member [M, B, K],
+    and how far those who are left know it [M, K].
 
-    A member's copies are left out with it. A class without another owner gets minus infinity. Others know a class as
-    well as one can from a weight of VOICE in all; a party with two samples of a class is no judge of its main owner.
+    A member's copies are left out with it. A class without another owner gets minus infinity.
+    Others know a class as well as one can from a weight of VOICE in all; a party with two samples
+    of a class is no judge of its main owner.
     """
     members, samples, classes = claims.shape
     left = 1.0 - copies
@@ -85,10 +104,11 @@ def said_by_others(claims: Tensor, weights: Tensor, copies: Tensor) -> tuple[Ten
 
 
 def agreement(claims: Tensor, others: Tensor, voice: Tensor) -> Tensor:
-    """Correlation [M, K], over the samples, of a member's claims with the share that the others give to the class.
+    """Correlation [M, K], over the samples, of a member's claims with the share
+    that the others give to the class.
 
-    Where nobody else knows the class, with the probability that the others leave unclaimed; between the two where
-    they know it a little (`voice`, 0 to 1).
+    Where nobody else knows the class, with the probability that the others leave unclaimed; between
+    the two where they know it a little (`voice`, 0 to 1).
     """
     alone = others.isneginf().all(dim=2, keepdim=True)
     shares = torch.where(
@@ -110,13 +130,17 @@ def _correlation(a: Tensor, b: Tensor) -> Tensor:
 
 
 def trusted(found: Tensor, owners: Tensor) -> Tensor:
-    """What agreement [M, K] leaves of a member's weight: all from half of the agreement of the class's best owner."""
+    """What agreement [M, K] leaves of a member's weight:
+    all from half of the agreement of the class's best owner.
+    """
     best = found.masked_fill(~owners, -1.0).max(dim=0).values.clamp(min=LEAST_REFERENCE)
     return (2.0 * found / best).clamp(LEAST_TRUST, 1.0)
 
 
 def contradicted(claims: Tensor, others: Tensor) -> Tensor:
-    """Share [M, K] of what a member claims for a class that the others, who are sure of another one, contradict."""
+    """Share [M, K] of what a member claims for a class that the others,
+    who are sure of another one, contradict.
+    """
     top = others.topk(min(2, others.shape[2]), dim=2)
     first, second = top.values[..., :1].exp(), top.values[..., -1:].exp()
     first_is = torch.zeros_like(others, dtype=torch.bool).scatter_(2, top.indices[..., :1], True)
@@ -132,12 +156,17 @@ def overclaimed(claims: Tensor, shares: Tensor) -> Tensor:
 
 
 def spread_up(odds: Tensor) -> Tensor:
-    """The factor [M, K] that brings the standard deviation of log odds to SPREAD; only up, and within MOST_SCALE."""
+    """The factor [M, K] that brings the standard deviation of log odds to SPREAD.
+
+    Only up, and within MOST_SCALE.
+    """
     return (SPREAD / odds.std(dim=1).clamp(min=1e-6)).clamp(1.0, MOST_SCALE)
 
 
 def budget_shift(odds: Tensor, target: Tensor) -> Tensor:
-    """The shift [P] after which log odds [P, B] claim `target` [P] of the samples on average, by bisection."""
+    """The shift [P] after which log odds [P, B] claim `target` [P] of the
+    samples on average, by bisection.
+    """
     goal = target.clamp(1e-4, 1 - 1e-4).logit()
     low, high = goal - odds.max(dim=1).values, goal - odds.min(dim=1).values
     for _ in range(30):

@@ -10,7 +10,10 @@ from ostraka.core.wire import wire
 @wire("member/1", "Member")
 @dataclass(frozen=True)
 class Seat:
-    """One place of a panel: a member's card and weights. What they are weights of, the task says."""
+    """One place of a panel: a member's card and weights.
+
+    What they are weights of, the task says.
+    """
 
     card: Card
     params: Params
@@ -28,4 +31,6 @@ class Panel:
     student: Params | None = None
     """One network distilled from the vote; it then answers in the members' place."""
     junk: tuple[float, ...] = ()
-    """What the members make of junk probes, one number per member, where the ballot asked for it."""
+    """What the members make of junk probes, one number per member,
+    where the ballot asked for it.
+    """

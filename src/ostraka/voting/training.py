@@ -1,4 +1,6 @@
-"""How a party makes its member: train on most of its samples, ask the rest, and tell what it agrees to tell."""
+"""How a party makes its member: train on most of its samples, ask the rest,
+and tell what it agrees to tell.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,8 +16,9 @@ from ostraka.core.seeds import derive
 from ostraka.voting.calibration import measure, tell_of
 
 Tell = Literal["size", "counts", "statistics"]
-"""What a party tells beside its weights: its size; class counts, doubt and answers to held-out samples as well;
-embedding statistics as well."""
+"""What a party tells beside its weights: its size; class counts, doubt and answers to held-out
+samples as well; embedding statistics as well.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,9 @@ def train_member(
 
 
 def _split(model: Model, terms: Terms, samples: Samples, seed: int) -> tuple[Samples, Samples]:
-    """What the member learns from, and what is held out to tell how it answers: nothing, if nobody is told."""
+    """What the member learns from, and what is held out to tell how it answers:
+    nothing, if nobody is told.
+    """
     wanted = model.objective.refuses and terms.tell != "size"
     return samples.split(terms.hold_out if wanted else 0.0, derive(seed, "hold-out"))
 

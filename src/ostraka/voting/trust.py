@@ -1,4 +1,6 @@
-"""Who is not to be trusted: what a ballot found of its members, as plain values for people and files."""
+"""Who is not to be trusted: what a ballot found of its members,
+as plain values for people and files.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +13,9 @@ from ostraka.voting.assessment import Assessment
 from ostraka.voting.guards import CLAIMS_JUNK, OVERCLAIMED
 
 LOW = 0.2
-"""Agreement below which an owner is suspicious: noise stays below, sound owners with enough samples far above."""
+"""Agreement below which an owner is suspicious: noise stays below,
+sound owners with enough samples far above.
+"""
 FEW = 10
 """Told samples of a class below which nothing is expected of its owner."""
 COPY = 0.5
@@ -19,10 +23,12 @@ COPY = 0.5
 
 
 def trust(cards: Sequence[Card], seen: Assessment, junk: Sequence[float] = ()) -> dict[str, Any]:
-    """For each party, in the order of `parties`: agreement and claims by class (None: not its class), and junk.
+    """For each party, in the order of `parties`: agreement and claims by class (None:
+    not its class), and junk.
 
-    `claims` are mean claims in multiples of the class's share; `copies` are pairs of parties that answer as one;
-    `suspects` says in words what is unusual, by party, and `panel` what is so of most members and hence of no one.
+    `claims` are mean claims in multiples of the class's share; `copies` are pairs of parties that
+    answer as one; `suspects` says in words what is unusual, by party, and `panel` what is so of
+    most members and hence of no one.
     """
     names = labels([card.name or f"party {card.party}" for card in cards])
     owned = [[n >= 1 for n in card.counts or ()] for card in cards]
@@ -35,11 +41,17 @@ def trust(cards: Sequence[Card], seen: Assessment, junk: Sequence[float] = ()) -
         "copies": [[names[i], names[j]] for i, j in _pairs(seen.copies)],
         "junk": [round(mass, 3) for mass in junk],
     }
-    notes = {"agree with nobody on some class": _disagreeing(found), "claim far too much": _overclaiming(found),
-             "take junk for known classes": _knowing_junk(found), "answer as others do": _copying(found)}  # fmt: skip
+    notes = {
+        "agree with nobody on some class": _disagreeing(found),
+        "claim far too much": _overclaiming(found),
+        "take junk for known classes": _knowing_junk(found),
+        "answer as others do": _copying(found),
+    }
     common = [what for what, who in notes.items() if 2 * len(who) > len(names)]
-    said = {names[p]: [w for what, who in notes.items() if what not in common for w in who.get(p, ())]
-            for p in range(len(names))}  # fmt: skip
+    said = {
+        names[p]: [w for what, who in notes.items() if what not in common for w in who.get(p, ())]
+        for p in range(len(names))
+    }
     return {
         **found,
         "suspects": {name: words for name, words in said.items() if words},
@@ -50,7 +62,8 @@ def trust(cards: Sequence[Card], seen: Assessment, junk: Sequence[float] = ()) -
 def low_agreement(found: Mapping[str, Any]) -> list[tuple[int, int]]:
     """The pairs (party, class), by position, that agree too little with the others.
 
-    Who alone owns a class is left out: the others can only say that a sample is none of theirs, which tells little.
+    Who alone owns a class is left out: the others can only say that a sample is
+    none of theirs, which tells little.
     """
     counts = found["counts"]
     return [

@@ -1,14 +1,17 @@
-"""Members that know different classes vote together: votes are brought to one list of classes, by name.
+"""Members that know different classes vote together:
+votes are brought to one list of classes, by name.
 
-A member has no say on a class that it does not know, neither for nor against. With its logits padded by minus infinity
-there, and its told counts by zero, that means for each ballot:
+A member has no say on a class that it does not know, neither for nor against. With its logits
+padded by minus infinity there, and its told counts by zero, that means for each ballot:
 
-* sum, top-k: its probabilities of its own classes and of unknown stay what they are; to the others it adds nothing;
+* sum, top-k: its probabilities of its own classes and of unknown stay what they are;
+  to the others it adds nothing;
 * plurality: its one voice goes to a class of its own, or it abstains;
 * calibrated, guarded: a class is judged by its owners, and who has no samples of it has no weight.
 
-Where a member knows a class that the ensemble was not asked for, its probability of that class is one of *unknown*: the
-sample is none of those that were asked for. A member without an unknown output then gets one.
+Where a member knows a class that the ensemble was not asked for, its probability of that class is
+one of *unknown*: the sample is none of those that were asked for. A member without an unknown
+output then gets one.
 """
 
 from collections.abc import Sequence
@@ -52,7 +55,8 @@ class Standing:
         own = [i for i, name in enumerate(mine) if name in where]
         if not own:
             raise DataError(
-                f"a member knows {_few(mine)}, and none of the ensemble's classes {_few(classes)}; leave it out"
+                f"a member knows {_few(mine)}, and none of the ensemble's "
+                f"classes {_few(classes)}; leave it out"
             )
         others = [i for i, name in enumerate(mine) if name not in where]
         places = tuple(where[mine[i]] for i in own)
@@ -83,7 +87,10 @@ class Standing:
         return out
 
     def card(self, card: Card) -> Card:
-        """The card with its counts in the order of the ensemble's classes; none of those that it does not know."""
+        """The card with its counts in the order of the ensemble's classes.
+
+        None of those that it does not know.
+        """
         if self.same or card.counts is None:
             return card
         counts = [0] * self.size

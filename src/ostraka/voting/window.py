@@ -12,17 +12,19 @@ from ostraka.voting.ballots import Votes
 from ostraka.voting.ensemble import Ensemble
 
 SIZE = 300
-"""Queries that are remembered: with 300, one liar of ten is found out nearly as well as with all samples."""
+"""Queries that are remembered: with 300, one liar of ten is found out
+nearly as well as with all samples.
+"""
 EVERY = 25
 """Queries after which the members are assessed anew."""
 
 
 @final
 class Window(Predictor):
-    """An ensemble that remembers its last queries and assesses its members by them; the first get no assessment.
+    """An ensemble that remembers its last queries and assesses its members by them.
 
-    Its answers depend on what was asked before, so evaluation does not use it. `seen` is the assessment in use: kept
-    with an answer, it lets anybody repeat it.
+    The first get no assessment. Its answers depend on what was asked before, so evaluation does not
+    use it. `seen` is the assessment in use: kept with an answer, it lets anybody repeat it.
     """
 
     def __init__(self, ensemble: Ensemble, size: int = SIZE, every: int = EVERY) -> None:

@@ -96,7 +96,9 @@ def test_owners_are_found_exactly_where_there_are_some(parties, classes, k, data
     st.integers(1, 30), st.integers(1, 12), st.integers(1, 12), st.integers(0, 999), st.booleans()
 )
 def test_owners_where_every_place_is_needed(parties, classes, k, seed, cycle):
-    """As many samples as places, so that a random draw hardly ever fits: exchanges between parties must find it."""
+    """As many samples as places, so that a random draw hardly ever fits:
+    exchanges between parties must find it.
+    """
     k, rng = min(k, classes), np.random.default_rng(seed)
     if parties * k < classes:
         return

@@ -122,7 +122,10 @@ def test_inputs_run_from_minus_one_to_one_whatever_the_levels(tmp_path):
         ),
         (
             "domains:grey+rows",
-            r"the samples of rows are torch.float32 \[4\] of the kind table; a domain must be images in bytes",
+            (
+                r"the samples of rows are torch.float32 \[4\] of the kind table; "
+                r"a domain must be images in bytes"
+            ),
         ),
     ],
 )

@@ -48,7 +48,8 @@ def conv_blocks(x: Tensor, blocks: Sequence[Conv]) -> Tensor:
 def conv_input_gradient(
     x: Tensor, blocks: Sequence[Conv]
 ) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """What `conv_blocks` gives as [C', H', W', B], and a function from the gradient there to the gradient in `x`.
+    """What `conv_blocks` gives as [C', H', W', B],
+    and a function from the gradient there to the gradient in `x`.
 
     Nothing of it is known to autograd, which takes as long around a small
     batch as the blocks' gradient itself.
