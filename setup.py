@@ -1,7 +1,8 @@
-"""Builds the native convolution kernel and the package's own readme; all else about the package is in pyproject.toml.
+"""Builds the native convolution kernel and the package's own readme.
 
-The same source is compiled once per instruction-set level and loaded with ctypes, so neither torch nor Python headers
-are needed, and one wheel serves every Python 3. The extensions are optional: without a C++ compiler the install
+All else about the package is in pyproject.toml. The same source is compiled once per
+instruction-set level and loaded with ctypes, so neither torch nor Python headers are needed, and
+one wheel serves every Python 3. The extensions are optional: without a C++ compiler the install
 succeeds, ostraka falls back to torch, and the wheel is good for every system.
 """
 
@@ -25,8 +26,8 @@ LEVELS = (
 )
 
 # No -ffast-math: linked into a process it changes how every other library treats denormal numbers.
-FLAGS = ["-std=c++17", "-O3", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-exceptions",
-         "-fno-rtti", "-fvisibility=hidden", "-Wno-psabi", "-g0"]  # fmt: skip
+FLAGS = ["-std=c++17", "-O3", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
+         "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-Wno-psabi", "-g0"]  # fmt: skip
 FOLDER = "src/ostraka/nets/native"
 SUFFIX = ".so"
 """Of the libraries on every system, as library.py looks for them: no version of Python in it."""
@@ -69,7 +70,9 @@ class AnyPythonWheel(bdist_wheel):
 
 
 def index_readme(text: str) -> str:
-    """README for a package index, where a link to a file of the repository leads nowhere: the file's name instead."""
+    """README for a package index: a link to a file of the repository leads nowhere there, so the
+    file's name stands instead.
+    """
 
     def plain(link: re.Match[str]) -> str:
         words, target = link[1], link[2]

@@ -10,6 +10,7 @@ from toy_work import Odd, do, jobs, parties, work
 
 from ostraka.core.progress import NoProgress
 from ostraka.core.samples import Samples
+from ostraka.engines import pool
 from ostraka.engines.base import Answer, Order, Work, carry_out
 from ostraka.engines.pool import Pool
 from ostraka.engines.serial import Serial
@@ -158,3 +159,33 @@ def test_samples_move_to_a_device_once_and_not_in_every_round() -> None:
     here.party(0)
     assert Counting.moves == 2, "on the processor nothing moves"
     assert torch.equal(here.party(1).samples.labels, own[1].samples.labels)
+
+
+def test_a_worker_for_every_device_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two workers on one of them would only wait for each other; on the processor there is one per
+    core.
+    """
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    assert pool.devices_of("cuda") == ["cuda:0", "cuda:1", "cuda:2"]
+    assert pool.devices_of("cpu") == ["cpu"]
+    assert pool.devices_of("mps") == ["mps"]
+    started: list[str] = []
+
+    class Idle:
+        def __init__(self, work: Work) -> None:
+            started.append(work.device)
+
+        def kill(self) -> None:
+            pass
+
+    monkeypatch.setattr(pool, "_Worker", Idle)
+    monkeypatch.setattr(pool, "cores", lambda: 4)
+    for device, workers, expected in (
+        ("cuda", None, ["cuda:0", "cuda:1", "cuda:2"]),
+        ("cuda", 4, ["cuda:0", "cuda:1", "cuda:2", "cuda:0"]),
+        ("cpu", None, ["cpu"] * 4),
+        ("mps", None, ["mps"]),
+    ):
+        started.clear()
+        with Pool(workers=workers).open(replace(work(Odd()), device=device)):
+            assert started == expected

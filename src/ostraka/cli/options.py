@@ -104,7 +104,13 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="TOML file with the same names; options override it",
     )
     add_settings(parser.add_argument_group("the answer unknown"), UNKNOWN)
-    add_settings(parser.add_argument_group("running"), RUNNING)
+    running = parser.add_argument_group("running")
+    running.add_argument(
+        "--engine",
+        metavar="E",
+        help="how parties are run: pool (default: one process per core) or serial",
+    )
+    add_settings(running, RUNNING)
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from typing import Any, final
@@ -49,15 +49,20 @@ TELL_SECONDS = 0.2
 class Pool(Settings, Engine):
     """One single-threaded process per core (the default); data lies in shared memory."""
 
-    workers: int | None = setting(None, "processes; none: one per core", span="[1, inf)")
+    workers: int | None = setting(
+        None, "processes; none: one per core, or one per device with --device cuda", span="[1, inf)"
+    )
     timeout: float = setting(86400.0, "seconds after which a party is given up", span="(0, inf)")
 
     @contextmanager
     def open(self, work: Work) -> Iterator[Crew]:
         """Start the workers; stop them at the end, even on an error or Ctrl-C."""
-        count = min(self.workers or cores(), max(1, len(work.parties)))
+        devices = devices_of(work.device)
+        usual = cores() if work.device == "cpu" else len(devices)
+        count = min(self.workers or usual, max(1, len(work.parties)))
         work.parties.share_memory()
-        crew = _Workers(work, count, self.timeout)
+        each = [replace(work, device=devices[i % len(devices)]) for i in range(count)]
+        crew = _Workers(each, self.timeout)
         try:
             yield crew
         finally:
@@ -67,6 +72,13 @@ class Pool(Settings, Engine):
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def devices_of(device: str) -> list[str]:
+    """The devices that workers share out among them: all of a machine's that are of this kind."""
+    if device != "cuda":
+        return [device]
+    return [f"cuda:{i}" for i in range(max(1, torch.cuda.device_count()))]
 
 
 def _context() -> Any:
@@ -130,12 +142,12 @@ class _Worker:
 
 @final
 class _Workers(Crew):
-    def __init__(self, work: Work, count: int, timeout: float) -> None:
-        self.work, self.timeout = work, timeout
-        self.parties = work.parties.roster()
+    def __init__(self, works: Sequence[Work], timeout: float) -> None:
+        self.works, self.timeout = works, timeout
+        self.parties = works[0].parties.roster()
         self.workers: list[_Worker] = []
         try:
-            for _ in range(count):
+            for work in works:
                 self.workers.append(_Worker(work))
         except BaseException:  # Ctrl-C while they start
             self.stop()
@@ -177,7 +189,7 @@ class _Workers(Crew):
         """The worker at `place`, a new one if the old one died at work or while it was idle."""
         if not self.workers[place].process.is_alive():
             self.workers[place].kill()
-            self.workers[place] = _Worker(self.work)
+            self.workers[place] = _Worker(self.works[place])
         return self.workers[place]
 
     def _look_at(self, worker: _Worker, tell: Tell) -> Outcome | None:

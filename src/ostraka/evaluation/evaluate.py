@@ -300,8 +300,8 @@ def _answers(
     """Closed answers, open answers and unknown scores of all samples, a chunk at a time."""
     closed, opened, unknown = [], [], []
     with torch.no_grad():
-        for start in range(0, len(samples), chunk):
-            scores = predictor.scores(samples.stored(slice(start, start + chunk)))
+        for part in samples.chunks(chunk):
+            scores = predictor.scores(part.stored())
             if scores.known.shape[1] != classes:
                 raise DataError(
                     f"the predictor scores {scores.known.shape[1]} classes, but {classes} are named"

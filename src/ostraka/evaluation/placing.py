@@ -44,5 +44,5 @@ def placed_on(
 
 @torch.no_grad()
 def _unknown(predictor: Predictor, samples: Samples) -> Tensor:
-    parts = [samples.stored(slice(i, i + CHUNK)) for i in range(0, len(samples), CHUNK)]
-    return torch.cat([predictor.scores(x).unknown for x in parts])
+    parts = [predictor.scores(part.stored()).unknown for part in samples.chunks(CHUNK)]
+    return torch.cat(parts)

@@ -29,10 +29,7 @@ def drawn(samples: Samples, chunk: int = 1000) -> Tensor:
     """Positions of at most MOST samples, drawn by their content:
     in any order of the samples the same ones.
     """
-    keys = [
-        _keys(samples.inputs(slice(start, start + chunk)))
-        for start in range(0, len(samples), chunk)
-    ]
+    keys = [_keys(part.inputs()) for part in samples.chunks(chunk)]
     return torch.cat(keys).argsort(stable=True)[:MOST]
 
 

@@ -1,10 +1,12 @@
-"""SCAFFOLD (Karimireddy et al., "SCAFFOLD:
-Stochastic Controlled Averaging for Federated Learning", ICML 2020).
+"""SCAFFOLD (Karimireddy et al., ICML 2020): "Stochastic Controlled Averaging for Federated
+Learning".
 
 Algorithm 1 with option II and a server step of 1. Party i keeps a control variate c_i, the server
 their mean c; local gradients are corrected by c - c_i, and after K steps with learning rate lr
 
-    c_i <- c_i - c + (w_server - w_i) / (K lr),    w <- mean of the w_i,    c <- c + sum_i (change of c_i) / N.
+    c_i <- c_i - c + (w_server - w_i) / (K lr)
+    w   <- mean of the w_i
+    c   <- c + sum_i (change of c_i) / N
 
 All controls begin at 0, so the first round is FedAvg with equal weights. The formula of c_i
 needs plain SGD: momentum and Adam are refused. Weight decay is allowed: it is part of the local

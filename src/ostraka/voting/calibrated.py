@@ -6,14 +6,18 @@ wrongly, and an owner's *unknown* counts for nothing. Here a class's score is th
 owners' log probabilities, so that every owner has a veto, and a member's doubt is judged against
 the doubt it has of its own samples. With, for member m:
 
-    g_m(x)   log odds of unknown            a_m   mean of g_m over the party's own samples (card: `doubt`)
-    q_m(c|x) softmax over known classes     n_mc  its samples of class c (card: `counts`)
+    g_m(x)   log odds of unknown
+    q_m(c|x) softmax over known classes
+    a_m      mean of g_m over the party's own samples (card: `doubt`)
+    n_mc     its samples of class c (card: `counts`)
+    pi_c     the class's share of all samples
 
-    b_m     = share * median of all a_m ("common"), or share * a_m ("own")       no public samples
-              the b with mean_x sigmoid(b - g_m(x)) = tau_m over public samples, or half of each ("mix")
-    tau_m   = sum_c pi_c min(1, n_mc / max_m n_mc), kept in [0.02, 0.98]         pi_c: the class's share of all samples
-    l_mc(x) = log sigmoid(b_m - g_m(x)) + max(log q_m(c|x), -30) [+ log sigmoid(t_mc(x)), typicality]
-              what lies below -veto counts a hundredth: the order stays, the power to sink a class does not
+    b_m     = share * median of all a_m ("common"), or share * a_m ("own"); with public samples
+              the b with mean_x sigmoid(b - g_m(x)) = tau_m over them, or half of each ("mix")
+    tau_m   = sum_c pi_c min(1, n_mc / max_m n_mc), kept in [0.02, 0.98]
+    l_mc(x) = log sigmoid(b_m - g_m(x)) + max(log q_m(c|x), -30)
+              [+ log sigmoid(t_mc(x)), typicality]; what lies below -veto counts a hundredth:
+              the order stays, the power to sink a class does not
     w_mc    = n_mc / (n_mc + kappa) if n_mc >= 2 else 0
     S_c(x)  = sum_m w_mc l_mc(x) / sum_m w_mc
 

@@ -9,13 +9,15 @@ would be called unknown. With, for member m, the told quantiles Q_m of the log o
 class against all else, unknown included:
 
     s_m(u) = log sigmoid(Q_m(u))
-    s_m(u) = max(s_m(u), 2 q25(u) - q50(u))           quartile and median over members: one that tells of extreme doubt
-                                                      cannot move the line far
-    z_mj   = sqrt(rho) e_j + sqrt(1 - rho) e_mj       normal; a sample that is hard for one owner is harder for others
-    L_mj   = Q_m(Phi(z_mj)) + k_mc                    the log odds that owner m gives to class c on draw j
-    k_mc   = 2.5 (h_mc - mean of h_m over its samples), h_mc = log(n_mc / (n_mc + 30)): what it told is of its own mix
-                                                      of classes, and those of which it has few samples it knows less
-                                                      well (measured: docs/results/voting.md)
+    s_m(u) = max(s_m(u), 2 q25(u) - q50(u))
+             quartile and median over members: one that tells of extreme doubt cannot move the line
+    z_mj   = sqrt(rho) e_j + sqrt(1 - rho) e_mj
+             normal; a sample that is hard for one owner is harder for others
+    L_mj   = Q_m(Phi(z_mj)) + k_mc
+             the log odds that owner m gives to class c on draw j
+    k_mc   = 2.5 (h_mc - mean of h_m over its samples), h_mc = log(n_mc / (n_mc + 30))
+             what it told is of its own mix of classes, and those of which it has few samples it
+             knows less well (measured: docs/results/voting.md)
 
 Draws of a class weigh as much as the class has samples. Who does not own class c says
 unknown; a stranger's false claim could only make an answer more certain, so the promise

@@ -8,18 +8,23 @@ l_mc, pi_c the share of class c of all told samples, ramp(v; a, b) goes from 0 a
 Without looking at any samples:
 
     cap         told counts are scaled so that no party tells more samples than the median party
-    gate        G = max(ramp(median told doubt; -0.5, 0), ramp(median known probability on junk; 0.3, 0.5)):
+    gate        G = max(ramp(median told doubt; -0.5, 0),
+                        ramp(median known probability on junk; 0.3, 0.5)):
                 members that doubt their own samples or claim junk have no doubt to be judged by
-    lean        S <- (1 - h) S + h log(known), h = G, known = the plain sum's shares times its lack of doubt
+    lean        S <- (1 - h) S + h log(known), h = G,
+                known = the plain sum's shares times its lack of doubt
 
 After looking at B unlabelled samples (`assess`), with omega = B / (B + 10):
 
-    copies      o_mn = omega * ramp(overlap of two members' known probabilities; 0.8, 0.95), o_mm = 1;
+    copies      o_mn = omega * ramp(overlap of two members' known probabilities; 0.8, 0.95),
+                o_mm = 1;
                 w_mc <- w_mc / sum_n o_mn, and a member's copies are not asked about it
-    agreement   r_mc = correlation of exp(l_mc) with what the others say of c, or, as far as their weight in c is
-                below 1/2, with what they leave unclaimed; w_mc is multiplied by
+    agreement   r_mc = correlation of exp(l_mc) with what the others say of c, or, as far as
+                their weight in c is below 1/2, with what they leave unclaimed;
+                w_mc is multiplied by
                 1 - omega + omega * clip(2 r_mc / max(0.3, best owner's r_c), 0.01, 1)
-    budget      gamma_mc = omega * ramp(contradicted share of its claims; 0.2, 0.4) * ramp(mean claim / pi_c; 3, 5)
+    budget      gamma_mc = omega * ramp(contradicted share of its claims; 0.2, 0.4)
+                                 * ramp(mean claim / pi_c; 3, 5)
     claims      l_mc <- log sigmoid(a_mc z_mc + s_mc); a_mc = clip(3 / sd(z_mc), 1, 9)^(omega G);
                 s_mc = max(omega G, gamma_mc) * (the shift with mean claim pi_c)
     lean        h = G * 100 / (B + 100): rescaled claims take the plain sum's place
