@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ostraka.core.net import Net, Recipe
 from ostraka.core.objective import Batch, Objective
+from ostraka.errors import DataError
 from ostraka.objectives.anchor import Anchored
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.drift import Corrected
@@ -26,6 +27,22 @@ class Nothing(Objective):
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         return torch.tensor(3.0)
+
+
+def test_what_stands_around_an_objective_refuses_what_it_refuses() -> None:
+    wide = Anchored(OpenVoting(outliers="wide"), {}, 1.0)
+    wide.check_samples("image", (1, 8, 8))
+    with pytest.raises(DataError, match="these are of the kind table"):
+        wide.check_samples("table", (8,))
+
+
+def test_a_part_of_a_batch_is_of_its_kind() -> None:
+    whole = Batch(torch.arange(3.0), torch.arange(3), kind="table").adding(
+        twice=torch.arange(6)[::2]
+    )
+    part = whole.cut(1, 3)
+    assert (part.kind, part.x.tolist(), part.y.tolist()) == ("table", [1.0, 2.0], [1, 2])
+    assert part.extra["twice"].tolist() == [2, 4]
 
 
 def small_net() -> Net:
