@@ -117,7 +117,7 @@ def test_a_tensor_with_gradient() -> None:
 
 def test_a_report_travels() -> None:
     report = Report(
-        {"w": torch.ones(2)}, 3.0, Card(1, 3, (1, 2), {"loss": math.nan}), {"m": torch.zeros(1)}, 4
+        {"w": torch.ones(2)}, 3.0, Card(1, 3, (1, 2), {"loss": math.nan}), {"m": torch.zeros(1)}
     )
     assert difference(report, codec.decode(codec.encode(report)), "report") is None
 
