@@ -394,6 +394,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> str:
     return "aaa"
 
 
+@pytest.mark.filterwarnings("default::ostraka.errors.PluginWarning")  # the command line shows them
 def test_a_broken_plug_in_stops_nothing_but_itself(ostraka: Ostraka, broken: str) -> None:
     shown = ostraka("list", "methods")
     assert (shown.code, "fedavg" in shown.out, broken in shown.out) == (0, True, False)

@@ -85,7 +85,7 @@ class ForgetsSettings(Sound):
     scale: float = setting(1.0, "anything")
 
     def __reduce__(self) -> Any:
-        return (ForgetsSettings, (self.rounds,))
+        return (ForgetsSettings, (self.fraction, self.rounds))
 
 
 @dataclass(frozen=True)
