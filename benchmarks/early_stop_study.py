@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 import torch
 
+from ostraka.core.card import Card
 from ostraka.core.fit import fit
 from ostraka.core.learner import build_net
 from ostraka.core.member import Member, Model
-from ostraka.core.method import Card
 from ostraka.core.net import Net, Params, params_of
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.samples import Samples

@@ -34,9 +34,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
+from ostraka.core.card import Card
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import NetPredictor
-from ostraka.core.method import Card
 from ostraka.core.net import Recipe
 from ostraka.core.samples import Samples, View
 from ostraka.nets import native

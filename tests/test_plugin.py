@@ -22,7 +22,8 @@ import torch
 
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build_net, load_predictor
-from ostraka.core.method import Card, Iterative, Memory, Report, Round
+from ostraka.core.card import Card
+from ostraka.core.method import Iterative, Memory, Report, Round
 from ostraka.core.net import Params, params_of
 from ostraka.core.objective import Objective
 from ostraka.core.party import Party, PartyRef

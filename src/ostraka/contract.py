@@ -5,9 +5,10 @@
 The names stay here when the modules behind them move. docs/adding-a-method.md goes through them.
 """
 
+from ostraka.core.card import Card
 from ostraka.core.fit import Budget, Fitted, RoundBudget, fit
 from ostraka.core.learner import build_net, load_predictor
-from ostraka.core.method import Card, Iterative, Memory, Method, Needs, Report, Round
+from ostraka.core.method import Iterative, Memory, Method, Needs, Report, Round
 from ostraka.core.net import Net, Params, Recipe, params_of
 from ostraka.core.objective import Batch, Helper, Objective
 from ostraka.core.party import Party, PartyRef

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ostraka.core.card import Card
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build_net, load_predictor
-from ostraka.core.method import Card, Iterative, Memory, Report, Round
+from ostraka.core.method import Iterative, Memory, Report, Round
 from ostraka.core.net import Params, params_of
 from ostraka.core.objective import Objective
 from ostraka.core.params import average

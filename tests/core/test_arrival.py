@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from ostraka.core.method import Card, Report
+from ostraka.core.card import Card
+from ostraka.core.method import Report
 from ostraka.core.net import Recipe, params_of
 from ostraka.core.task import Task
 from ostraka.errors import ReportRefused

@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
+from ostraka.core.card import Card
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build_net
-from ostraka.core.method import Card, Memory, Method, Report, Round
+from ostraka.core.method import Memory, Method, Report, Round
 from ostraka.core.net import Params, Recipe, params_of
 from ostraka.core.party import Parties, Party, PartyRef
 from ostraka.core.samples import Samples

@@ -8,9 +8,10 @@ import pytest
 import torch
 from toy_line import Squares, final_state, update, weight
 
+from ostraka.core.card import Card
 from ostraka.core.fit import Budget, RoundBudget, fit
 from ostraka.core.learner import build_net
-from ostraka.core.method import Card, Report, Round
+from ostraka.core.method import Report, Round
 from ostraka.core.net import Params, Recipe
 from ostraka.core.params import average
 from ostraka.core.party import PartyRef

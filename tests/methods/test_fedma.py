@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from ostraka.alignment.match import hidden_groups, move
+from ostraka.core.card import Card
 from ostraka.core.fit import RoundBudget, fit
 from ostraka.core.learner import build_net
-from ostraka.core.method import Card, Memory, Report, Round
+from ostraka.core.method import Memory, Report, Round
 from ostraka.core.net import Net, Params, Recipe, params_of
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.samples import Samples

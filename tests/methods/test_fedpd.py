@@ -10,9 +10,10 @@ from toy_line import final_state, plan_of
 
 from ostraka.alignment.match import matched_average
 from ostraka.alignment.transport import Exact
+from ostraka.core.card import Card
 from ostraka.core.fit import RoundBudget, fit
 from ostraka.core.learner import build_net
-from ostraka.core.method import Card, Report, Round
+from ostraka.core.method import Report, Round
 from ostraka.core.net import Params, Recipe, params_of
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.samples import Samples

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from ostraka.core.card import Card
 from ostraka.core.fit import Budget
 from ostraka.core.learner import load_predictor
 from ostraka.core.member import Model
-from ostraka.core.method import Card, Report, Round
+from ostraka.core.method import Report, Round
 from ostraka.core.net import Params, Recipe
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import UNKNOWN

@@ -8,9 +8,10 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from ostraka.core.card import Card
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import NetPredictor, build_net, load_predictor
-from ostraka.core.method import Card, Memory, Method, Report, Round
+from ostraka.core.method import Memory, Method, Report, Round
 from ostraka.core.net import Params, Recipe
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor, Scores

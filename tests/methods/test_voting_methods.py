@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from ostraka.core.card import Card
 from ostraka.core.learner import NetPredictor, load_predictor
-from ostraka.core.method import Card
 from ostraka.core.net import Net
 from ostraka.core.predictor import UNKNOWN, closed_scores
 from ostraka.errors import OstrakaError

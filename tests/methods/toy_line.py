@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ostraka.core.method import Card, Memory, Method, Report, Round
+from ostraka.core.card import Card
+from ostraka.core.method import Memory, Method, Report, Round
 from ostraka.core.net import Net, Params, Recipe
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.party import Parties

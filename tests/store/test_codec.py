@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
 import ostraka.store
-from ostraka.core.method import Card, Report
+from ostraka.core.card import Card
+from ostraka.core.method import Report
 from ostraka.core.wire import WIRE_TYPES, wire
 from ostraka.errors import StoreError
 from ostraka.store import codec

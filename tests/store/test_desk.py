@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from ostraka.core.method import Card, Report
+from ostraka.core.card import Card
+from ostraka.core.method import Report
 from ostraka.errors import StoreError
 from ostraka.store import codec
 from ostraka.store.desk import Desk, DiskProgress, Envelope, Place, StoredReports

@@ -13,7 +13,7 @@ import torch
 
 import ostraka.methods
 import ostraka.store.desk  # its types too
-from ostraka.core.method import Card
+from ostraka.core.card import Card
 from ostraka.core.wire import WIRE_TYPES, WireType, wire, wire_name
 from ostraka.errors import StoreError
 from ostraka.store import codec

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ostraka.core.method import Card
+from ostraka.core.card import Card
 from ostraka.errors import ConfigError
 from ostraka.voting.ballots import Plurality, Sum, TopK, Votes
 from ostraka.voting.calibrated import Calibrated

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ostraka.core.method import Card
+from ostraka.core.card import Card
 from ostraka.core.predictor import Placed, Promise, Scores, open_scores
 from ostraka.core.samples import View
 from ostraka.core.told import LEVELS, quantiles

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ostraka.core.method import Card
+from ostraka.core.card import Card
 from ostraka.errors import ConfigError
 from ostraka.store import codec
 from ostraka.testing import check_ballot

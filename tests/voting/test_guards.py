@@ -5,7 +5,7 @@ from math import exp, log
 import pytest
 import torch
 
-from ostraka.core.method import Card
+from ostraka.core.card import Card
 from ostraka.voting import guards
 
 

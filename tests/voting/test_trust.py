@@ -9,8 +9,8 @@ import pytest
 import torch
 from rich.console import Console
 
+from ostraka.core.card import Card
 from ostraka.core.member import Member, Model
-from ostraka.core.method import Card
 from ostraka.core.net import Recipe, params_of
 from ostraka.core.task import Task
 from ostraka.display.summary import _show_suspects

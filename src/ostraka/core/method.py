@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import torch
 
 from ostraka.core.arrival import check_counts, check_numbers
-from ostraka.core.card import Card as Card
+from ostraka.core.card import Card
 from ostraka.core.member import Member
 from ostraka.core.net import Params
 from ostraka.core.party import Party, PartyRef

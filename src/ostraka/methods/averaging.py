@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ostraka.core.arrival import check_answers
+from ostraka.core.card import Card
 from ostraka.core.fit import Budget, Fitted, RoundBudget, fit
 from ostraka.core.learner import build_net, load_predictor
-from ostraka.core.method import Card, Iterative, Memory, Message, Payload, Report, Round, State
+from ostraka.core.method import Iterative, Memory, Message, Payload, Report, Round, State
 from ostraka.core.net import Params, params_of
 from ostraka.core.objective import Objective
 from ostraka.core.params import average

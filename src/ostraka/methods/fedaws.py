@@ -24,9 +24,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ostraka.core.card import Card
 from ostraka.core.fit import RoundBudget, fit
 from ostraka.core.learner import load_predictor
-from ostraka.core.method import Card, Iterative, Memory, Report, Round
+from ostraka.core.method import Iterative, Memory, Report, Round
 from ostraka.core.net import Net, Params, params_of
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.params import average

@@ -22,9 +22,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ostraka.core.arrival import check_answers
+from ostraka.core.card import Card
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build_net, load_predictor
-from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
+from ostraka.core.method import Memory, Method, Needs, Report, Round
 from ostraka.core.net import Params
 from ostraka.core.objective import Objective
 from ostraka.core.party import Party, PartyRef

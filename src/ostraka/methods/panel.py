@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from ostraka.core.arrival import check_answers
+from ostraka.core.card import Card
 from ostraka.core.fit import Budget, Student, fit
 from ostraka.core.learner import build_net, load_predictor
 from ostraka.core.member import Member, Model
-from ostraka.core.method import Card, Memory, Method, Needs, Report, Round
+from ostraka.core.method import Memory, Method, Needs, Report, Round
 from ostraka.core.net import Params, params_of
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor

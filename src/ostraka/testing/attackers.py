@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ostraka.core.method import Card
+from ostraka.core.card import Card
 from ostraka.core.seeds import torch_rng
 from ostraka.voting.ballots import Votes
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ostraka.core.method import Card
+from ostraka.core.card import Card
 from ostraka.core.predictor import UNKNOWN, Scores
 from ostraka.core.seeds import torch_rng
 from ostraka.errors import ConfigError

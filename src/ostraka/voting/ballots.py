@@ -11,7 +11,7 @@ from typing import Literal, final
 import torch
 from torch import Tensor
 
-from ostraka.core.method import Card
+from ostraka.core.card import Card
 from ostraka.core.predictor import Scores
 from ostraka.core.settings import Settings, setting
 from ostraka.registry import BALLOTS

@@ -38,7 +38,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ostraka.core.method import Card
+from ostraka.core.card import Card
 from ostraka.core.predictor import Scores
 from ostraka.core.settings import setting
 from ostraka.errors import ConfigError

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ostraka.core.method import Card
+from ostraka.core.card import Card
 
 DOUBTING = (-0.5, 0.0)
 """Median told doubt from where, and up to where,

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ostraka.core.method import Card
+from ostraka.core.card import Card
 from ostraka.core.party import labels
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.guards import CLAIMS_JUNK, OVERCLAIMED
