@@ -201,6 +201,15 @@ def test_samples_of_different_shapes_cannot_vote() -> None:
         Ensemble.of([], Sum())
 
 
+def test_grey_images_may_come_without_their_channel() -> None:
+    model = Model(("cat", "dog"), (1, 4, 4), Recipe("mlp", {"hidden": [3]}), OPEN, View())
+    alone = Ensemble.of([member(0, model)], Sum())
+    x = torch.rand(3, 1, 4, 4, generator=torch.Generator().manual_seed(2))
+    assert torch.equal(alone.scores(x[:, 0]).known, alone.scores(x).known)
+    with pytest.raises(DataError, match=r"\[3, 4\] were given; .* \[1, 4, 4\] \(images with"):
+        alone.scores(x[:, 0, 0])
+
+
 def test_what_is_asked_is_checked() -> None:
     model = Model(("cat", "dog"), (4,), Recipe("mlp", {"hidden": [3]}), OPEN, View())
     alone = Ensemble.of([member(0, model)], Sum())

@@ -48,12 +48,18 @@ class NetPredictor(Predictor):
         return join([self.answers(self.inputs(part)) for part in stored_values(x).split(CHUNK)])
 
     def inputs(self, x: Tensor) -> Tensor:
-        """What the network sees of stored values, which must be samples of its task."""
-        if self.net.shape and tuple(x.shape[1:]) != self.net.shape:
+        """What the network sees of stored values, which must be samples of its task.
+
+        Grey images may come without their one channel, as [B, H, W].
+        """
+        shape = self.net.shape
+        if shape[:1] == (1,) and tuple(x.shape[1:]) == shape[1:]:
+            x = x.unsqueeze(1)
+        if shape and tuple(x.shape[1:]) != shape:
             raise DataError(
                 f"values of shape {list(x.shape)} were given; this network takes samples of shape "
-                f"{list(self.net.shape)}, some at a time: [B, "
-                f"{', '.join(map(str, self.net.shape))}]"
+                f"{list(shape)} (images with their channels first), some at a time: "
+                f"[B, {', '.join(map(str, shape))}]"
             )
         return self.view.apply(x)
 
