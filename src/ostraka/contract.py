@@ -8,6 +8,7 @@ The names stay here when the modules behind them move. docs/adding-a-method.md g
 from ostraka.core.card import Card
 from ostraka.core.fit import Budget, Fitted, RoundBudget, fit
 from ostraka.core.learner import build_net, load_predictor
+from ostraka.core.member import Member, Model
 from ostraka.core.method import Iterative, Memory, Method, Needs, Report, Round
 from ostraka.core.net import Net, Params, Recipe, params_of
 from ostraka.core.objective import Batch, Helper, Objective
@@ -36,8 +37,10 @@ __all__ = [
     "Fitted",
     "Helper",
     "Iterative",
+    "Member",
     "Memory",
     "Method",
+    "Model",
     "Needs",
     "Net",
     "Objective",

@@ -63,6 +63,7 @@ TABLE = (
     _only(
         "methods",
         "one file each; none imports another",
+        "contract",
         "core",
         "nets",
         "objectives",

@@ -7,19 +7,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from ostraka.contract import (
+    Budget,
+    Card,
+    Fitted,
+    Iterative,
+    Memory,
+    Objective,
+    Params,
+    Party,
+    PartyRef,
+    Predictor,
+    Report,
+    Round,
+    RoundBudget,
+    Samples,
+    Task,
+    build_net,
+    fit,
+    load_predictor,
+    params_of,
+    setting,
+)
 from ostraka.core.arrival import check_answers
-from ostraka.core.card import Card
-from ostraka.core.fit import Budget, Fitted, RoundBudget, fit
-from ostraka.core.learner import build_net, load_predictor
-from ostraka.core.method import Iterative, Memory, Message, Payload, Report, Round, State
-from ostraka.core.net import Params, params_of
-from ostraka.core.objective import Objective
+from ostraka.core.method import Message, Payload, State
 from ostraka.core.params import average
-from ostraka.core.party import Party, PartyRef
-from ostraka.core.predictor import Predictor
-from ostraka.core.samples import Samples
-from ostraka.core.settings import setting
-from ostraka.core.task import Task
 from ostraka.methods.training import Training
 
 Weights = Literal["size", "uniform"]

@@ -8,13 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
-from ostraka.core.fit import RoundBudget
-from ostraka.core.method import Memory, Regime, Report, Round
-from ostraka.core.net import Params
-from ostraka.core.party import Party, PartyRef
-from ostraka.core.task import Task
+from ostraka.contract import (
+    METHODS,
+    Memory,
+    Params,
+    Party,
+    PartyRef,
+    Report,
+    Round,
+    RoundBudget,
+    Task,
+)
+from ostraka.core.method import Regime
 from ostraka.methods.averaging import ModelMethod, report_of
-from ostraka.registry import METHODS
 
 
 @final

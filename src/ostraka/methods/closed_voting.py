@@ -8,9 +8,9 @@ members know nothing of the classes they did not see.
 from dataclasses import dataclass
 from typing import Any, final
 
-from ostraka.core.task import Task
+from ostraka.contract import METHODS, Task
 from ostraka.methods.panel import VotingMethod
-from ostraka.registry import METHODS, PRESETS, Preset
+from ostraka.registry import PRESETS, Preset
 
 
 @final

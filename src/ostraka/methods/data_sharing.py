@@ -13,15 +13,21 @@ from typing import final
 
 import torch
 
-from ostraka.core.method import Memory, Needs, Report, Round
-from ostraka.core.net import Params
-from ostraka.core.party import Party
-from ostraka.core.samples import Samples
-from ostraka.core.seeds import torch_rng
-from ostraka.core.settings import setting
-from ostraka.errors import DataError
+from ostraka.contract import (
+    METHODS,
+    DataError,
+    Memory,
+    Needs,
+    Params,
+    Party,
+    Report,
+    Round,
+    Samples,
+    setting,
+    torch_rng,
+)
 from ostraka.methods.averaging import PlainAveraging, report_of
-from ostraka.registry import METHODS, PRESETS, Preset
+from ostraka.registry import PRESETS, Preset
 
 
 @final

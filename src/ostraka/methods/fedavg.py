@@ -10,8 +10,8 @@ party the same weight.
 from dataclasses import dataclass
 from typing import final
 
+from ostraka.contract import METHODS
 from ostraka.methods.averaging import PlainAveraging
-from ostraka.registry import METHODS
 
 
 @final

@@ -24,20 +24,32 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ostraka.core.card import Card
-from ostraka.core.fit import RoundBudget, fit
-from ostraka.core.learner import load_predictor
-from ostraka.core.method import Iterative, Memory, Report, Round
-from ostraka.core.net import Net, Params, params_of
-from ostraka.core.objective import Batch, Objective
+from ostraka.contract import (
+    METHODS,
+    Batch,
+    Card,
+    ConfigError,
+    DataError,
+    Iterative,
+    Memory,
+    Net,
+    Objective,
+    Params,
+    Party,
+    PartyRef,
+    Predictor,
+    Report,
+    Round,
+    RoundBudget,
+    Scores,
+    Task,
+    fit,
+    load_predictor,
+    params_of,
+    setting,
+    wire,
+)
 from ostraka.core.params import average
-from ostraka.core.party import Party, PartyRef
-from ostraka.core.predictor import Predictor, Scores
-from ostraka.core.settings import setting
-from ostraka.core.task import Task
-from ostraka.core.wire import wire
-from ostraka.errors import ConfigError, DataError
-from ostraka.registry import METHODS
 
 
 @wire("fedaws.positive/1", "Positive")

@@ -18,19 +18,27 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ostraka.core.fit import Student, fit
-from ostraka.core.learner import CHUNK, build_net
-from ostraka.core.method import Needs, Report
-from ostraka.core.net import Net, Params, params_of
-from ostraka.core.objective import Objective
-from ostraka.core.samples import Samples
-from ostraka.core.seeds import derive, torch_rng
-from ostraka.core.settings import setting
-from ostraka.core.task import Task
-from ostraka.core.wire import wire
+from ostraka.contract import (
+    METHODS,
+    Needs,
+    Net,
+    Objective,
+    Params,
+    Report,
+    Samples,
+    Task,
+    build_net,
+    derive,
+    fit,
+    params_of,
+    setting,
+    torch_rng,
+    wire,
+)
+from ostraka.core.fit import Student
+from ostraka.core.learner import CHUNK
 from ostraka.methods.averaging import AveragingMethod
 from ostraka.objectives.distil import Distillation, numbered
-from ostraka.registry import METHODS
 
 STUDENT = Student(epochs=100, optimiser="adam", lr=1e-3, weight_decay=0.0, schedule="cosine")
 

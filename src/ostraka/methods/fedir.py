@@ -11,14 +11,20 @@ cross-entropy can be weighed, since other objectives give no loss per sample.
 from dataclasses import dataclass
 from typing import final
 
-from ostraka.core.method import Memory, Needs, Report, Round
-from ostraka.core.net import Params
-from ostraka.core.party import Party
-from ostraka.errors import ConfigError, DataError
+from ostraka.contract import (
+    METHODS,
+    ConfigError,
+    DataError,
+    Memory,
+    Needs,
+    Params,
+    Party,
+    Report,
+    Round,
+)
 from ostraka.methods.averaging import PlainAveraging, report_of
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.weights import ClassWeighted, importance
-from ostraka.registry import METHODS
 
 
 @final

@@ -21,25 +21,35 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ostraka.contract import (
+    METHODS,
+    Budget,
+    Card,
+    Memory,
+    Method,
+    Needs,
+    Objective,
+    OstrakaError,
+    Params,
+    Party,
+    PartyRef,
+    Predictor,
+    Report,
+    Round,
+    Samples,
+    Task,
+    build_net,
+    derive,
+    fit,
+    load_predictor,
+    setting,
+    torch_rng,
+    wire,
+)
 from ostraka.core.arrival import check_answers
-from ostraka.core.card import Card
-from ostraka.core.fit import Budget, fit
-from ostraka.core.learner import build_net, load_predictor
-from ostraka.core.method import Memory, Method, Needs, Report, Round
-from ostraka.core.net import Params
-from ostraka.core.objective import Objective
-from ostraka.core.party import Party, PartyRef
-from ostraka.core.predictor import Predictor
 from ostraka.core.progress import NoProgress, Progress
-from ostraka.core.samples import Samples
-from ostraka.core.seeds import derive, torch_rng
-from ostraka.core.settings import setting
-from ostraka.core.task import Task
-from ostraka.core.wire import wire
-from ostraka.errors import OstrakaError
 from ostraka.methods.training import Training
 from ostraka.objectives.cross_entropy import CrossEntropy
-from ostraka.registry import METHODS
 
 ADAM = Budget(epochs=40, optimiser="adam", lr=1e-3, weight_decay=1e-5)
 

@@ -25,18 +25,24 @@ from torch import Tensor
 
 from ostraka.alignment.match import check_covered, hidden_groups, match, move
 from ostraka.alignment.transport import Exact, Map
-from ostraka.core.fit import fit
-from ostraka.core.learner import build_net
-from ostraka.core.method import Memory, Report, Round
-from ostraka.core.net import Layer, Params
+from ostraka.contract import (
+    METHODS,
+    Memory,
+    OstrakaError,
+    Params,
+    Party,
+    PartyRef,
+    Report,
+    Round,
+    Task,
+    build_net,
+    fit,
+    setting,
+    wire,
+)
+from ostraka.core.net import Layer
 from ostraka.core.params import average
-from ostraka.core.party import Party, PartyRef
-from ostraka.core.settings import setting
-from ostraka.core.task import Task
-from ostraka.core.wire import wire
-from ostraka.errors import OstrakaError
 from ostraka.methods.averaging import ModelMethod, Weights, card_of, weight_of
-from ostraka.registry import METHODS
 
 
 @wire("fedma.matched/1", "Matched")

@@ -20,16 +20,22 @@ from typing import final
 import torch
 from torch import Tensor
 
-from ostraka.core.method import Memory, Report, Round
-from ostraka.core.net import Params
+from ostraka.contract import (
+    METHODS,
+    ConfigError,
+    Memory,
+    OstrakaError,
+    Params,
+    Party,
+    PartyRef,
+    Report,
+    Round,
+    Task,
+    setting,
+    wire,
+)
 from ostraka.core.params import average
-from ostraka.core.party import Party, PartyRef
-from ostraka.core.settings import setting
-from ostraka.core.task import Task
-from ostraka.core.wire import wire
-from ostraka.errors import ConfigError, OstrakaError
 from ostraka.methods.averaging import ModelMethod, Weights, card_of, weight_of
-from ostraka.registry import METHODS
 
 
 @wire("fednova.stepped/1", "Stepped")

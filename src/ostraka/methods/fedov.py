@@ -13,14 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
-from ostraka.core.fit import Budget
-from ostraka.core.objective import Objective
-from ostraka.core.settings import setting
-from ostraka.core.task import Task
+from ostraka.contract import BALLOTS, METHODS, OBJECTIVES, Budget, Objective, Task, setting
 from ostraka.methods.panel import FAST, PAPER, VotingMethod
 from ostraka.objectives.destruction import FEDOV, GEOMETRY
 from ostraka.objectives.open_voting import OpenVoting
-from ostraka.registry import BALLOTS, METHODS, OBJECTIVES, PRESETS, Preset
+from ostraka.registry import PRESETS, Preset
 from ostraka.voting.ballots import Ballot
 from ostraka.voting.guarded import Guarded
 

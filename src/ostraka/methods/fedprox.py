@@ -9,13 +9,9 @@ size as in FedAvg (`weights="uniform"` is Algorithm 2's mean, which draws partie
 from dataclasses import dataclass
 from typing import final
 
-from ostraka.core.method import Memory, Report, Round
-from ostraka.core.net import Params
-from ostraka.core.party import Party
-from ostraka.core.settings import setting
+from ostraka.contract import METHODS, Memory, Params, Party, Report, Round, setting
 from ostraka.methods.averaging import PlainAveraging, report_of
 from ostraka.objectives.anchor import Anchored
-from ostraka.registry import METHODS
 
 
 @final

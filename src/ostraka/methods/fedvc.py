@@ -15,14 +15,19 @@ from typing import final
 import torch
 from torch import Tensor
 
-from ostraka.core.fit import RoundBudget
-from ostraka.core.method import Memory, Report, Round
-from ostraka.core.net import Params
-from ostraka.core.party import Party, PartyRef
-from ostraka.core.seeds import torch_rng
-from ostraka.core.settings import setting
+from ostraka.contract import (
+    METHODS,
+    Memory,
+    Params,
+    Party,
+    PartyRef,
+    Report,
+    Round,
+    RoundBudget,
+    setting,
+    torch_rng,
+)
 from ostraka.methods.averaging import PlainAveraging, card_of
-from ostraka.registry import METHODS
 
 
 @final

@@ -7,25 +7,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
+from ostraka.contract import (
+    BALLOTS,
+    Budget,
+    Card,
+    ConfigError,
+    Member,
+    Memory,
+    Method,
+    Model,
+    Needs,
+    OstrakaError,
+    Params,
+    Party,
+    PartyRef,
+    Predictor,
+    Report,
+    Round,
+    Samples,
+    Task,
+    build_net,
+    derive,
+    fit,
+    load_predictor,
+    params_of,
+    setting,
+)
 from ostraka.core.arrival import check_answers
-from ostraka.core.card import Card
-from ostraka.core.fit import Budget, Student, fit
-from ostraka.core.learner import build_net, load_predictor
-from ostraka.core.member import Member, Model
-from ostraka.core.method import Memory, Method, Needs, Report, Round
-from ostraka.core.net import Params, params_of
-from ostraka.core.party import Party, PartyRef
-from ostraka.core.predictor import Predictor
-from ostraka.core.samples import Samples
-from ostraka.core.seeds import derive
-from ostraka.core.settings import setting
-from ostraka.core.task import Task
+from ostraka.core.fit import Student
 from ostraka.core.told import check_told
-from ostraka.errors import ConfigError, OstrakaError
 from ostraka.methods.training import Training
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.distil import Distillation, numbered
-from ostraka.registry import BALLOTS
 from ostraka.voting.ballots import Ballot, Sum
 from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.panel import Panel, Seat

@@ -23,18 +23,23 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import final
 
-from ostraka.core.fit import RoundBudget
-from ostraka.core.method import Memory, Report, Round
-from ostraka.core.net import Params
+from ostraka.contract import (
+    METHODS,
+    ConfigError,
+    Memory,
+    Params,
+    Party,
+    PartyRef,
+    Report,
+    Round,
+    RoundBudget,
+    Task,
+    setting,
+    wire,
+)
 from ostraka.core.params import average
-from ostraka.core.party import Party, PartyRef
-from ostraka.core.settings import setting
-from ostraka.core.task import Task
-from ostraka.core.wire import wire
-from ostraka.errors import ConfigError
 from ostraka.methods.averaging import ModelMethod, card_of
 from ostraka.objectives.drift import Corrected
-from ostraka.registry import METHODS
 
 
 @wire("scaffold.controlled/1", "Controlled")

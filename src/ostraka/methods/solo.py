@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
+from ostraka.contract import METHODS, Predictor, Task
 from ostraka.core.method import Regime
-from ostraka.core.predictor import Predictor
 from ostraka.core.predictor import Solo as Alone
-from ostraka.core.task import Task
 from ostraka.methods.panel import PanelMethod
-from ostraka.registry import METHODS
 from ostraka.voting.panel import Panel
 
 

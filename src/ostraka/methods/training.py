@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-from ostraka.core.fit import Budget
-from ostraka.core.objective import Objective
-from ostraka.core.settings import Settings, setting
+from ostraka.contract import OBJECTIVES, Budget, Objective, setting
+from ostraka.core.settings import Settings
 from ostraka.objectives.cross_entropy import CrossEntropy
-from ostraka.registry import OBJECTIVES
 
 
 @dataclass(frozen=True)
