@@ -52,7 +52,7 @@ format: $(READY)  ## let ruff format the code
 	@$(BIN)/ruff check --fix .
 
 architecture: $(READY)  ## draw the layers in docs/architecture.md again
-	@$(BIN)/python tests/architecture/draw.py
+	@$(BIN)/python -m tests.architecture.draw
 
 clean:  ## remove what was built, but not results
 	@rm -rf $(VENV) build dist src/*.egg-info src/ostraka/nets/native/*.so

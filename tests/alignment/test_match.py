@@ -4,7 +4,6 @@ predictions never change, errors are clear.
 
 import pytest
 import torch
-from copies import inputs_of, outputs, random_net, recipes, shuffled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from ostraka.alignment.transport import Entropic, Exact
 from ostraka.core.net import INPUT, OUTPUT, Layer, Net, Recipe, params_of
 from ostraka.errors import ConfigError
 from ostraka.registry import NETS
+from tests.alignment.copies import inputs_of, outputs, random_net, recipes, shuffled
 
 CASES = settings(max_examples=25, deadline=None, derandomize=True)
 SEEDS = st.integers(0, 10**6)

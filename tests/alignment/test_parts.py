@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from copies import random_net, recipes, shuffled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from ostraka.alignment.parts import Conquest, Masks
 from ostraka.alignment.transport import Exact
 from ostraka.core.net import INPUT, OUTPUT, Layer, Net, Params, Recipe, params_of
 from ostraka.core.params import average
+from tests.alignment.copies import random_net, recipes, shuffled
 
 CASES = settings(max_examples=20, deadline=None, derandomize=True)
 SEEDS = st.integers(0, 10**6)

@@ -1,6 +1,6 @@
 """Draws the layers into docs/architecture.md, as the code's own imports have them.
 
-    python tests/architecture/draw.py     # or: make architecture
+    python -m tests.architecture.draw     # or: make architecture
 
 Between the two marks of the page stand the table of `layers.py` and, below it, the graph of what is
 really imported. A test fails when the page is not what this would write.
@@ -9,8 +9,8 @@ really imported. A test fails when the page is not what this would write.
 from collections.abc import Mapping
 from pathlib import Path
 
-from layers import EVERYONE, TABLE
-from modules import layer_imports, sources
+from tests.architecture.layers import EVERYONE, TABLE
+from tests.architecture.modules import layer_imports, sources
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 BEGIN, END = "<!-- layers, drawn by make architecture -->", "<!-- end of the layers -->"

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from layers import PRELOADED, PRELOADS
-
 import ostraka
+from tests.architecture.layers import PRELOADED, PRELOADS
 
 PACKAGE = Path(ostraka.__file__).parent
 

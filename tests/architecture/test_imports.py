@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterable, Iterator
 
 import pytest
-from layers import LAYERS, OPTIONAL
-from modules import Source, layer_of, sources
+
+from tests.architecture.layers import LAYERS, OPTIONAL
+from tests.architecture.modules import Source, layer_of, sources
 
 
 def violations(modules: Iterable[Source]) -> list[str]:

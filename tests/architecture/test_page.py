@@ -11,12 +11,22 @@ from types import CodeType, FrameType
 from typing import Any
 
 import pytest
-from draw import BEGIN, END, PAGE, diagram, drawn, height, reachable, reduced, renewed
-from layers import LAYERS
-from modules import Source, layer_imports, sources
 
 from ostraka.cli.main import main
 from ostraka.errors import ConfigError
+from tests.architecture.draw import (
+    BEGIN,
+    END,
+    PAGE,
+    diagram,
+    drawn,
+    height,
+    reachable,
+    reduced,
+    renewed,
+)
+from tests.architecture.layers import LAYERS
+from tests.architecture.modules import Source, layer_imports, sources
 
 WALK = "## The walk of `ostraka run fedov`"
 NAMED = re.compile(r"`((?:[a-z_]+\.)+[A-Za-z_.]+)`")

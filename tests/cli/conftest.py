@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from calling import Fragile, Ostraka, Result
 
 from ostraka.cli.main import main
 from ostraka.registry import METHODS
+from tests.cli.calling import Fragile, Ostraka, Result
 
 
 @pytest.fixture

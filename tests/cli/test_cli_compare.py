@@ -6,10 +6,10 @@ from hashlib import blake2b
 from pathlib import Path
 
 import pytest
-from calling import ONE_EPOCH, TINY, Ostraka, Result
 
 from ostraka.methods.panel import PanelMethod
 from ostraka.store import codec
+from tests.cli.calling import ONE_EPOCH, TINY, Ostraka, Result
 
 GRID = (
     "--data",

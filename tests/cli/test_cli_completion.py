@@ -5,11 +5,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from calling import Ostraka
 
 from ostraka.cli.completion import FILES, FOLDERS, names, words_of
 from ostraka.cli.main import VERBS, parser
 from ostraka.registry import METHODS, NETS, PARTITIONS
+from tests.cli.calling import Ostraka
 
 SHELLS = ("bash", "zsh", "fish")
 

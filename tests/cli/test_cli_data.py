@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from calling import ONE_EPOCH, Ostraka
 
 from ostraka.store.member import load_member
+from tests.cli.calling import ONE_EPOCH, Ostraka
 
 
 def test_doctor_says_which_folder_of_the_variable_is_not_there(

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from calling import ONE_EPOCH, Ostraka
 
 from ostraka.data.sources import load
 from ostraka.display.curves import Curve
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import load_state
+from tests.cli.calling import ONE_EPOCH, Ostraka
 
 RUN = (
     "--data",

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from calling import TINY, Ostraka
+
+from tests.cli.calling import TINY, Ostraka
 
 WORDS = (
     "--data",

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from calling import ONE_EPOCH, TINY, Ostraka
 
 from ostraka.display.progress import Course, Grid, Lines
+from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
 TWO = (*TINY, *ONE_EPOCH, "--rounds", "2")
 

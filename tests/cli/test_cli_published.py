@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from calling import ONE_EPOCH, Ostraka
 
 from ostraka.display.published import Published
+from tests.cli.calling import ONE_EPOCH, Ostraka
 
 GRID = (
     "--data",

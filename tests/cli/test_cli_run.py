@@ -9,9 +9,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from calling import ONE_EPOCH, TINY, Ostraka
 
 from ostraka.store import codec
+from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
 KEYS = {
     "method",

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import TINY, Ostraka
 
 from ostraka.cli.listing import SHELVES
 from ostraka.core.method import Method
@@ -19,6 +18,7 @@ from ostraka.registry import METHODS, NETS, OBJECTIVES
 from ostraka.runs.config import read_toml
 from ostraka.runs.variant import read_variant
 from ostraka.store import codec
+from tests.cli.calling import TINY, Ostraka
 
 FILE = 'data = "digits"\npartition = "iid"\nparties = 2\ntrain_per_class = 4\nengine = "serial"\n'
 QUICK = (*TINY, "--epochs", "1")

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from calling import ONE_EPOCH, TINY, Ostraka
 
 from ostraka.runs.record import RunDir
 from ostraka.runs.results import BesidePublished
 from ostraka.store import codec
+from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
 GRID = ("compare", "solo", "fedavg", *TINY, *ONE_EPOCH, "--seeds", "2", "--out", "grid")
 

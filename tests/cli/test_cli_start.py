@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from calling import ONE_EPOCH, TINY, Ostraka
 
 from ostraka.cli.main import VERBS
+from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
 HEAVY = {"torch", "numpy", "scipy", "sklearn", "matplotlib"}
 

@@ -9,11 +9,11 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-from calling import ONE_EPOCH, TINY, Ostraka
 
 from ostraka.cli.listing import SHELVES
 from ostraka.cli.main import EXIT_CODES, VERBS, main
 from ostraka.runs.grid import Grid, run_grid
+from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
 
 @pytest.mark.parametrize("verb", [module.NAME for module in VERBS])

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from calling import ONE_EPOCH, TINY, Ostraka
 from rich.console import Console
 
 from ostraka.cli.streams import locale_name
@@ -17,6 +16,7 @@ from ostraka.display.summary import show_summary
 from ostraka.display.tables import Mean, Number, Table
 from ostraka.display.wide import show_wide
 from ostraka.runs.results import Summary
+from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
 
 def terminal(width: int) -> Console:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from calling import Ostraka
+
+from tests.cli.calling import Ostraka
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LITTLE = (

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import ONE_EPOCH, TINY, Ostraka
 
 import ostraka as package
 from ostraka.errors import ConfigError
 from ostraka.runs.config import identity, resolve
 from ostraka.runs.record import load_state
+from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
 
 def test_import_does_not_load_torch() -> None:

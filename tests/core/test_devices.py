@@ -9,7 +9,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from toy_nets import Layered
 
 from ostraka.core import seeds
 from ostraka.core.fit import Budget, fit
@@ -25,6 +24,7 @@ from ostraka.core.update import Update
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.store import codec
 from ostraka.testing.faults import Killed, Killer
+from tests.core.toy_nets import Layered
 
 CUDA, META = torch.device("cuda"), torch.device("meta")
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from toy_nets import Layered, Line, Noisy, Squares, UnitGradient
 
 from ostraka.core import fit as fit_module
 from ostraka.core.fit import Budget, Diverged, Fitted, RoundBudget, Student, fit
@@ -18,6 +17,7 @@ from ostraka.core.samples import Samples
 from ostraka.errors import ConfigError, DataError
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.store import codec
+from tests.core.toy_nets import Layered, Line, Noisy, Squares, UnitGradient
 
 PLAIN = Budget(epochs=2, batch=8, lr=0.1, momentum=0.0, weight_decay=0.0)
 TWO = Samples(torch.tensor([[1.0], [2.0]]), torch.tensor([2, 4]))

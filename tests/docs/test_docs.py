@@ -12,10 +12,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from pages import PAGES, ROOT, Block, blocks, links
 
 from ostraka import __file__ as package_file
 from ostraka.cli.main import main
+from tests.docs.pages import PAGES, ROOT, Block, blocks, links
 
 RUNNABLE = ("console", "bash", "python")
 FILES = ("toml", "json", "")
@@ -95,10 +95,10 @@ def test_a_plug_in_page_makes_a_package(
     ]
     shown = call(shlex.split(commands[0]), tmp_path, environment)
     script = (
-        "import sys; from test_docs import ostraka; sys.exit(max(ostraka(line) "
+        "import sys; from tests.docs.test_docs import ostraka; sys.exit(max(ostraka(line) "
         "for line in sys.argv[1:]))"
     )
-    environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parent)
+    environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parents[2])
     # one process: torch loads once
     shown += call(["python", "-c", script, *commands[1:]], tmp_path, environment)
     for words in says:

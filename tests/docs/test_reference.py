@@ -7,7 +7,6 @@ from dataclasses import MISSING, fields
 from typing import get_type_hints
 
 import pytest
-from pages import ROOT, tables
 
 import ostraka
 from ostraka import errors
@@ -19,6 +18,7 @@ from ostraka.nets.native.library import SWITCH
 from ostraka.registry import PARTITIONS
 from ostraka.runs.config import Config, EngineChoice, NetChoice
 from ostraka.runs.summary import JSON_KEYS
+from tests.docs.pages import ROOT, tables
 
 COMMANDS = ROOT / "docs" / "commands.md"
 TABLES = tables(COMMANDS)

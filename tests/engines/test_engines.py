@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from toy_work import Odd, do, jobs, sleep_in_a_pool, work
 
 import ostraka
 from ostraka.engines import pool
@@ -22,6 +21,7 @@ from ostraka.errors import ConfigError
 from ostraka.registry import ENGINES
 from ostraka.store import codec
 from ostraka.store.desk import Desk
+from tests.engines.toy_work import Odd, do, jobs, sleep_in_a_pool, work
 
 HERE = Path(__file__).parent
 
@@ -177,8 +177,10 @@ def test_workers_leave_when_the_parent_is_killed(tmp_path: Path) -> None:
 
     Its workers, one of them at work, must be gone within seconds.
     """
-    code = f"from toy_work import {sleep_in_a_pool.__name__} as f; f({str(tmp_path)!r})"
-    paths = os.pathsep.join([str(HERE), str(Path(ostraka.__file__).parents[1])])
+    code = (
+        f"from tests.engines.toy_work import {sleep_in_a_pool.__name__} as f; f({str(tmp_path)!r})"
+    )
+    paths = os.pathsep.join([str(HERE.parents[1]), str(Path(ostraka.__file__).parents[1])])
     parent = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths})
     try:
         deadline = time.monotonic() + 60

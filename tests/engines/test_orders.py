@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from toy_work import Odd, do, jobs, parties, work
 
 from ostraka.core.progress import NoProgress
 from ostraka.core.samples import Samples
@@ -17,6 +16,7 @@ from ostraka.engines.serial import Serial
 from ostraka.errors import StoreError
 from ostraka.store import codec
 from ostraka.store.desk import Desk, Envelope, seal
+from tests.engines.toy_work import Odd, do, jobs, parties, work
 
 PLAIN = (int, str, bytes, type(None))
 

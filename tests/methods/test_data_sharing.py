@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from toy_line import final_state, plan_of
 
 from ostraka.core.method import Round
 from ostraka.core.samples import Samples, View
@@ -13,6 +12,7 @@ from ostraka.errors import ConfigError, DataError, NeedError
 from ostraka.methods.data_sharing import DataSharing, joined
 from ostraka.runs.config import make
 from ostraka.store import codec
+from tests.methods.toy_line import final_state, plan_of
 
 
 def test_the_shared_set_is_held_back_before_the_rest_is_divided() -> None:

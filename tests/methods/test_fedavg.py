@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from toy_line import Squares, final_state, update, weight
 
 from ostraka.core.card import Card
 from ostraka.core.fit import Budget, RoundBudget, fit
@@ -25,6 +24,7 @@ from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, make_plan, party_seed
 from ostraka.runs.record import RunDir
 from ostraka.store import codec
+from tests.methods.toy_line import Squares, final_state, update, weight
 
 TASK = Task(("ant", "bee"), (2,), Recipe("mlp", {"hidden": [3]}))
 SMALL = {

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from toy_line import final_state, plan_of, report
 
 from ostraka.core.method import Round
 from ostraka.core.net import Recipe
@@ -19,6 +18,7 @@ from ostraka.core.task import Task
 from ostraka.errors import ConfigError, DataError, PartyFailed
 from ostraka.methods import fedaws
 from ostraka.methods.fedaws import FedAwS, Positive, first_rows, last_layer, spread_out
+from tests.methods.toy_line import final_state, plan_of, report
 
 ROWS = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
 

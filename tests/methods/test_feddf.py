@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from toy_line import TASK, final_state, plan_of, report, weight
 
 from ostraka.core.fit import Student
 from ostraka.core.learner import build_net
@@ -17,6 +16,7 @@ from ostraka.errors import ConfigError, NeedError
 from ostraka.methods.feddf import FedDF, mean_logits, outputs
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.store import codec
+from tests.methods.toy_line import TASK, final_state, plan_of, report, weight
 
 TRAINING: dict[str, Any] = {"local": {"epochs": 2, "batch": 16}}
 PUBLIC = {"public": "half-test"}

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from toy_line import final_state, plan_of, report
 
 from ostraka.core.fit import Budget, Fitted
 from ostraka.core.method import Round
@@ -15,6 +14,7 @@ from ostraka.errors import ConfigError, NeedError, OstrakaError
 from ostraka.methods import fedkt
 from ostraka.methods.fedkt import FedKT, agreed, tally, teacher_count
 from ostraka.runs.plan import Plan
+from tests.methods.toy_line import final_state, plan_of, report
 
 QUICK: dict[str, Any] = {"local": {"epochs": 1}, "student": {"epochs": 1}}
 

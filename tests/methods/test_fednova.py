@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from toy_line import TASK, final_state, plan_of, report, weight
 
 from ostraka.core.fit import RoundBudget
 from ostraka.core.net import Recipe
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError, OstrakaError
 from ostraka.methods.fednova import FedNova, Stepped, effective_steps
+from tests.methods.toy_line import TASK, final_state, plan_of, report, weight
 
 HALF = RoundBudget(momentum=0.5)
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from toy_line import TASK
 
 from ostraka.errors import ConfigError, NeedError
 from ostraka.registry import PRESETS
@@ -20,6 +19,7 @@ from ostraka.runs.results import Summary
 from ostraka.store.member import load_member
 from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.panel import Panel
+from tests.methods.toy_line import TASK
 
 LEARN = {
     "data": "fashion-4k",

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from toy_line import final_state, plan_of
 
 from ostraka.alignment.match import matched_average
 from ostraka.alignment.transport import Exact
@@ -28,6 +27,7 @@ from ostraka.registry import PRESETS
 from ostraka.runs.config import build_method, make
 from ostraka.store import codec
 from ostraka.testing import methods as contract
+from tests.methods.toy_line import final_state, plan_of
 
 TASK = Task(("ant", "bee", "cat"), (1, 8, 8), Recipe("digits", {"width": 0.05}))
 QUICK = RoundBudget(epochs=1, batch=8, lr=0.05, weight_decay=5e-4)

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from toy_line import Squares, final_state, plan_of, update, weight
 
 from ostraka.core.fit import RoundBudget
 from ostraka.errors import ConfigError
 from ostraka.methods.fedavg import FedAvg
 from ostraka.methods.fedprox import FedProx
 from ostraka.store import codec
+from tests.methods.toy_line import Squares, final_state, plan_of, update, weight
 
 TWO_STEPS = RoundBudget(epochs=2, lr=0.5, momentum=0.0, weight_decay=0.0)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from toy_line import final_state, plan_of
 
 from ostraka.core.method import Round
 from ostraka.core.party import PartyRef
@@ -16,6 +15,7 @@ from ostraka.errors import ConfigError, DataError
 from ostraka.methods.fedir import FedIR
 from ostraka.methods.fedvc import FedVC, virtual
 from ostraka.objectives.proser import Proser
+from tests.methods.toy_line import final_state, plan_of
 
 
 def test_the_prior_of_a_simulation_is_the_parties_label_shares() -> None:

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 import torch
-from toy_line import TASK, Squares, final_state, plan_of, update
 
 from ostraka.core.fit import RoundBudget
 from ostraka.core.method import Report
 from ostraka.errors import ConfigError
 from ostraka.methods.scaffold import Controlled, Controls, Scaffold
 from ostraka.store import codec
+from tests.methods.toy_line import TASK, Squares, final_state, plan_of, update
 
 METHOD = Scaffold(
     objective=Squares(), local=RoundBudget(epochs=2, lr=0.5, momentum=0.0, weight_decay=0.0)

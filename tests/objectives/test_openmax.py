@@ -4,7 +4,6 @@ from math import exp, log
 
 import pytest
 import torch
-from passing_net import Passing
 from scipy.stats import weibull_min
 
 from ostraka.core.net import Net
@@ -15,6 +14,7 @@ from ostraka.core.samples import Samples
 from ostraka.errors import ConfigError
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.openmax import OpenMax, fit_weibull, measure
+from tests.objectives.passing_net import Passing
 
 
 def told(

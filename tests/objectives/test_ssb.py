@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from passing_net import Passing
 
 from ostraka.core.augmentation import augmentation
 from ostraka.core.fit import Budget, fit
@@ -17,6 +16,7 @@ from ostraka.core.samples import Samples
 from ostraka.errors import ConfigError, DataError
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.ssb import MaxLogit
+from tests.objectives.passing_net import Passing
 
 
 def rng(seed: int = 0) -> torch.Generator:
