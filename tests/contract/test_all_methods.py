@@ -6,7 +6,6 @@ A method broken in one way fails that check and no other.
 from dataclasses import fields, replace
 from typing import Any
 
-import broken_methods as toys
 import pytest
 import torch
 
@@ -17,6 +16,7 @@ from ostraka.core.net import Recipe
 from ostraka.core.task import Task
 from ostraka.registry import METHODS, PRESETS
 from ostraka.testing import ContractBroken, methods
+from tests.contract import broken_methods as toys
 
 AnyMethod = Method[Any, Any, Any]
 

@@ -7,10 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import broken_ballots as votes
-import broken_data as data
-import broken_nets as layers
-import broken_objectives as losses
 import pytest
 
 from ostraka import registry
@@ -28,6 +24,10 @@ from ostraka.testing import (
     partitions,
     sources,
 )
+from tests.contract import broken_ballots as votes
+from tests.contract import broken_data as data
+from tests.contract import broken_nets as layers
+from tests.contract import broken_objectives as losses
 
 Check = Callable[..., None]
 
