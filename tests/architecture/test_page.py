@@ -156,9 +156,9 @@ def test_a_page_without_marks_is_refused() -> None:
 
 
 def test_what_a_layer_may_import_in_words() -> None:
-    there = {"core", "nets", "cli", "report"}
+    there = {"core", "nets", "cli", "display"}
     assert LAYERS["errors"].words(there) == "the standard library"
     assert LAYERS["core"].words(there) == "numpy, torch"
     assert LAYERS["voting"].words(there) == "`core`, `nets`"
-    assert LAYERS["runs"].words(there) == "all but `cli`, `report`"
+    assert LAYERS["runs"].words(there) == "all but `cli`, `display`"
     assert LAYERS["cli"].words(there) == "all"

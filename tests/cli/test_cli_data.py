@@ -97,12 +97,12 @@ def test_float_features_are_standardised_and_it_is_said(ostraka: Ostraka) -> Non
         for n in done["notes"]
     )
     member = load_member(Path("on/members/p00000.safetensors"))
-    assert member.input_view().mean == pytest.approx(x.mean(axis=0))
+    assert member.model.view.mean == pytest.approx(x.mean(axis=0))
     done = ostraka(
         "run", *words, *ONE_EPOCH, "--json", "--standardise", "off", "--out", "off"
     ).json()
     assert not any("standardised" in note for note in done.get("notes", []))
-    assert load_member(Path("off/members/p00000.safetensors")).input_view().mean == ()
+    assert load_member(Path("off/members/p00000.safetensors")).model.view.mean == ()
     assert "Note" not in ostraka("partition", "iid", "--data", "./rows.npz", "--parties", "2").out
 
 

@@ -92,11 +92,8 @@ def test_validation_counts_every_domain_the_same(ostraka: Ostraka, data: None) -
     assert plan.validation is not None
     sizes = {name: len(index) for name, index in plan.validation.domains.items()}
     assert sizes["usps"] > 2 * sizes["synthdigits-like"] > 0
-    found = (
-        plan.method.predictor(plan.task, state)
-        .scores(plan.validation.samples.inputs(slice(None)))
-        .closed
-    )
+    predictor = plan.method.predictor(plan.task, state)
+    found = predictor.scores(plan.validation.samples.stored()).closed
     hits = (found == plan.validation.samples.labels).double()
     shares = [100 * hits[index].mean().item() for index in plan.validation.domains.values()]
     assert shares[0] != shares[1]

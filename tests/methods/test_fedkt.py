@@ -89,7 +89,7 @@ def test_a_party_of_one_sample_takes_part(tmp_path: Path) -> None:
     sent = plan.method.local_update(Round(plan.task, 1, None, 1), tiny, {})
     scores = plan.method.predictor(
         plan.task, plan.method.aggregate(plan.task, state, [sent])
-    ).scores(plan.test.samples.inputs())
+    ).scores(plan.test.samples.stored())
     assert scores.known.isfinite().all()
 
 
@@ -150,7 +150,7 @@ def test_it_learns(tmp_path: Path) -> None:
     }
     plan = plan_of("fedkt", public="half-test", train_per_class=100, partition="iid", set=training)
     state = final_state(plan, tmp_path / "run")
-    closed = plan.method.predictor(plan.task, state).scores(plan.test.samples.inputs()).closed
+    closed = plan.method.predictor(plan.task, state).scores(plan.test.samples.stored()).closed
     accuracy = (closed == plan.test.samples.labels).float().mean().item()
     assert accuracy > 0.6
 

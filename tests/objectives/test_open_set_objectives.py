@@ -51,7 +51,7 @@ def test_known_and_unknown_clothes_are_told_apart(name: str) -> None:
     net = build_net(task, objective, seed=0)
     some = data.train.take(torch.arange(0, len(data.train), 3))
     fit(net, None, some, objective, Budget(epochs=8, batch=32, optimiser="adam", lr=2e-3), seed=0)
-    figures = evaluate(NetPredictor(net, objective), data.test, data.classes)
+    figures = evaluate(NetPredictor(net, objective, view=data.test.view), data.test, data.classes)
     assert figures.accuracy is not None
     assert figures.open is not None
     assert figures.open.auroc is not None

@@ -38,7 +38,7 @@ def as_the_run_did(out: Path) -> None:
     home = RunDir(out)
     plan = make_plan(home.stored_config())
     predictor = ostraka.load_run(out).predictor()
-    found = evaluate(predictor, plan.test, plan.task.classes, domains=plan.domains)
+    found = evaluate(predictor, plan.test.samples, plan.task.classes, domains=plan.test.domains)
     assert found.as_dict() == home.read_metrics()[-1].test.as_dict()
 
 
@@ -79,7 +79,7 @@ def test_neither_data_nor_place_matter(tmp_path: Path) -> None:
     np.savez(own, x_train=x, y_train=y, x_test=x, y_test=y)
     values = {**SMALL, "data": str(own), "train_per_class": None, "known": None}
     first = ostraka.run("closed-voting", out=tmp_path / "here", **values)
-    asked = torch.rand(5, 1, 8, 8)
+    asked = torch.from_numpy(x[:5]).permute(0, 3, 1, 2)
     before = first.predictor().scores(asked).known
     own.unlink()
     (tmp_path / "here").rename(tmp_path / "there")

@@ -210,6 +210,19 @@ def test_grey_images_may_come_without_their_channel() -> None:
         alone.scores(x[:, 0, 0])
 
 
+def test_values_that_were_scaled_before_are_refused() -> None:
+    """Bytes are asked as bytes: x / 255 would be taken for nearly black images, and answered."""
+    model = Model(("cat", "dog"), (4,), Recipe("mlp", {"hidden": [3]}), OPEN, View(1 / 255))
+    alone = Ensemble.of([member(0, model)], Sum())
+    x = torch.tensor([[0, 51, 102, 255]], dtype=torch.uint8)
+    assert torch.equal(alone.scores(x).known, alone.scores(x.float()).known)
+    alone.predict(torch.zeros(1, 4))
+    with pytest.raises(
+        DataError, match=r"values up to 1 .* go up to 255: do not scale"
+    ):
+        alone.predict(x / 255)
+
+
 def test_what_is_asked_is_checked() -> None:
     model = Model(("cat", "dog"), (4,), Recipe("mlp", {"hidden": [3]}), OPEN, View())
     alone = Ensemble.of([member(0, model)], Sum())
