@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PEERS := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow coverage lint format architecture bench sanitize clean
+.PHONY: help setup demo test test-slow coverage lint format architecture bench bench-peers sanitize clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,9 +36,19 @@ coverage: $(READY)  ## the test suite, and the share of lines it runs, layer by 
 	  printf '%-12s %3s %%\n' "$$(basename $$layer)" "$$($(BIN)/coverage report --include="$$layer**" --format=total)"; \
 	done
 
-bench: $(READY)  ## how fast training and voting are, beside plain torch (about half an hour)
-	@$(BIN)/python benchmarks/speed.py
-	@$(BIN)/python benchmarks/destruction_bench.py
+bench: $(READY)  ## speed beside plain torch; writes docs/results/speed.md (about half an hour)
+	@$(BIN)/python -m benchmarks.speed
+
+# Frameworks that want other versions of what we use have an environment of their own.
+$(PEERS)/.ready: pyproject.toml | $(READY)
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@echo "Installing pfl, fluke and Flower into $(PEERS) ..."
+	@torch=$$($(BIN)/python -c 'import torch; print(torch.__version__.partition("+")[0])') && \
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check ".[bench-peers]" "torch==$$torch"
+	@touch $@
+
+bench-peers: $(READY) $(PEERS)/.ready  ## rounds of FedAvg beside pfl, fluke and Flower
+	@$(BIN)/python -m benchmarks.speed --only peers --peers $(PEERS)/bin/python
 
 sanitize:  ## the native kernel under the address and undefined-behaviour sanitizers
 	@bash tests/nets/native_sanitize/run.sh
@@ -55,4 +66,4 @@ architecture: $(READY)  ## draw the layers in docs/architecture.md again
 	@$(BIN)/python -m tests.architecture.draw
 
 clean:  ## remove what was built, but not results
-	@rm -rf $(VENV) build dist src/*.egg-info src/ostraka/nets/native/*.so
+	@rm -rf $(VENV) $(PEERS) build dist src/*.egg-info src/ostraka/nets/native/*.so

@@ -217,9 +217,7 @@ def test_values_that_were_scaled_before_are_refused() -> None:
     x = torch.tensor([[0, 51, 102, 255]], dtype=torch.uint8)
     assert torch.equal(alone.scores(x).known, alone.scores(x.float()).known)
     alone.predict(torch.zeros(1, 4))
-    with pytest.raises(
-        DataError, match=r"values up to 1 .* go up to 255: do not scale"
-    ):
+    with pytest.raises(DataError, match=r"values up to 1 .* go up to 255: do not scale"):
         alone.predict(x / 255)
 
 

@@ -71,7 +71,7 @@ def worth_it(weight_shape: Sequence[int], image_shape: Sequence[int]) -> bool:
     48 1.3, 32 -> 64 1.1; but 48 -> 48 0.8, 64 -> 64 0.9, and 1.0 on images of 56x56. Without
     pooling torch in channels_last is ahead from 16 channels on (16 -> 32 0.8, 32 -> 32 0.8, 64 ->
     64 0.7), in NCHW about equal; native is still chosen up to 32 because a change of memory layout
-    between blocks would cost what it saves. `benchmarks/kernel_bench.py` measures again.
+    between blocks would cost what it saves. `make bench` measures again.
     """
     return min(weight_shape[:2]) <= 32 or min(image_shape) >= 56
 

@@ -1,0 +1,1 @@
+"""Speed (`python -m benchmarks.speed`) and studies, each a script of its own."""

@@ -1,0 +1,1 @@
+"""FedAvg in other frameworks, each in a module that alone imports it."""
