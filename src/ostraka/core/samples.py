@@ -185,18 +185,14 @@ class Samples:
 
 
 def stored_values(x: Any) -> Tensor:
-    """A tensor, or an array or list of numbers, as stored values: bytes stay bytes,
-    floats become 32-bit ones.
-    """
+    """A tensor, or an array or list of numbers, as stored values: bytes or floats."""
     values = x if isinstance(x, Tensor) else torch.as_tensor(x)
-    if values.dtype == torch.uint8 or values.dtype == torch.float32:
-        return values
-    if not values.is_floating_point():
+    if values.dtype != torch.uint8 and not values.is_floating_point():
         raise DataError(
             f"values of {values.dtype} were given; samples are asked as they are stored, pixels as "
             "uint8 and features as float32: convert them, for example x.astype('uint8')"
         )
-    return values.float()
+    return values
 
 
 def _pick(rows: Tensor | None, index: Tensor | slice, total: int) -> Tensor:
