@@ -23,7 +23,7 @@ from ostraka.runs.plan import Plan, make_plan
 from ostraka.runs.record import RunDir
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
-from ostraka.store.desk import Desk, Place
+from ostraka.store.desk import Desk, Memories, Place
 
 FILE_EVENTS = ("open", "os.scandir", "os.listdir", "os.remove", "os.rename", "os.mkdir", "os.rmdir")
 _listeners: list[list[str]] = []
@@ -108,13 +108,16 @@ def test_only_the_drawn_parties_memories_are_touched(tmp_path: Path) -> None:
         assert seen[number + 1] <= parties | following
 
 
-def test_a_desk_clears_the_memories_of_the_given_parties_alone(tmp_path: Path) -> None:
+def test_the_end_of_a_round_touches_the_memories_of_its_parties_alone(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     for party in range(20):
-        for index in (1, 2):
-            desk.memory(index, party).save({})
+        desk.memory(1, party).save({})
+    memories = Memories(desk, 1)
+    for party in (4, 7):
+        desk.memory(2, party).save({})
     with touched() as paths:
-        desk.clear_round(2, [4, 7])
+        memories.round_ends(2, [4, 7])
+        assert memories.newest(5) == desk.memory(1, 5)
     assert {path.split("memory/")[1][:6] for path in paths if "memory" in path} == {
         "p00004",
         "p00007",
@@ -195,9 +198,9 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     saved: list[str] = []
     usual = codec.save
 
-    def save(path: Path, value: Any, seal: codec.Seal | None = None) -> int:
+    def save(path: Path, value: Any, *others: Any, **named: Any) -> int:
         saved.extend([path.name] if "messages" in path.parts else [])
-        return usual(path, value, seal)
+        return usual(path, value, *others, **named)
 
     monkeypatch.setattr(codec, "save", save)
     return saved

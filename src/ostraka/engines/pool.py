@@ -123,6 +123,8 @@ class _Worker:
         theirs.close()
         self.job: Job | None = None
         self.since = 0.0
+        self.message: bytes | None = None
+        """The message that it was last given."""
 
     def give(self, job: Job) -> Outcome | None:
         """Begin a job; an outcome at once if its order cannot be read."""
@@ -130,8 +132,10 @@ class _Worker:
         if isinstance(order, Outcome):
             return order
         self.job, self.since = job, time.monotonic()
+        news = None if order.message == self.message else order.message
+        self.message = order.message
         with suppress(OSError):  # a worker that died this instant: its exit code is read later
-            self.pipe.send((order, job.progress))
+            self.pipe.send((replace(order, message=b""), news, job.progress))
         return None
 
     def kill(self) -> None:
@@ -236,7 +240,7 @@ def _serve(pipe: Connection, work: Work) -> None:
     torch.set_num_threads(1)
     keep_freed_memory()
     threading.Thread(target=_follow_parent, daemon=True).start()
-    last = 0.0
+    last, message = 0.0, b""
 
     def tell(party: int, done: float, loss: float | None) -> None:
         nonlocal last
@@ -246,8 +250,9 @@ def _serve(pipe: Connection, work: Work) -> None:
 
     with suppress(EOFError, OSError):
         while True:
-            order, progress = pipe.recv()
-            pipe.send(try_order(work, order, progress, tell))
+            order, news, progress = pipe.recv()
+            message = message if news is None else news  # the same as before does not travel again
+            pipe.send(try_order(work, replace(order, message=message), progress, tell))
 
 
 def _follow_parent() -> None:

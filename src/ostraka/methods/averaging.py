@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ostraka.core.arrival import check_answers
+from ostraka.core.build import build_net, lent_net
 from ostraka.core.fit import Budget, Fitted, RoundBudget, fit
-from ostraka.core.learner import build_net, load_predictor
+from ostraka.core.learner import load_predictor
 from ostraka.core.method import Card, Iterative, Memory, Message, Payload, Report, Round, State
 from ostraka.core.net import Params, params_of
 from ostraka.core.objective import Objective
@@ -74,12 +75,10 @@ class ModelMethod(Training, Iterative[State, Message, Payload]):
 
         Other than its own objective or samples where given.
         """
-        net = build_net(rnd.task, self.objective)
         samples = party.samples if samples is None else samples
-        local = self.local_in(rnd)
-        return fit(
-            net, start, samples, objective or self.objective, local, rnd.seed, party.progress
-        )
+        goal, local = objective or self.objective, self.local_in(rnd)
+        with lent_net(rnd.task, self.objective) as net:
+            return fit(net, start, samples, goal, local, rnd.seed, party.progress)
 
     def single_model(self, state: State) -> Params:
         """The server's model."""

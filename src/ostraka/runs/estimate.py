@@ -112,8 +112,8 @@ def _try(plan: Plan) -> Trial:
         size=ref.size,
         steps=steps,
         seconds=took,
-        bytes_up=len(codec.encode(report.payload)) + len(codec.encode(report.card)),
-        bytes_down=len(codec.encode(message)),
+        bytes_up=codec.encoded_size(report.payload) + codec.encoded_size(report.card),
+        bytes_down=codec.encoded_size(message),
         answer_seconds=_answer(plan, method, server),
     )
 

@@ -14,24 +14,25 @@ import json
 import math
 import os
 import struct
-import tempfile
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from ostraka.core.wire import WIRE_TYPES, wire_name
-from ostraka.errors import StoreError, writing
+from ostraka.errors import DamagedFile, StoreError, writing
+from ostraka.store.layout import TYPES, bytes_of, header_of
 
 KEY, SEAL, DIGEST = "ostraka", "seal", "digest"
 """Names in the file's metadata: the JSON tree, what the file is, and the hash of all that."""
+
+DIGEST_BYTES = 16
 
 _PICKLES = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 """How an archive and a pickle begin."""
@@ -58,23 +59,70 @@ def encode(value: Any, seal: Seal | None = None, bare: str = "") -> bytes:
     one is given, under their own names alone.
     """
     tensors = _Named(f"/{bare}/" if bare else "")
+    header, notes = _described(value, seal, tensors)
+    body = [bytes_of(tensors.by_name[name]) for name in header]
+    head = _head(header, notes, _digest(header, notes, body))
+    return b"".join([struct.pack("<Q", len(head)), head, *body])
+
+
+def encoded_size(value: Any) -> int:
+    """The number of bytes that `encode(value)` has, without making them."""
+    tensors = _Named("")
+    header, notes = _described(value, None, tensors)
+    return 8 + len(_head(header, notes, "0" * 2 * DIGEST_BYTES)) + size_of(tensors.by_name)
+
+
+def _described(
+    value: Any, seal: Seal | None, tensors: "_Named"
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The header of a value's file and what its metadata say, but for the digest."""
     tree = json.dumps(_tree(value, "", tensors), allow_nan=False, separators=(",", ":"))
-    header, body = _split(save_tensors(tensors.by_name))
     notes = {KEY: tree} | ({SEAL: json.dumps(dict(seal), sort_keys=True)} if seal else {})
-    head = json.dumps(
-        {"__metadata__": {**notes, DIGEST: _digest(header, notes, body)}, **header}
-    ).encode()
-    head += b" " * (-len(head) % 8)  # safetensors aligns the tensors this way
-    return struct.pack("<Q", len(head)) + head + body
+    return header_of(tensors.by_name), notes
+
+
+def _head(header: Mapping[str, Any], notes: Mapping[str, str], digest: str) -> bytes:
+    head = json.dumps({"__metadata__": {**notes, DIGEST: digest}, **header}).encode()
+    return head + b" " * (-len(head) % 8)  # safetensors aligns the tensors this way
 
 
 def decode(data: bytes, origin: str = "the data", seal: Seal | None = None) -> Any:
     """The value behind `data`, which must be what `seal` says; `origin` names it in errors."""
-    tree = check(data, origin, seal)
-    try:
-        return _value(tree, load_tensors(data), origin)
-    except _DAMAGE as error:
-        raise _damaged(origin, error) from None
+    return Opened.of(data, origin, seal).value()
+
+
+@final
+@dataclass(frozen=True)
+class Opened:
+    """Bytes that were looked through once, to make a value of them as often as it is wanted.
+
+    A copy has tensors of its own: whoever changes one changes nobody else's.
+    """
+
+    tree: Any
+    tensors: Mapping[str, Tensor]
+    origin: str
+
+    @classmethod
+    def of(cls, data: bytes, origin: str = "the data", seal: Seal | None = None) -> "Opened":
+        """`data`, which must be whole and what `seal` says; `origin` names it in errors."""
+        tree = check(data, origin, seal)
+        try:
+            return cls(tree, load_tensors(data), origin)
+        except _DAMAGE as error:
+            raise _damaged(origin, error) from None
+
+    def value(self) -> Any:
+        """The value, with the tensors that were read: for whoever opens it alone."""
+        try:
+            return _value(self.tree, self.tensors, self.origin)
+        except _DAMAGE as error:
+            raise _damaged(self.origin, error) from None
+
+    def copy(self) -> Any:
+        """The value, with copies of the tensors."""
+        tensors = {name: tensor.clone() for name, tensor in self.tensors.items()}
+        return replace(self, tensors=tensors).value()
 
 
 def check(data: bytes, origin: str, seal: Seal | None = None) -> Any:
@@ -92,7 +140,7 @@ def check(data: bytes, origin: str, seal: Seal | None = None) -> Any:
         header, body = _split(data)
         notes = dict(header.pop("__metadata__"))
         given, tree = notes.pop(DIGEST), json.loads(notes[KEY])
-        if given != _digest(header, notes, body):
+        if given != _digest(header, notes, [body]):
             raise ValueError("its content does not fit the digest in it")
         _check_seal(json.loads(notes.get(SEAL, "{}")), seal, origin)
     except _DAMAGE as error:
@@ -100,25 +148,27 @@ def check(data: bytes, origin: str, seal: Seal | None = None) -> Any:
     return tree
 
 
-def _damaged(origin: str, error: Exception) -> StoreError:
-    return StoreError(
+def _damaged(origin: str, error: Exception) -> DamagedFile:
+    return DamagedFile(
         f"{origin} is not a file that Ostraka wrote, or it is damaged ({error}); "
         "remove it or make it anew"
     )
 
 
-def _split(data: bytes) -> tuple[dict[str, Any], bytes]:
+def _split(data: bytes) -> tuple[dict[str, Any], memoryview]:
     """The header of a safetensors file, and its tensors' bytes."""
     (length,) = struct.unpack("<Q", data[:8])
     if length > len(data) - 8:
         raise ValueError("it has no header of safetensors")
     header: dict[str, Any] = json.loads(data[8 : 8 + length].decode("utf-8"))
-    return header, data[8 + length :]
+    return header, memoryview(data)[8 + length :]
 
 
-def _digest(header: Mapping[str, Any], notes: Mapping[str, str], body: bytes) -> str:
-    digest = blake2b(json.dumps([header, notes], sort_keys=True).encode(), digest_size=16)
-    digest.update(body)
+def _digest(header: Mapping[str, Any], notes: Mapping[str, str], body: Iterable[memoryview]) -> str:
+    said = json.dumps([header, notes], sort_keys=True).encode()
+    digest = blake2b(said, digest_size=DIGEST_BYTES)
+    for part in body:
+        digest.update(part)
     return digest.hexdigest()
 
 
@@ -137,12 +187,12 @@ def _said(seal: Seal) -> str:
     return f"the {seal.get('what', 'value')} of {rest}" if rest else "no part of a run"
 
 
-def save(path: Path, value: Any, seal: Seal | None = None) -> int:
+def save(path: Path, value: Any, seal: Seal | None = None, durable: bool = True) -> int:
     """Write `value` to `path` so that a reader sees either the old file or the
-    whole new one; returns its size.
+    whole new one; returns its size. See `write_atomically` for `durable`.
     """
     data = encode(value, seal)
-    write_atomically(path, data)
+    write_atomically(path, data, durable)
     return len(data)
 
 
@@ -159,27 +209,31 @@ def read_bytes(path: Path) -> bytes:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace `path` by `data` in one step; an error in between leaves the old file whole."""
+def write_atomically(path: Path, data: bytes, durable: bool = True) -> None:
+    """Replace `path` by `data` in one step; an error in between leaves the old file whole.
+
+    A `durable` file survives a power cut. One that is not may then be empty or cut short, which
+    its digest tells; it is for what can be made again, and costs a small part of the time.
+    """
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        name = _beside(path)
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(name, "xb") as file:
                 file.write(data)
                 file.flush()
-                os.fchmod(file.fileno(), 0o666 & ~_umask())  # mkstemp's files are the owner's alone
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
             os.replace(name, path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
 
 
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+def _beside(path: Path) -> str:
+    """A name for a moment in the folder of `path`, which is made if it is not there."""
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return str(path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}"))
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -231,12 +285,12 @@ class _Named:
         self.by_name: dict[str, Tensor] = {}
 
     def put(self, path: str, tensor: Tensor) -> str:
-        """Keep a copy (safetensors refuses tensors that share memory); returns its name."""
+        """Name a tensor; returns the name."""
         name = path.removeprefix(self.bare) or "value"
         # a key with a slash in it can lead to the path of another value
         while name in self.by_name:
             name += "'"
-        self.by_name[name] = tensor.detach().cpu().contiguous().clone()
+        self.by_name[name] = tensor
         return name
 
 
@@ -246,7 +300,7 @@ def _tree(value: Any, path: str, tensors: "_Named") -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": str(value)}
     if isinstance(value, Tensor):
-        if value.layout != torch.strided or value.is_quantized or value.dtype == torch.complex128:
+        if value.layout != torch.strided or value.is_quantized or value.dtype not in TYPES:
             raise StoreError(
                 f"{path or 'the value'} is a tensor of {value.dtype} and "
                 f"{value.layout}, which cannot be stored"
