@@ -17,10 +17,10 @@ from ostraka.core.party import Parties, PartyRef
 from ostraka.engines.base import Outcome
 from ostraka.methods.fedavg import FedAvg
 from ostraka.registry import METHODS
-from ostraka.runs import config
+from ostraka.runs import arrivals, config
 from ostraka.runs.loop import MESSAGES_HELD, execute
 from ostraka.runs.plan import Plan, make_plan
-from ostraka.runs.record import RunDir
+from ostraka.runs.record import RunDir, load_state
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
 from ostraka.store.desk import Desk, Memories, Place
@@ -164,8 +164,33 @@ def test_reports_are_never_in_memory_together(
         return found
 
     monkeypatch.setattr(Place, "load", load)
+    monkeypatch.setattr(arrivals, "HELD", 0)
     execute(plan_of("fedavg", parties=30, rounds=1, drawn=30), RunDir(tmp_path / "run"))
     assert 1 <= most[0] <= 2
+
+
+def test_few_reports_are_held_until_they_are_averaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With room for three of thirty reports, 27 are read again, and the average is the same."""
+    read: list[int] = []
+    usual = Place.load
+
+    def load(self: Place) -> Any:
+        if self.seal.get("what") == "report":
+            read.append(int(self.seal["party"]))
+        return usual(self)
+
+    monkeypatch.setattr(Place, "load", load)
+    plan = plan_of("fedavg", parties=30, rounds=1, drawn=30)
+    execute(plan, RunDir(tmp_path / "all"))
+    assert read == []
+    size = len(codec.encode(load_state(tmp_path / "all")[1]))
+    monkeypatch.setattr(arrivals, "HELD", int(3.9 * size))
+    execute(plan, RunDir(tmp_path / "some"))
+    assert read == list(range(3, 30))
+    averages = [codec.encode(load_state(tmp_path / name)[1]) for name in ("all", "some")]
+    assert averages[0] == averages[1]
 
 
 COPIES: weakref.WeakSet[torch.Tensor] = weakref.WeakSet()

@@ -28,7 +28,7 @@ from ostraka.runs.summary import Totals, summarise
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
 from ostraka.store.desk import Desk, Memories
-from ostraka.store.member import save_member
+from ostraka.store.member import save_members
 from ostraka.store.task import task_values
 
 MESSAGES_HELD = 8
@@ -249,6 +249,7 @@ class _Run:
         )
         summary = replace(summary, trust=looked.trust())
         placed, promise = place(self.plan, looked, self.device)
+        members = save_members(self.home.root, self.method.members(self.plan.task, state))
         self.home.model_place().save(
             {
                 "state": state,
@@ -256,18 +257,12 @@ class _Run:
                 "seen": looked.seen,
                 "thresholds": thresholds(placed),
                 "task": task_values(self.plan.task),
-            }
+            },
+            beside=members,
         )
-        for member in self.method.members(self.plan.task, state):
-            save_member(member_file(self.home.root, member.card.party), member)
         summary = self.home.finish(summary)
         self.home.checkpoint.unlink(missing_ok=True)
         return summary
-
-
-def member_file(root: Path, party: int) -> Path:
-    """Where a run keeps the member of a party, as a file of its own beside the whole state."""
-    return root / "members" / f"p{party:05d}.safetensors"
 
 
 def commons_size(plan: Plan) -> int:

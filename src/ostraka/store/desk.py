@@ -44,9 +44,9 @@ class Place:
     path: Path
     seal: codec.Seal
 
-    def save(self, value: Any) -> None:
-        """Put `value` here, atomically and sealed."""
-        codec.save(self.path, value, self.seal)
+    def save(self, value: Any, beside: codec.Beside | None = None) -> None:
+        """Put `value` here, atomically and sealed, but for tensors that lie in files beside it."""
+        codec.save(self.path, value, self.seal, beside=beside)
 
     def load(self) -> Any:
         """The value here; one that belongs elsewhere is refused."""
