@@ -47,7 +47,7 @@ TELL_SECONDS = 0.2
 @ENGINES.add("pool")
 @dataclass(frozen=True)
 class Pool(Settings, Engine):
-    """One single-threaded process per core (the default); data lies in shared memory."""
+    """One single-threaded process per core; data lies in shared memory."""
 
     workers: int | None = setting(
         None, "processes; none: one per core, or one per device with --device cuda", span="[1, inf)"
@@ -57,9 +57,7 @@ class Pool(Settings, Engine):
     @contextmanager
     def open(self, work: Work) -> Iterator[Crew]:
         """Start the workers; stop them at the end, even on an error or Ctrl-C."""
-        devices = devices_of(work.device)
-        usual = cores() if work.device == "cpu" else len(devices)
-        count = min(self.workers or usual, max(1, len(work.parties)))
+        devices, count = devices_of(work.device), workers_for(work, self.workers)
         work.parties.share_memory()
         each = [replace(work, device=devices[i % len(devices)]) for i in range(count)]
         crew = _Workers(each, self.timeout)
@@ -67,6 +65,12 @@ class Pool(Settings, Engine):
             yield crew
         finally:
             crew.stop()
+
+
+def workers_for(work: Work, wanted: int | None = None) -> int:
+    """How many workers: as many as are wanted, or one per core or device; not more than parties."""
+    usual = cores() if work.device == "cpu" else len(devices_of(work.device))
+    return min(wanted or usual, max(1, len(work.parties)))
 
 
 def cores() -> int:
