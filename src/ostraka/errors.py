@@ -29,6 +29,10 @@ class StoreError(OstrakaError):
     """A file of a run or a member is missing, damaged or of another kind."""
 
 
+class DamagedFile(StoreError):
+    """A file's content is not what was written there."""
+
+
 class NeedError(OstrakaError):
     """A method needs something (public data, a generator, ...) that the run does not have."""
 

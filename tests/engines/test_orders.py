@@ -120,7 +120,7 @@ def test_an_answer_that_cannot_be_stored_is_told(
 ) -> None:
     method, desk = Odd(), Desk(tmp_path)
 
-    def full(path: Path, data: bytes) -> None:
+    def full(path: Path, data: bytes, durable: bool) -> None:
         raise StoreError(f"{path.name} cannot be written: No space left on device")
 
     with Serial().open(work(method)) as crew:
@@ -128,7 +128,7 @@ def test_an_answer_that_cannot_be_stored_is_told(
         monkeypatch.setattr(codec, "write_atomically", full)
         (outcome,) = crew.run(lying)
         assert isinstance(outcome.answer, Answer)
-        from ostraka.runs.loop import kept
+        from ostraka.runs.arrivals import kept
 
         failed = kept(outcome, desk, 1)
     assert failed.failure is not None

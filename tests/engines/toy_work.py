@@ -25,9 +25,9 @@ from ostraka.core.task import Task
 from ostraka.engines.base import Crew, Job, Outcome, Work
 from ostraka.errors import DataError
 from ostraka.objectives.cross_entropy import CrossEntropy
-from ostraka.runs.loop import kept
+from ostraka.runs.arrivals import kept
 from ostraka.store import codec
-from ostraka.store.desk import Desk
+from ostraka.store.desk import Desk, Memories
 
 TASK = Task(("ant", "bee"), (4,), Recipe("mlp", {"hidden": [8]}))
 SIZES = (6, 9, 7, 8)
@@ -101,7 +101,7 @@ def jobs(desk: Desk, method: Odd, index: int = 1, which: Sequence[int] = (0, 1, 
             seed=derive(5, "round", index, "party", i),
             owner=desk.owner,
             message=desk.message(index, None),
-            memory=desk.memory_before(index, i),
+            memory=Memories(desk, index - 1).newest(i),
             progress=desk.progress(index, i),
         )
         for i in which

@@ -328,7 +328,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(monkeypatch: pytest.MonkeyP
     """
     write, full = codec.write_atomically, True
 
-    def fails(path: Path, data: bytes) -> None:
+    def fails(path: Path, data: bytes, durable: bool = True) -> None:
         if full and path.match("reports/*/p00002.safetensors"):
             raise StoreError(f"{path} cannot be written: No space left on device")
         write(path, data)

@@ -111,10 +111,10 @@ def test_a_memory_is_stored_before_its_report(
     order: list[str] = []
     write = Place.write
 
-    def note(self: Place, data: bytes) -> None:
+    def note(self: Place, data: bytes, durable: bool = True) -> None:
         if self.seal["what"] in ("memory", "report"):
             order.append(f"{self.seal['what']} {self.seal['round']} {self.seal['party']}")
-        write(self, data)
+        write(self, data, durable)
 
     monkeypatch.setattr(Place, "write", note)
     execute(plan_of(ROUNDS), RunDir(tmp_path / "run"))

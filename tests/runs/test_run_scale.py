@@ -17,13 +17,13 @@ from ostraka.core.party import Parties, PartyRef
 from ostraka.engines.base import Outcome
 from ostraka.methods.fedavg import FedAvg
 from ostraka.registry import METHODS
-from ostraka.runs import config
+from ostraka.runs import arrivals, config
 from ostraka.runs.loop import MESSAGES_HELD, execute
 from ostraka.runs.plan import Plan, make_plan
-from ostraka.runs.record import RunDir
+from ostraka.runs.record import RunDir, load_state
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
-from ostraka.store.desk import Desk, Place
+from ostraka.store.desk import Desk, Memories, Place
 
 FILE_EVENTS = ("open", "os.scandir", "os.listdir", "os.remove", "os.rename", "os.mkdir", "os.rmdir")
 _listeners: list[list[str]] = []
@@ -108,13 +108,16 @@ def test_only_the_drawn_parties_memories_are_touched(tmp_path: Path) -> None:
         assert seen[number + 1] <= parties | following
 
 
-def test_a_desk_clears_the_memories_of_the_given_parties_alone(tmp_path: Path) -> None:
+def test_the_end_of_a_round_touches_the_memories_of_its_parties_alone(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     for party in range(20):
-        for index in (1, 2):
-            desk.memory(index, party).save({})
+        desk.memory(1, party).save({})
+    memories = Memories(desk, 1)
+    for party in (4, 7):
+        desk.memory(2, party).save({})
     with touched() as paths:
-        desk.clear_round(2, [4, 7])
+        memories.round_ends(2, [4, 7])
+        assert memories.newest(5) == desk.memory(1, 5)
     assert {path.split("memory/")[1][:6] for path in paths if "memory" in path} == {
         "p00004",
         "p00007",
@@ -161,8 +164,34 @@ def test_reports_are_never_in_memory_together(
         return found
 
     monkeypatch.setattr(Place, "load", load)
+    monkeypatch.setattr(arrivals, "HELD", 0)
     execute(plan_of("fedavg", parties=30, rounds=1, drawn=30), RunDir(tmp_path / "run"))
     assert 1 <= most[0] <= 2
+
+
+def test_few_reports_are_held_until_they_are_averaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With room for a few of thirty reports the others are read again; the average is the same."""
+    read: list[int] = []
+    usual = Place.load
+
+    def load(self: Place) -> Any:
+        if self.seal.get("what") == "report":
+            read.append(int(self.seal["party"]))
+        return usual(self)
+
+    monkeypatch.setattr(Place, "load", load)
+    plan = plan_of("fedavg", parties=30, rounds=1, drawn=30)
+    execute(plan, RunDir(tmp_path / "all"))
+    assert read == []
+    size = len(codec.encode(load_state(tmp_path / "all")[1]))
+    monkeypatch.setattr(arrivals, "HELD", 4 * size)  # a report is more than its weights
+    execute(plan, RunDir(tmp_path / "some"))
+    assert 26 < len(read) < 30
+    assert read == list(range(30 - len(read), 30))
+    averages = [codec.encode(load_state(tmp_path / name)[1]) for name in ("all", "some")]
+    assert averages[0] == averages[1]
 
 
 COPIES: weakref.WeakSet[torch.Tensor] = weakref.WeakSet()
@@ -195,9 +224,9 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     saved: list[str] = []
     usual = codec.save
 
-    def save(path: Path, value: Any, seal: codec.Seal | None = None) -> int:
+    def save(path: Path, value: Any, *others: Any, **named: Any) -> int:
         saved.extend([path.name] if "messages" in path.parts else [])
-        return usual(path, value, seal)
+        return usual(path, value, *others, **named)
 
     monkeypatch.setattr(codec, "save", save)
     return saved

@@ -10,7 +10,7 @@ from ostraka.core.card import Card
 from ostraka.core.method import Report
 from ostraka.errors import StoreError
 from ostraka.store import codec
-from ostraka.store.desk import Desk, DiskProgress, Envelope, Place, StoredReports
+from ostraka.store.desk import Desk, DiskProgress, Envelope, Memories, Place, StoredReports
 
 
 def put(place: Path | Place, value: object = 1) -> None:
@@ -20,38 +20,57 @@ def put(place: Path | Place, value: object = 1) -> None:
         codec.save(place, value)
 
 
-def test_memory_before_is_the_newest_older_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("finished", "newest"), [(1, None), (2, 2), (8, 2), (9, 9), (10, 10)])
+def test_the_newest_memory_of_a_finished_round(
+    tmp_path: Path, finished: int, newest: int | None
+) -> None:
     """Party 3 took part in rounds 2, 9 and 10; names must sort as numbers do."""
     desk = Desk(tmp_path)
     for index in (2, 9, 10):
         put(desk.memory(index, 3), {"round": index})
     put(desk.memory(4, 2))
-    assert desk.memory_before(2, 3) is None
-    assert desk.memory_before(3, 3) == desk.memory(2, 3)
-    assert desk.memory_before(10, 3) == desk.memory(9, 3)
-    assert desk.memory_before(11, 3) == desk.memory(10, 3)
-    assert desk.memory_before(5, 1) is None
+    memories = Memories(desk, finished)
+    assert memories.newest(3) == (None if newest is None else desk.memory(newest, 3))
+    assert memories.newest(1) is None
+    later = {index for index in (2, 9, 10) if index > finished}
+    kept = {index for index in (2, 9, 10) if desk.memory(index, 3).exists()}
+    assert kept == later | ({newest} if newest else set()), "of the finished ones the last stays"
 
 
-def test_clear_round_keeps_the_newest_memories(tmp_path: Path) -> None:
-    """After round 2: its message, progress and reports go.
-
-    Of each party's memories up to it the last one stays.
-    """
+def test_a_round_that_ends_replaces_memories(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    for index, party in ((1, 0), (2, 0), (1, 1), (3, 0)):
-        put(desk.memory(index, party))
+    memories = Memories(desk, 0)
+    put(desk.memory(1, 0), {"n": 1})
+    put(desk.memory(1, 5), {"n": 1})
+    memories.round_ends(1, [0, 5])
+    put(desk.memory(2, 0), {"n": 2})
+    assert memories.newest(0) == desk.memory(1, 0), "until its round is checkpointed"
+    memories.round_ends(2, [0])
+    assert memories.newest(0) == desk.memory(2, 0)
+    assert not desk.memory(1, 0).exists()
+    assert memories.newest(5) == desk.memory(1, 5)
+    assert desk.memory(1, 5).load() == {"n": 1}
+    memories.round_ends(2, [0])
+    assert desk.memory(2, 0).exists(), "the same end once more"
+
+
+def test_clear_round_removes_what_a_finished_round_leaves(tmp_path: Path) -> None:
+    """After round 2: its message, progress and reports go; memories are not touched."""
+    desk = Desk(tmp_path)
+    for index in (1, 2):
+        put(desk.memory(index, 0))
     put(desk.message(2, None))
     put(desk.message(2, 4))
     put(desk.report(2, 0))
     put(desk.progress(2, 0).inside("fit"))
     put(desk.report(3, 0))
-    desk.clear_round(2, [0, 1])
+    assert desk.reports_of(2) == {"p00000.safetensors"}
+    desk.clear_round(2)
+    assert desk.reports_of(2) == set()
     left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*.safetensors"))
     assert left == [
+        "memory/p00000/r00001.safetensors",
         "memory/p00000/r00002.safetensors",
-        "memory/p00000/r00003.safetensors",
-        "memory/p00001/r00001.safetensors",
         "reports/r00003/p00000.safetensors",
     ]
 
@@ -61,7 +80,7 @@ def test_clear_round_leaves_a_shelf_alone(tmp_path: Path) -> None:
     desk = Desk(tmp_path / "run", "ab12", tmp_path / "shelf" / "cd34")
     put(desk.report(1, 0))
     put(desk.progress(1, 0).inside("fit"))
-    desk.clear_round(1, [0])
+    desk.clear_round(1)
     assert desk.report(1, 0).exists()
     assert not desk.progress(1, 0).exists()
     assert desk.report(1, 0).path.is_relative_to(tmp_path / "shelf")

@@ -108,7 +108,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     running.add_argument(
         "--engine",
         metavar="E",
-        help="how parties are run: pool (default: one process per core) or serial",
+        help="how parties are run: serial (in this process), pool (one process per core), "
+        "auto (default: the pool if the work is worth its start)",
     )
     add_settings(running, RUNNING)
 

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ostraka.core.learner import load_predictor
+from ostraka.core.build import lent_net
+from ostraka.core.learner import NetPredictor
 from ostraka.core.net import Params
 from ostraka.core.objective import Objective
 from ostraka.core.seeds import torch_rng
@@ -24,14 +25,13 @@ PROBES = 4
 def check_numbers(value: Any, name: str) -> None:
     """Refuse NaN and infinity, wherever they are in `value`."""
     for path, number in _numbers(value, name):
-        bad = (
-            int((~number.isfinite()).sum())
-            if isinstance(number, Tensor)
-            else int(not isfinite(number))
-        )
+        if isfinite(number.sum()):  # much cheaper than to look at each; a sum may overflow
+            continue
+        bad = int((~number.isfinite()).sum())
         if bad:
-            size = number.numel() if isinstance(number, Tensor) else 1
-            raise ReportRefused(f"{path} holds {bad} of {size} numbers that are NaN or infinite")
+            raise ReportRefused(
+                f"{path} holds {bad} of {number.numel()} numbers that are NaN or infinite"
+            )
 
 
 def check_counts(counts: tuple[int, ...] | None, classes: int) -> None:
@@ -53,14 +53,15 @@ def check_answers(task: Task, objective: Objective, params: Params) -> None:
     """Refuse a network that is not the task's,
     or whose weights are so large that its answers are no numbers.
     """
-    try:
-        predictor = load_predictor(task, objective, params)
-    except RuntimeError as error:  # torch lists every tensor that does not fit
-        raise ReportRefused(
-            f"its tensors are not those of this task's network: {str(error).splitlines()[-1]}"
-        ) from None
     probes = torch.randn(PROBES, *task.shape, generator=torch_rng(0, "arrival"))
-    scores = predictor.answers(probes)
+    with lent_net(task, objective) as net:
+        try:
+            net.load_state_dict(params)
+        except RuntimeError as error:  # torch lists every tensor that does not fit
+            raise ReportRefused(
+                f"its tensors are not those of this task's network: {str(error).splitlines()[-1]}"
+            ) from None
+        scores = NetPredictor(net, objective).answers(probes)
     if not (scores.known.isfinite().all() and scores.unknown.isfinite().all()):
         largest = max(float(tensor.abs().max()) for tensor in params.values() if tensor.numel())
         raise ReportRefused(
@@ -68,12 +69,12 @@ def check_answers(task: Task, objective: Objective, params: Params) -> None:
         )
 
 
-def _numbers(value: Any, path: str) -> Iterator[tuple[str, Tensor | float]]:
+def _numbers(value: Any, path: str) -> Iterator[tuple[str, Tensor]]:
     if isinstance(value, Tensor):
         if value.is_floating_point():
             yield path, value
     elif isinstance(value, float):
-        yield path, value
+        yield path, torch.tensor(value, dtype=torch.float64)
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from _numbers(item, f"{path}.{key}")

@@ -10,11 +10,11 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from ostraka.core.build import build_net as build_net
 from ostraka.core.net import Net, Params
 from ostraka.core.objective import Objective
 from ostraka.core.predictor import SILENT, Placed, Predictor, Promise, Scores, join
 from ostraka.core.samples import View, stored_values
-from ostraka.core.seeds import seeded
 from ostraka.core.task import Task
 from ostraka.core.told import curve, held, read
 from ostraka.errors import DataError
@@ -22,14 +22,6 @@ from ostraka.errors import DataError
 CHUNK = 1000
 SCALED = 0.1
 """A view that brings stored values down by more than this does it for whole numbers: pixels."""
-
-
-def build_net(task: Task, objective: Objective, seed: int = 0) -> Net:
-    """A fresh network for `task` with the outputs and tensors that `objective` needs."""
-    net = task.build_net(objective.unknown, seed)
-    with seeded(seed, "objective"):
-        objective.attach(net)
-    return net
 
 
 @final

@@ -3,6 +3,6 @@
 Importing registers the built-ins.
 """
 
-from ostraka.engines import pool, serial
+from ostraka.engines import auto, pool, serial
 
-__all__ = ["pool", "serial"]
+__all__ = ["auto", "pool", "serial"]

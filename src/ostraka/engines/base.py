@@ -35,6 +35,9 @@ class Work:
     device: str = "cpu"
     save_seconds: float = 60.0
     _moved: dict[int, Party] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _read: dict[str, tuple[bytes, codec.Opened]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def party(self, index: int) -> Party:
         """A party with its samples on the device: moved there once, not in every round."""
@@ -44,6 +47,14 @@ class Work:
             own = self.parties[index]
             self._moved[index] = replace(own, samples=own.samples.to(self.device))
         return self._moved[index]
+
+    def message(self, data: bytes) -> Any:
+        """A message, read once for all parties that get it; each has a copy of its own."""
+        last, opened = self._read.get("message", (None, None))
+        if opened is None or last != data:
+            opened = codec.Opened.of(data, "the message")
+            self._read["message"] = data, opened
+        return opened.copy()
 
 
 @dataclass(frozen=True)
@@ -157,7 +168,7 @@ class Engine(ABC):
 def carry_out(work: Work, order: Order, progress: Progress) -> tuple[Answer, float | None]:
     """Run one party's update: bytes in, bytes out; and the last loss that the party tells."""
     began, cpu = time.perf_counter(), time.process_time()
-    message = codec.decode(order.message, "the message")
+    message = work.message(order.message)
     memory = codec.decode(order.memory, "the memory") if order.memory is not None else {}
     party = replace(work.party(order.party), progress=progress)
     round_ = Round(work.task, order.round, message, order.seed)
@@ -166,7 +177,7 @@ def carry_out(work: Work, order: Order, progress: Progress) -> tuple[Answer, flo
     if report.memory or order.memory is not None:  # an emptied memory must replace the old one
         kept = codec.encode(report.memory, _seal("memory", order))
     report = replace(report, memory={})
-    size = len(codec.encode(report.payload)) + len(codec.encode(report.card))
+    size = codec.encoded_size(report.payload) + codec.encoded_size(report.card)
     seconds, spent = time.perf_counter() - began, time.process_time() - cpu
     envelope = Envelope(report, seconds, progress.spent_before + spent, size)
     answer = Answer(codec.encode(envelope, _seal("report", order)), kept)

@@ -47,7 +47,7 @@ TELL_SECONDS = 0.2
 @ENGINES.add("pool")
 @dataclass(frozen=True)
 class Pool(Settings, Engine):
-    """One single-threaded process per core (the default); data lies in shared memory."""
+    """One single-threaded process per core; data lies in shared memory."""
 
     workers: int | None = setting(
         None, "processes; none: one per core, or one per device with --device cuda", span="[1, inf)"
@@ -57,9 +57,7 @@ class Pool(Settings, Engine):
     @contextmanager
     def open(self, work: Work) -> Iterator[Crew]:
         """Start the workers; stop them at the end, even on an error or Ctrl-C."""
-        devices = devices_of(work.device)
-        usual = cores() if work.device == "cpu" else len(devices)
-        count = min(self.workers or usual, max(1, len(work.parties)))
+        devices, count = devices_of(work.device), workers_for(work, self.workers)
         work.parties.share_memory()
         each = [replace(work, device=devices[i % len(devices)]) for i in range(count)]
         crew = _Workers(each, self.timeout)
@@ -67,6 +65,12 @@ class Pool(Settings, Engine):
             yield crew
         finally:
             crew.stop()
+
+
+def workers_for(work: Work, wanted: int | None = None) -> int:
+    """How many workers: as many as are wanted, or one per core or device; not more than parties."""
+    usual = cores() if work.device == "cpu" else len(devices_of(work.device))
+    return min(wanted or usual, max(1, len(work.parties)))
 
 
 def cores() -> int:
@@ -123,6 +127,8 @@ class _Worker:
         theirs.close()
         self.job: Job | None = None
         self.since = 0.0
+        self.message: bytes | None = None
+        """The message that it was last given."""
 
     def give(self, job: Job) -> Outcome | None:
         """Begin a job; an outcome at once if its order cannot be read."""
@@ -130,8 +136,10 @@ class _Worker:
         if isinstance(order, Outcome):
             return order
         self.job, self.since = job, time.monotonic()
+        news = None if order.message == self.message else order.message
+        self.message = order.message
         with suppress(OSError):  # a worker that died this instant: its exit code is read later
-            self.pipe.send((order, job.progress))
+            self.pipe.send((replace(order, message=b""), news, job.progress))
         return None
 
     def kill(self) -> None:
@@ -236,7 +244,7 @@ def _serve(pipe: Connection, work: Work) -> None:
     torch.set_num_threads(1)
     keep_freed_memory()
     threading.Thread(target=_follow_parent, daemon=True).start()
-    last = 0.0
+    last, message = 0.0, b""
 
     def tell(party: int, done: float, loss: float | None) -> None:
         nonlocal last
@@ -246,8 +254,9 @@ def _serve(pipe: Connection, work: Work) -> None:
 
     with suppress(EOFError, OSError):
         while True:
-            order, progress = pipe.recv()
-            pipe.send(try_order(work, order, progress, tell))
+            order, news, progress = pipe.recv()
+            message = message if news is None else news  # the same as before does not travel again
+            pipe.send(try_order(work, replace(order, message=message), progress, tell))
 
 
 def _follow_parent() -> None:

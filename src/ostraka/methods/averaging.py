@@ -30,6 +30,7 @@ from ostraka.contract import (
     setting,
 )
 from ostraka.core.arrival import check_answers
+from ostraka.core.build import lent_net
 from ostraka.core.method import Message, Payload, State
 from ostraka.core.params import average
 from ostraka.methods.training import Training
@@ -87,12 +88,10 @@ class ModelMethod(Training, Iterative[State, Message, Payload]):
 
         Other than its own objective or samples where given.
         """
-        net = build_net(rnd.task, self.objective)
         samples = party.samples if samples is None else samples
-        local = self.local_in(rnd)
-        return fit(
-            net, start, samples, objective or self.objective, local, rnd.seed, party.progress
-        )
+        goal, local = objective or self.objective, self.local_in(rnd)
+        with lent_net(rnd.task, self.objective) as net:
+            return fit(net, start, samples, goal, local, rnd.seed, party.progress)
 
     def single_model(self, state: State) -> Params:
         """The server's model."""

@@ -26,7 +26,7 @@ class NetChoice:
 class EngineChoice:
     """How the parties are run."""
 
-    name: str = setting("pool", "name of the engine")
+    name: str = setting("auto", "name of the engine")
     options: Mapping[str, Any] = field(
         default_factory=dict, metadata={"doc": "settings of the engine"}
     )
@@ -104,7 +104,9 @@ class Config(Settings):
     net: NetChoice = setting(NetChoice(), "the network")
     set: Mapping[str, Any] = field(default_factory=dict, metadata={"doc": "settings of the method"})
     engine: EngineChoice = setting(
-        EngineChoice(), "how parties are run: pool (default: one process per core) or serial"
+        EngineChoice(),
+        "how parties are run: serial (in this process), pool (one process per core), "
+        "auto (default: the pool if the work is worth its start)",
     )
     workers: int | None = setting(
         None, "processes of the pool; default: one per core", span="[1, inf)"

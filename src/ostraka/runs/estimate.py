@@ -13,6 +13,8 @@ from ostraka.core.fit import Budget
 from ostraka.core.method import Method, Round
 from ostraka.core.party import PartyRef
 from ostraka.core.progress import NoProgress
+from ostraka.engines.auto import pays
+from ostraka.engines.base import Work
 from ostraka.engines.threads import one_thread
 from ostraka.runs.config import Config, chosen
 from ostraka.runs.loop import commons_size
@@ -112,8 +114,8 @@ def _try(plan: Plan) -> Trial:
         size=ref.size,
         steps=steps,
         seconds=took,
-        bytes_up=len(codec.encode(report.payload)) + len(codec.encode(report.card)),
-        bytes_down=len(codec.encode(message)),
+        bytes_up=codec.encoded_size(report.payload) + codec.encoded_size(report.card),
+        bytes_down=codec.encoded_size(message),
         answer_seconds=_answer(plan, method, server),
     )
 
@@ -158,7 +160,7 @@ def _scaled(plan: Plan, trial: Trial) -> Estimate:
     draws = [
         [r.id for r in method.draw(roster, i + 1, config.seed)] for i in range(method.exchanges)
     ]
-    at_once = workers(config, len(roster))
+    at_once = workers(config, len(roster)) if _in_a_pool(plan) else 1
     training = sum(
         max(sum(costs[p] for p in drawn) / at_once, max(costs[p] for p in drawn)) for drawn in draws
     )
@@ -215,8 +217,15 @@ def _memory(plan: Plan, at_once: int) -> int:
     """
     samples = plan.parties.samples
     data = samples.x.numel() * samples.x.element_size()
-    alone = plan.config.engine.name != "pool"
+    alone = not _in_a_pool(plan)
     return peak() if alone else peak() + at_once * max(0, peak() - shared() - data)
+
+
+def _in_a_pool(plan: Plan) -> bool:
+    """Whether the parties will be run by processes of their own."""
+    config, name = plan.config, plan.config.engine.name
+    work = Work(plan.method, plan.task, plan.parties, pick_device(config.device))
+    return name == "pool" or (name == "auto" and pays(work, config.workers))
 
 
 def _median_party(plan: Plan) -> PartyRef:

@@ -12,11 +12,12 @@ from ostraka.core.digest import digest_of
 from ostraka.core.method import Method
 from ostraka.core.party import PartyRef
 from ostraka.core.predictor import Predictor
-from ostraka.engines.base import Crew, Engine, Failure, Job, Outcome, Work
+from ostraka.engines.base import Crew, Engine, Failure, Job, Work
 from ostraka.engines.threads import one_thread
-from ostraka.errors import Interrupted, OstrakaError, ReportRefused, StoreError
+from ostraka.errors import Interrupted, StoreError
 from ostraka.evaluation.evaluate import evaluate, seen_by_parties
 from ostraka.evaluation.sight import after_looking
+from ostraka.runs.arrivals import Arrivals
 from ostraka.runs.config import build_engine
 from ostraka.runs.failures import report_failures
 from ostraka.runs.plan import Plan, party_seed, pick_device
@@ -26,8 +27,8 @@ from ostraka.runs.results import MetricsRow, Summary
 from ostraka.runs.summary import Totals, summarise
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
-from ostraka.store.desk import Desk, Envelope, Place, StoredReports
-from ostraka.store.member import save_member
+from ostraka.store.desk import Desk, Memories
+from ostraka.store.member import save_members
 from ostraka.store.task import task_values
 
 MESSAGES_HELD = 8
@@ -77,6 +78,7 @@ class _Run:
         self.task = plan.task.to(self.device)  # the server's work, as the parties', is done there
         self.totals = Totals()
         self.round = 0
+        self.memories = Memories(home.desk(), 0)
         self.clock, self.cpu_clock = time.perf_counter(), time.process_time()
 
     def all_rounds(self) -> Summary:
@@ -113,6 +115,7 @@ class _Run:
                 f"{self.home.checkpoint} is of round {self.round}, but this run has rounds 1 to "
                 f"{self.method.exchanges}; remove it, and the run begins again"
             )
+        self.memories = Memories(self.home.desk(), self.round)
         self.home.write_metrics(
             [row for row in self.home.read_metrics() if row.round <= self.round]
         )
@@ -123,13 +126,13 @@ class _Run:
         messages = self._send(state, drawn, index)
         desk = self._desk(messages, index)
         jobs = [self._job(desk, party, index, message) for party, message in messages.items()]
-        failures = self._run_jobs(crew, desk, jobs, index)
+        arrivals = Arrivals(self.method, self.plan.task, desk, index, self.totals)
+        failures = self._run_jobs(crew, jobs, arrivals)
         if failures:
             names = {ref.id: str(ref) for ref in drawn}
             report_failures(self.plan.config, self.home, failures, names)
         failed = {failure.party for failure in failures}
-        reports = (desk.report(index, job.party) for job in jobs if job.party not in failed)
-        arrived = StoredReports(tuple(reports))
+        arrived = arrivals.reports(job.party for job in jobs if job.party not in failed)
         if self.method.talks:
             self.totals.bytes_down += sum(message.stat().st_size for message in messages.values())
         state = self.method.aggregate(self.task, state, arrived)
@@ -137,7 +140,10 @@ class _Run:
         self.round = index
         if index % self.plan.config.eval_every == 0 or index == self.method.exchanges:
             self._evaluate(state)
-        self._checkpoint(state, desk, [party.id for party in drawn])
+        self._checkpoint(state)
+        # only now: until the checkpoint lies there, a kill needs the reports
+        desk.clear_round(index)
+        self.memories.round_ends(index, arrivals.remembering)
         return state
 
     def _send(self, state: Any, drawn: Sequence[PartyRef], index: int) -> dict[int, Path]:
@@ -155,7 +161,7 @@ class _Run:
             path = next((path for held, path in written if held is message), None)
             if path is None:
                 path = desk.message(index, ref.id if files else None)
-                codec.save(path, message)
+                codec.save(path, message, durable=False)  # written anew when the round is
                 written = [*written[-MESSAGES_HELD + 1 :], (message, path)]
             files[ref.id] = path
         return files
@@ -177,51 +183,29 @@ class _Run:
             seed=party_seed(self.plan.config, index, party),
             owner=desk.owner,
             message=message,
-            memory=desk.memory_before(index, party),
+            memory=self.memories.newest(party),
             progress=desk.progress(index, party),
         )
 
-    def _run_jobs(self, crew: Crew, desk: Desk, jobs: Sequence[Job], index: int) -> list[Failure]:
+    def _run_jobs(self, crew: Crew, jobs: Sequence[Job], arrivals: Arrivals) -> list[Failure]:
         """Do the jobs whose report is not there yet, and look at all reports.
 
         The parties that failed.
         """
-        todo = [job for job in jobs if not desk.report(index, job.party).exists()]
+        found = arrivals.find(job.party for job in jobs)
+        todo = [job for job in jobs if job.party not in found]
         if self.shelf is not None:
-            self.totals.reused = len(jobs) - len(todo)
-        self.watch.round_begins(index, self.method.exchanges, len(jobs), len(jobs) - len(todo))
+            self.totals.reused = len(found)
+        self.watch.round_begins(arrivals.index, self.method.exchanges, len(jobs), len(found))
         failures, cpu = list[Failure](), time.process_time()
         for outcome in crew.run(todo, self.watch.party_at):
-            outcome = kept(outcome, desk, index)
+            outcome = arrivals.store(outcome)
             self.watch.party_ends(outcome)
             if outcome.failure is not None:
                 failures.append(outcome.failure)
         # an engine may run parties in this process; their reports count that
-        self.cpu_clock += time.process_time() - cpu
-        failed = {failure.party for failure in failures}
-        arrived = [job.party for job in jobs if job.party not in failed]
-        found = (self._receive(desk.report(index, party), party) for party in arrived)
-        return failures + [failure for failure in found if failure is not None]
-
-    def _receive(self, place: Place, party: int) -> Failure | None:
-        """Look at a report and count its cost.
-
-        One that cannot be used is removed, and is the failure of its party.
-        """
-        try:
-            envelope: Envelope = place.load()
-            if envelope.report.card.party != party:
-                raise ReportRefused(
-                    f"its card says that it is of party {envelope.report.card.party}"
-                )
-            self.method.inspect(self.plan.task, envelope.report)
-        except OstrakaError as error:
-            place.path.unlink(missing_ok=True)
-            return Failure(party, f"its report cannot be used: {error}")
-        self.totals.cpu_seconds += envelope.cpu_seconds
-        if self.method.talks:
-            self.totals.bytes_up += envelope.bytes_up
-        return None
+        self.cpu_clock += time.process_time() - cpu - arrivals.cpu_seconds
+        return failures + [arrivals.refused[party] for party in sorted(arrivals.refused)]
 
     def _evaluate(self, state: Any) -> None:
         test = self.plan.test.to(self.device)
@@ -249,7 +233,7 @@ class _Run:
         held, classes = self.plan.validation.to(self.device), self.plan.task.classes
         return evaluate(predictor, held.samples, classes, domains=held.domains).accuracy
 
-    def _checkpoint(self, state: Any, desk: Desk, drawn: Sequence[int]) -> None:
+    def _checkpoint(self, state: Any) -> None:
         now, cpu = time.perf_counter(), time.process_time()
         self.totals.seconds += now - self.clock
         self.totals.cpu_seconds += cpu - self.cpu_clock
@@ -257,8 +241,6 @@ class _Run:
         self.home.checkpoint_place().save(
             {"round": self.round, "state": state, "totals": vars(self.totals)}
         )
-        # only now: until the checkpoint lies there, a kill needs the reports
-        desk.clear_round(self.round, drawn)
 
     def _finish(self, state: Any) -> Summary:
         summary = summarise(self.plan, self.home.read_metrics(), self.totals, self.home.root)
@@ -267,6 +249,7 @@ class _Run:
         )
         summary = replace(summary, trust=looked.trust())
         placed, promise = place(self.plan, looked, self.device)
+        members = save_members(self.home.root, self.method.members(self.plan.task, state))
         self.home.model_place().save(
             {
                 "state": state,
@@ -274,33 +257,12 @@ class _Run:
                 "seen": looked.seen,
                 "thresholds": thresholds(placed),
                 "task": task_values(self.plan.task),
-            }
+            },
+            beside=members,
         )
-        for member in self.method.members(self.plan.task, state):
-            save_member(member_file(self.home.root, member.card.party), member)
         summary = self.home.finish(summary)
         self.home.checkpoint.unlink(missing_ok=True)
         return summary
-
-
-def member_file(root: Path, party: int) -> Path:
-    """Where a run keeps the member of a party, as a file of its own beside the whole state."""
-    return root / "members" / f"p{party:05d}.safetensors"
-
-
-def kept(outcome: Outcome, desk: Desk, index: int) -> Outcome:
-    """The outcome once its answer lies on the desk,
-    the memory before the report; or why it does not.
-    """
-    if outcome.answer is None:
-        return outcome
-    try:
-        if outcome.answer.memory is not None:
-            desk.memory(index, outcome.party).write(outcome.answer.memory)
-        desk.report(index, outcome.party).write(outcome.answer.report)
-    except OstrakaError as error:
-        return replace(outcome, answer=None, failure=Failure.of(outcome.party, error))
-    return replace(outcome, answer=None)  # whoever watches has no use for its bytes
 
 
 def commons_size(plan: Plan) -> int:

@@ -128,7 +128,8 @@ def votes(method: AnyMethod) -> bool:
 
 def workers(config: Config, parties: int) -> int:
     """How many parties are at work at the same time."""
-    return min(config.workers or cores(), max(1, parties)) if config.engine.name == "pool" else 1
+    many = config.engine.name in ("pool", "auto")  # auto takes a pool for all that is large
+    return min(config.workers or cores(), max(1, parties)) if many else 1
 
 
 def _need(

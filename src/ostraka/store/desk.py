@@ -2,13 +2,16 @@
 memories and half-finished training.
 
 Every file is written atomically, and a report is written last. So a report that exists is whole,
-its memory exists, and a run that was killed finds exactly what is missing.
+its memory exists, and a run that was killed finds exactly what is missing. After a power cut a
+report of a method of many rounds may exist and not be whole (`codec.write_atomically`): its digest
+tells, and it is made again.
 """
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final, overload
 
@@ -41,17 +44,17 @@ class Place:
     path: Path
     seal: codec.Seal
 
-    def save(self, value: Any) -> None:
-        """Put `value` here, atomically and sealed."""
-        codec.save(self.path, value, self.seal)
+    def save(self, value: Any, beside: codec.Beside | None = None) -> None:
+        """Put `value` here, atomically and sealed, but for tensors that lie in files beside it."""
+        codec.save(self.path, value, self.seal, beside=beside)
 
     def load(self) -> Any:
         """The value here; one that belongs elsewhere is refused."""
         return codec.load(self.path, self.seal)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, durable: bool = True) -> None:
         """Put a value here that was encoded with this place's seal elsewhere, atomically."""
-        codec.write_atomically(self.path, data)
+        codec.write_atomically(self.path, data, durable)
 
     def read(self) -> bytes:
         """The encoded value here; one that is damaged or belongs elsewhere is refused."""
@@ -102,14 +105,6 @@ class Desk:
         path = self._home() / "progress" / f"r{round_index:05d}" / f"p{party:05d}"
         return Place(path, self._seal("half-finished training", round_index, party))
 
-    def memory_before(self, round_index: int, party: int) -> Place | None:
-        """The newest memory of a party from before a round."""
-        folder = self.memory(round_index, party).path.parent
-        older = sorted(
-            p.stem for p in folder.glob("r*.safetensors") if p.stem < f"r{round_index:05d}"
-        )
-        return self.memory(int(older[-1].removeprefix("r")), party) if older else None
-
     def _home(self) -> Path:
         return self.root if self.shelf is None else self.shelf
 
@@ -121,22 +116,48 @@ class Desk:
         """What files here say of whose they are."""
         return self.run if self.shelf is None else self.shelf.name
 
-    def clear_round(self, round_index: int, parties: Iterable[int]) -> None:
-        """Remove what a finished, checkpointed round of these parties no longer needs.
+    def reports_of(self, round_index: int) -> set[str]:
+        """The names of the files that lie where a round's reports go."""
+        folder = self.report(round_index, 0).path.parent
+        return {entry.name for entry in os.scandir(folder)} if folder.exists() else set()
 
-        Nobody else's memories are looked at: of thousands of parties a round may have drawn ten.
-        """
+    def clear_round(self, round_index: int) -> None:
+        """Remove what a finished, checkpointed round no longer needs."""
         shutil.rmtree(self.message(round_index, None).parent, ignore_errors=True)
         shutil.rmtree(self.progress(round_index, 0).path.parent, ignore_errors=True)
         if self.shelf is None:
             shutil.rmtree(self.report(round_index, 0).path.parent, ignore_errors=True)
+
+
+@final
+class Memories:
+    """Every party's newest memory of a finished round.
+
+    Folders are looked into once, when a run begins or goes on: of thousands of parties a round
+    may draw ten.
+    """
+
+    def __init__(self, desk: Desk, finished: int) -> None:
+        self.desk = desk
+        self.rounds: dict[int, int] = {}
+        """The round of each party's newest memory."""
+        for path in sorted(desk.memory(0, 0).path.parent.parent.glob("p*/r*.safetensors")):
+            party, index = int(path.parent.name[1:]), int(path.stem[1:])
+            if index <= finished:  # a later one is of a round that will be gone on with
+                self.round_ends(index, [party])
+
+    def newest(self, party: int) -> Place | None:
+        """A party's memory, None if it keeps nothing."""
+        index = self.rounds.get(party)
+        return None if index is None else self.desk.memory(index, party)
+
+    def round_ends(self, round_index: int, parties: Iterable[int]) -> None:
+        """These parties' memories of a checkpointed round replace their older ones."""
         for party in parties:
-            newest = self.memory(round_index, party).path
-            outdated = sorted(
-                p for p in newest.parent.glob("r*.safetensors") if p.name <= newest.name
-            )
-            for path in outdated[:-1]:
-                path.unlink()
+            older = self.newest(party)
+            if older is not None and self.rounds[party] != round_index:
+                older.path.unlink(missing_ok=True)
+            self.rounds[party] = round_index
 
 
 @final
@@ -186,6 +207,9 @@ class StoredReports(Sequence[Report[Any]]):
     """
 
     places: tuple[Place, ...]
+    held: dict[Path, Report[Any]] = field(default_factory=dict)
+    """Some that were read when they arrived. Each is given away once: whoever looks again gets
+    what was stored, whatever became of the first."""
 
     @overload
     def __getitem__(self, index: int) -> Report[Any]: ...
@@ -194,7 +218,10 @@ class StoredReports(Sequence[Report[Any]]):
     def __getitem__(self, index: int | slice) -> "Report[Any] | StoredReports":
         if isinstance(index, slice):
             return StoredReports(self.places[index])
-        envelope: Envelope = self.places[index].load()
+        place = self.places[index]
+        if place.path in self.held:
+            return self.held.pop(place.path)
+        envelope: Envelope = place.load()
         return replace(envelope.report, memory={})
 
     def __len__(self) -> int:

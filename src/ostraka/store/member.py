@@ -6,7 +6,7 @@ them), and, as JSON in its metadata, the card, the classes, the shape of a sampl
 recipe, the objective, and how stored values become inputs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,20 @@ class _First:
     format: int = 1
 
 
-def save_member(path: Path, member: Member) -> None:
-    """Write a member, atomically."""
-    codec.write_atomically(path, encode_member(member))
+def save_member(path: Path, member: Member) -> bytes:
+    """Write a member, atomically; returns the bytes of its file."""
+    data = encode_member(member)
+    codec.write_atomically(path, data)
+    return data
+
+
+def save_members(folder: Path, members: Sequence[Member], name: str = "members") -> codec.Beside:
+    """Write members into the folder `name` of `folder`; what a file of `folder` need not repeat."""
+    paths = [f"{name}/p{member.card.party:05d}.safetensors" for member in members]
+    return codec.Beside.of(
+        (path, save_member(folder / path, member), member.params)
+        for path, member in zip(paths, members, strict=True)
+    )
 
 
 def encode_member(member: Member) -> bytes:
