@@ -147,7 +147,7 @@ def test_training_brings_a_class_and_its_vector_together() -> None:
     assert torch.equal(first_rows(setup.task, 0), state.rows)
     sent = method.local_update(Round(setup.task, 1, method.message(state, party.ref), 1), party, {})
     alone = method.aggregate(setup.task, state, [sent])
-    x = party.samples.inputs()
+    x = party.samples.stored()
     before, after = (
         method.predictor(setup.task, s).scores(x).known[:, 2].mean() for s in (state, alone)
     )
