@@ -83,7 +83,9 @@ def test_another_checkout_memory_and_the_share_of_matmul() -> None:
 def test_only_what_lies_between_markers_is_written() -> None:
     page = "a\n<!-- bench: toy -->\nold\n<!-- end of bench: toy -->\nb <!-- bench: other -->\n"
     made = fill(page, {"toy": table()}, {"toy": FOUND})
-    assert made.startswith("a\n<!-- bench: toy -->\n\n2026-01-02, abacus; matmul 8 GFLOP/s.")
+    assert made.startswith(
+        "a\n<!-- bench: toy -->\n\n2026-01-02, abacus; matmul 8 GFLOP/s; 3 rounds."
+    )
     assert made.endswith("|\n<!-- end of bench: toy -->\nb <!-- bench: other -->\n")
     assert "old" not in made
     assert fill(made, {"toy": table()}, {"toy": FOUND}) == made

@@ -22,4 +22,3 @@ class BytesCNN(SimpleCNN):
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
         """Cross-entropy of a batch."""
         return F.cross_entropy(self(x), y)
-
