@@ -40,12 +40,17 @@ def markdown(table: Table, figures: Mapping[str, Any]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(
         [
-            f"{figures['date']}, {figures['machine']}; matmul {figures['matmul']:.0f} GFLOP/s. "
-            f"{_unit(table)}",
+            f"{figures['date']}, {figures['machine']}; matmul {figures['matmul']:.0f} GFLOP/s; "
+            f"{_rounds(cells)} rounds. {_unit(table)}",
             "",
             *("| " + " | ".join(line) + " |" for line in lines),
         ]
     )
+
+
+def _rounds(cells: Mapping[str, Any]) -> int:
+    """How often every variant did every cell."""
+    return min(len(turn["cpu"]) for found in cells.values() for turn in found.values())
 
 
 def _unit(table: Table) -> str:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from benchmarks.speed.__main__ import JSON, PAGE
-from benchmarks.speed.page import best, fill, markdown
+from benchmarks.speed.page import MARKED, best, fill, markdown
 from benchmarks.speed.table import BEFORE, OURS, Job, Table
-from benchmarks.speed.tables import ALONE, TABLES
+from benchmarks.speed.tables import TABLES
 
 PLAIN, KEPT = "plain", "kept"
 
@@ -42,8 +42,12 @@ def last_row(made: str) -> list[str]:
 
 def test_the_tables_of_the_page_are_those_of_the_committed_figures() -> None:
     kept, page = json.loads(JSON.read_text()), PAGE.read_text()
-    assert set(ALONE) <= set(kept) <= set(TABLES)
+    assert {"steps", "rounds", "votes"} <= set(kept) <= set(TABLES)
     assert fill(page, TABLES, kept) == page
+
+
+def test_the_page_has_a_place_for_every_table() -> None:
+    assert {match["name"] for match in MARKED.finditer(PAGE.read_text())} == set(TABLES)
 
 
 def test_a_ratio_is_to_the_variant_with_the_best_median_round_by_round() -> None:
@@ -83,7 +87,9 @@ def test_another_checkout_memory_and_the_share_of_matmul() -> None:
 def test_only_what_lies_between_markers_is_written() -> None:
     page = "a\n<!-- bench: toy -->\nold\n<!-- end of bench: toy -->\nb <!-- bench: other -->\n"
     made = fill(page, {"toy": table()}, {"toy": FOUND})
-    assert made.startswith("a\n<!-- bench: toy -->\n\n2026-01-02, abacus; matmul 8 GFLOP/s.")
+    assert made.startswith(
+        "a\n<!-- bench: toy -->\n\n2026-01-02, abacus; matmul 8 GFLOP/s; 3 rounds."
+    )
     assert made.endswith("|\n<!-- end of bench: toy -->\nb <!-- bench: other -->\n")
     assert "old" not in made
     assert fill(made, {"toy": table()}, {"toy": FOUND}) == made

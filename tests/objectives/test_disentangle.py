@@ -8,10 +8,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ostraka.core.net import Net, Recipe, params_of
+from ostraka.core.objective import Batch
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import torch_rng
 from ostraka.objectives.disentangle import importances, top_mask
-from ostraka.objectives.proser import HIDDEN_LOGIT, Proser
+from ostraka.objectives.proser import HIDDEN_LOGIT, Proser, proser_loss
 
 SECOND_ONLY = Proser(w_second=1.0, w_mix=0.0)
 
@@ -164,3 +165,26 @@ def test_weights_of_no_importance_are_in_no_mask() -> None:
     ]
     assert top_mask({"a": torch.tensor([0.0, 1.0])}, 1.0)["a"].tolist() == [False, True]
     assert not top_mask({"a": torch.zeros(5)}, 0.9)["a"].any()
+
+
+def test_importance_is_that_of_the_losses_as_they_are_trained() -> None:
+    """One batch through the late layers together, as PROSER trains, gives the same gradients."""
+    objective, names = Proser(0.7, 0.3), ["conv1.weight", "conv3.weight", "fc2.weight"]
+    net = Recipe("digits", {"width": 0.1}).build_net((1, 8, 8), 4, True, 3).eval()
+    x, y = torch.rand(9, 1, 8, 8, generator=torch_rng(1)), torch.arange(9) % 4
+    close, open_ = importances(net, names, Samples(x, y), objective, 9, torch_rng(5))
+
+    rng = torch_rng(5)
+    rows = torch.randperm(9, generator=rng)
+    part = Batch(x[rows], y[rows])
+    logits, mixed = objective.outputs(net, part, rng)
+    assert len(mixed) > 0
+    closed = F.cross_entropy(logits, part.y)
+    opened = proser_loss(logits, part.y, mixed, 0.7, 0.3) - closed
+    weights = [net.get_parameter(name) for name in names]
+    for loss, found in ((closed, close), (opened, open_)):
+        gradients = torch.autograd.grad(loss, weights, retain_graph=True)
+        for name, weight, gradient in zip(names, weights, gradients, strict=True):
+            torch.testing.assert_close(
+                found[name], (weight * gradient).abs().detach(), rtol=1e-3, atol=1e-7
+            )

@@ -3,14 +3,6 @@
 from typing import Any
 
 import torch
-
-# A torchvision built for another torch (CUDA beside CPU, say) cannot load its operators, and then
-# refuses to be imported because they do not exist. fluke imports it for its data sets alone.
-OPERATORS = torch.library.Library("torchvision", "FRAGMENT")
-for name in ("nms", "qnms"):
-    if not hasattr(torch.ops.torchvision, name):
-        OPERATORS.define(f"{name}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
-
 from fluke import DDict, FlukeENV
 from fluke.algorithms.fedavg import FedAVG
 from fluke.data import DataContainer, DataSplitter

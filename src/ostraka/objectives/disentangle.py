@@ -19,7 +19,7 @@ from torch import Tensor
 from ostraka.core.net import Net
 from ostraka.core.objective import Batch
 from ostraka.core.samples import Samples
-from ostraka.objectives.proser import Proser, open_terms
+from ostraka.objectives.proser import Proser, mix, open_terms
 
 Importance = Literal["gradient-weight", "gradient"]
 MaskFrom = Literal["all", "last-batch"]
@@ -53,12 +53,7 @@ def importances(
     seen = sum(map(len, parts))
     for rows in parts:
         part = Batch(samples.inputs(rows), samples.labels[rows], kind=samples.view.kind)
-        logits, mixed = objective.outputs(net, part, rng)
-        terms = open_terms(logits, part.y, mixed, objective.w_second, objective.w_mix)
-        losses = [(F.cross_entropy(logits, part.y), close)]
-        if terms:
-            losses.append((torch.stack(terms).sum(), open_))
-        for loss, total in losses:
+        for loss, total in zip(_losses(net, part, objective, rng), (close, open_), strict=False):
             gradients = torch.autograd.grad(loss, weights, retain_graph=True)
             for mean, gradient in zip(total, gradients, strict=True):
                 mean.add_(gradient.abs_(), alpha=len(rows) / seen)
@@ -66,6 +61,23 @@ def importances(
         for mean, weight in zip([*close, *open_], [*weights, *weights], strict=True):
             mean.mul_(weight.detach().abs())
     return dict(zip(names, close, strict=True)), dict(zip(names, open_, strict=True))
+
+
+def _losses(net: Net, part: Batch, objective: Proser, rng: torch.Generator) -> list[Tensor]:
+    """L_close and, if any of its terms has a weight, L_open of one batch.
+
+    Known rows pass the late layers alone for L_close, whose gradients then do not pass the mixed
+    rows, and with these for L_open: a pass more for the one, and as much as two less. With passes
+    of their own, mixed rows would cost more than they save: a second gradient of every late weight.
+    """
+    hidden = net.early(part.x)
+    mixed = mix(hidden, part.y, rng) if objective.w_mix else None
+    known = net.late(hidden)
+    both = known if mixed is None else net.late(torch.cat([hidden, mixed]))
+    logits, outliers = both[: len(part)], both[len(part) :]
+    terms = open_terms(logits, part.y, outliers, objective.w_second, objective.w_mix)
+    close = F.cross_entropy(known, part.y)
+    return [close, torch.stack(terms).sum()] if terms else [close]
 
 
 def top_mask(values: Mapping[str, Tensor], ratio: float, per: Per = "layer") -> Values:
