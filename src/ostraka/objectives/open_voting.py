@@ -14,6 +14,8 @@ from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.settings import setting
 from ostraka.errors import ConfigError
+from ostraka.nets.layered import Layered
+from ostraka.nets.native import Climb
 from ostraka.objectives.adversarial import enhance
 from ostraka.objectives.destruction import check_mix, destroy, shares_of
 from ostraka.objectives.proser import mix, proser_loss, unknown_loss
@@ -95,7 +97,8 @@ class OpenVoting(Objective):
         """The loss of one batch. Networks with batch norm or dropout get known samples and outliers
         as one batch."""
         known = len(batch)
-        outliers, weights, shared = self._outliers(net, batch)
+        done = self._outliers_at_once(net, batch)
+        outliers, weights, shared = self._outliers(net, batch) if done is None else ([], [], done)
         hidden = early(net, [batch.x, *outliers])
         mixed = mix(hidden[:known], batch.y, rng) if self.w_mix else None
         logits = net.late(hidden if mixed is None else torch.cat([hidden, mixed]))
@@ -105,7 +108,19 @@ class OpenVoting(Objective):
         loss = proser_loss(parts[0], batch.y, parts[-1], self.w_second, self.w_mix)
         for weight, part in zip(weights, parts[1:-1], strict=True):
             loss = loss + weight * unknown_loss(part)
-        return loss if shared is None else loss + self.w_destroyed * shared
+        return loss if shared is None else loss + shared
+
+    def _outliers_at_once(self, net: Net, batch: Batch) -> Tensor | None:
+        """The whole loss of the outliers, where the network has it from one native call."""
+        if not (self._destroys and self.w_adversarial and isinstance(net, Layered)):
+            return None
+        climb = Climb(self.steps, self.size, self.clamp)
+        found = net.climb_loss(batch.extra[DESTROYED], climb, self.w_destroyed, self.w_adversarial)
+        if found is None:
+            return None
+        loss, gradients = found
+        value = torch.tensor(loss, dtype=torch.float32)
+        return known_gradient(value, list(gradients), list(gradients.values()))
 
     def _outliers(self, net: Net, batch: Batch) -> tuple[list[Tensor], list[float], Tensor | None]:
         """Outliers that still have to pass the network, their weights, and a destruction loss that
@@ -120,7 +135,7 @@ class OpenVoting(Objective):
             return (
                 [enhance(net, destroyed, self.steps, self.size, self.clamp, gradient)],
                 [self.w_adversarial],
-                shared,
+                self.w_destroyed * shared,
             )
         enhanced = enhance(net, destroyed, self.steps, self.size, self.clamp)
         if self.w_destroyed:
@@ -151,8 +166,15 @@ def shared_pass(net: Net, destroyed: Tensor) -> tuple[Tensor, Tensor]:
     with torch.enable_grad():
         loss = unknown_loss(net(x))
         in_x, *gradients = torch.autograd.grad(loss, [x, *trained], allow_unused=True)
-    carried: Tensor = _Known.apply(loss.detach(), gradients, *trained)  # type: ignore[no-untyped-call]
-    return carried, in_x
+    return known_gradient(loss.detach(), trained, gradients), in_x
+
+
+def known_gradient(
+    value: Tensor, inputs: Sequence[Tensor], gradients: Sequence[Tensor | None]
+) -> Tensor:
+    """A number that hands out these gradients in `inputs` when it is differentiated."""
+    carried: Tensor = _Known.apply(value, gradients, *inputs)  # type: ignore[no-untyped-call]
+    return carried
 
 
 class _Known(torch.autograd.Function):

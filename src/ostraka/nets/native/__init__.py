@@ -1,20 +1,25 @@
-"""A fast convolution block for small networks on CPU.
+"""Small networks on CPU in few native calls.
 
 See `kernel.cpp` for how, `blocks.py` for what to call.
 """
 
-from ostraka.nets.native.blocks import gradient_through, through, torch_block, usable, worth_it
+from ostraka.nets.native.blocks import native, through, torch_block, usable
 from ostraka.nets.native.library import available, describe, disabled
-from ostraka.nets.native.op import Conv, conv_blocks, conv_input_gradient
+from ostraka.nets.native.op import Climb, climb_loss, climbed, run
+from ostraka.nets.native.plan import Activation, Block, Pool, worth_it
 
 __all__ = [
-    "Conv",
+    "Activation",
+    "Block",
+    "Climb",
+    "Pool",
     "available",
-    "conv_blocks",
-    "conv_input_gradient",
+    "climb_loss",
+    "climbed",
     "describe",
     "disabled",
-    "gradient_through",
+    "native",
+    "run",
     "through",
     "torch_block",
     "usable",

@@ -1,224 +1,99 @@
-"""The native convolution block as an ordinary differentiable torch function."""
+"""Layers in one native call: as an ordinary differentiable torch function, and the attack."""
 
 from __future__ import annotations
 
+import ctypes
 import threading
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ostraka.nets.native.library import Shape, current, describe
-
-KERNELS = (3, 5)
-"""Square kernel sizes that were compiled."""
+from ostraka.nets.native.library import Attack, current, describe
+from ostraka.nets.native.plan import Block, Plan, make_plan
 
 _memory = threading.local()
+Tensors = Sequence[Tensor | None]
 
 
-class Conv(NamedTuple):
-    """One block: convolution (stride 1) + bias + optional ReLU + optional 2x2 max-pool."""
+def run(x: Tensor, blocks: Sequence[Block]) -> Tensor:
+    """Layers one behind the other, computed by the native kernel.
 
-    weight: Tensor
-    bias: Tensor | None
-    padding: int = 0
-    relu: bool = True
-    pool: bool = True
-
-
-def conv_blocks(x: Tensor, blocks: Sequence[Conv]) -> Tensor:
-    """Blocks one behind the other, computed by the native kernel.
-
-    `x` is [B, C, H, W] with any strides. The result is [B, C', H', W'] whose memory is [C', H', W',
-    B]: a following block reads it without a copy, and `flatten(1)` is a view that `F.linear` takes
-    as it is. Gradients cannot be differentiated again (`create_graph=True` is an error); run within
-    `disabled()` for that. Check `usable` first; `through` does so.
+    `x` is [B, ...] with any strides. Gradients cannot be differentiated again (`create_graph=True`
+    is an error); run within `disabled()` for that. Check `usable` first; `through` does so.
     """
-    sizes = _sizes(x, blocks)
+    library = _library()
+    plan = plan_of(library, x, blocks)
+    tensors = _tensors(blocks)
+    if not torch.is_grad_enabled() or not any(
+        t is not None and t.requires_grad for t in (x, *tensors)
+    ):
+        return _forward(library, plan, x, tensors, None)
     # Views, so that each gradient leaves through a node that the backward pass
     # can be asked about (see `_wanted`).
-    views = [None if t is None else t.view_as(t) for c in blocks for t in (c.weight, c.bias)]
-    y: Tensor = _Blocks.apply(x.permute(1, 2, 3, 0), sizes, *views)  # type: ignore[no-untyped-call]
-    return y.permute(3, 0, 1, 2)
+    views = [None if t is None else t.view_as(t) for t in (x, *tensors)]
+    y: Tensor = _Layers.apply(library, plan, *views)  # type: ignore[no-untyped-call]
+    return y
+
+
+def plan_of(library: Any, x: Tensor, blocks: Sequence[Block]) -> Plan:
+    """The sizes of all passes; an error where something does not fit."""
+    return make_plan(library, x.shape, tuple([block.key() for block in blocks]))
+
+
+class Climb(NamedTuple):
+    """Adversarial steps: x <- x + size * sign(d/dx CE(f(x), last class)), within `clamp`."""
+
+    steps: int
+    size: float
+    clamp: tuple[float, float] | None = None
+
+    def how(self, plan: Plan, w_start: float = 0.0, w_end: float = 0.0) -> Attack:
+        """As the kernel takes it."""
+        low, high = self.clamp or (float("-inf"), float("inf"))
+        return Attack(plan.result[1] - 1, self.steps, self.size, low, high, w_start, w_end)
 
 
 @torch.no_grad()
-def conv_input_gradient(
-    x: Tensor, blocks: Sequence[Conv]
-) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """What `conv_blocks` gives as [C', H', W', B],
-    and a function from the gradient there to the gradient in `x`.
+def climbed(x: Tensor, blocks: Sequence[Block], climb: Climb) -> Tensor:
+    """The samples after the steps."""
+    library, tensors = _library(), _tensors(blocks)
+    plan, moved = plan_of(library, x, blocks), torch.empty(x.shape)
+    _attack(library, plan, climb.how(plan), x, tensors, None, moved)
+    return moved
 
-    Nothing of it is known to autograd, which takes as long around a small
-    batch as the blocks' gradient itself.
+
+@torch.no_grad()
+def climb_loss(
+    x: Tensor, blocks: Sequence[Block], climb: Climb, w_start: float, w_end: float
+) -> tuple[float, dict[Tensor, Tensor]]:
+    """w_start CE(f(x), last class) + w_end CE(f(x after the steps), last class), and its gradient
+    in every parameter that is trained, from one native call.
     """
-    library, tensors = _library(), [t for c in blocks for t in (c.weight, c.bias)]
-    only_x = [True] + [False] * (1 + len(tensors))
-    y, shapes, saved = _forward(library, x.permute(1, 2, 3, 0), _sizes(x, blocks), tensors, only_x)
-
-    def back(grad: Tensor) -> Tensor:
-        found = _backward(library, shapes, saved, grad, only_x)[0]
-        assert found is not None
-        return found.permute(3, 0, 1, 2)
-
-    return y, back
+    library, tensors = _library(), _tensors(blocks)
+    plan = plan_of(library, x, blocks)
+    grads = _empty_like(tensors, [t is not None and t.requires_grad for t in tensors])
+    loss = _attack(library, plan, climb.how(plan, w_start, w_end), x, tensors, grads, None)
+    return loss, {t: g for t, g in zip(tensors, grads, strict=True) if t is not None and g is not None}
 
 
-def _sizes(x: Tensor, blocks: Sequence[Conv]) -> list[Geometry]:
-    """The sizes of every block; an error where something does not fit."""
-    for name, tensor in (
-        ("input", x),
-        *((n, t) for c in blocks for n, t in (("weight", c.weight), ("bias", c.bias))),
-    ):
-        if tensor is not None and (tensor.dtype != torch.float32 or tensor.device.type != "cpu"):
-            raise ValueError(
-                f"{name} is {tensor.dtype} on {tensor.device}; "
-                "the native kernel takes float32 on cpu"
-            )
-    sizes, shape = [], tuple(x.shape)
-    for weight, bias, padding, relu, pool in blocks:
-        sizes.append(
-            geometry(shape, weight.shape, None if bias is None else bias.shape, padding, relu, pool)
-        )
-        shape = sizes[-1].result
-    return sizes
+def _tensors(blocks: Sequence[Block]) -> list[Tensor | None]:
+    return [t for block in blocks for t in (block.weight, block.bias)]
 
 
-class Geometry(NamedTuple):
-    """The sizes of one block, checked once: the kernel sees only addresses and
-    would misread what does not fit.
-    """
-
-    innermost: Shape
-    """For an input whose memory has the batch innermost."""
-    outermost: Shape
-    """For an input of ordinary images."""
-    result: tuple[int, int, int, int]
-    """The shape of the result."""
-    memory: tuple[int, int, int, int]
-    """The same as it lies in memory, batch innermost."""
-
-
-@lru_cache(maxsize=1024)
-def geometry(
-    x: Sequence[int],
-    weight: Sequence[int],
-    bias: Sequence[int] | None,
-    padding: int,
-    relu: bool,
-    pool: bool,
-) -> Geometry:
-    """The sizes of a block from the shapes of its tensors; an error where they do not fit."""
-    if len(x) != 4 or len(weight) != 4 or x[1] != weight[1]:
-        raise ValueError(
-            f"input {tuple(x)} does not fit weight {tuple(weight)}: "
-            "need [B, C, H, W], [C', C, k, k]"
-        )
-    batch, inputs, height, width = x
-    outputs, _, kernel, _ = weight
-    if kernel not in KERNELS or weight[3] != kernel:
-        raise ValueError(
-            f"kernel {tuple(weight[2:])} is not supported natively; allowed: square {KERNELS}"
-        )
-    if bias is not None and tuple(bias) != (outputs,):
-        raise ValueError(f"bias {tuple(bias)} does not fit weight {tuple(weight)}: need [C']")
-    if not 0 <= padding < kernel:
-        raise ValueError(
-            f"padding {padding} is not supported with kernel {kernel}; allowed: 0 to {kernel - 1}"
-        )
-    rows, cols = height + 2 * padding - kernel + 1, width + 2 * padding - kernel + 1
-    if min(height, width) < 1 or min(rows, cols) < (2 if pool else 1):
-        raise ValueError(
-            f"image {(height, width)} is too small for kernel {kernel}, "
-            f"padding {padding}, pool={pool}"
-        )
-    given = batch, inputs, outputs, height, width, kernel, padding, int(relu), int(pool)
-    rows, cols = (rows // 2, cols // 2) if pool else (rows, cols)
-    return Geometry(
-        Shape(*given, 0),
-        Shape(*given, 1),
-        (batch, outputs, rows, cols),
-        (outputs, rows, cols, batch),
-    )
-
-
-def _forward(
-    library: Any,
-    x: Tensor,
-    sizes: Sequence[Geometry],
-    tensors: Sequence[Tensor | None],
-    needs: Sequence[bool],
-) -> tuple[Tensor, list[Shape], list[Tensor | None]]:
-    """Run the blocks: the result, their shapes, and what the gradients that may be asked for need.
-
-    x is [C, H, W, B], and so is its memory (or else [B, C, H, W]: ordinary images need no copy
-    either). `needs` is in the order of `_Blocks.forward`'s arguments. Four tensors are kept of each
-    block: input, weight, result, picks.
-    """
-    outermost = not x.is_contiguous() and x.permute(3, 0, 1, 2).is_contiguous()
-    x = x if outermost else x.contiguous()
-    shapes: list[Shape] = []
-    saved: list[Tensor | None] = []
-    leads_back = needs[0]
-    for i, size in enumerate(sizes):
-        shape = size.outermost if outermost and i == 0 else size.innermost
-        weight, bias = (None if t is None else t.contiguous() for t in tensors[2 * i : 2 * i + 2])
-        for_weight, for_bias = needs[2 + 2 * i : 4 + 2 * i]
-        saved += x if for_weight else None, weight if leads_back else None
-        leads_back = leads_back or for_weight or for_bias
-        y = torch.empty(size.memory)
-        picks = torch.empty(size.memory, dtype=torch.int8) if shape.pool and leads_back else None
-        _call(library, library.ostraka_forward, shape, x, weight, bias, y, picks)
-        saved += y if shape.relu and not shape.pool else None, picks
-        shapes.append(shape)
-        x = y
-    return x, shapes, saved
-
-
-def _backward(
-    library: Any,
-    shapes: Sequence[Shape],
-    saved: Sequence[Tensor | None],
-    grad: Tensor,
-    wanted: Sequence[bool],
-) -> list[Tensor | None]:
-    """The gradients of `_Blocks.forward`'s arguments; None where not `wanted`."""
-    wants_x, _, *others = wanted
-    grads: list[Tensor | None] = [None] * len(others)
-    following: Tensor | None = grad.contiguous()
-    for i, s in reversed(list(enumerate(shapes))):
-        if following is None:
-            break
-        x, weight, y, picks = saved[4 * i : 4 * i + 4]
-        before = (
-            torch.empty((s.inputs, s.height, s.width, s.batch))
-            if wants_x or any(others[: 2 * i])
-            else None
-        )
-        if others[2 * i]:
-            grads[2 * i] = torch.empty((s.outputs, s.inputs, s.kernel, s.kernel))
-        if others[2 * i + 1]:
-            grads[2 * i + 1] = torch.empty(s.outputs)
-        mine = before, *grads[2 * i : 2 * i + 2]
-        _call(library, library.ostraka_backward, s, x, weight, y, picks, following, *mine)
-        following = before
-    return [following, None, *grads]
-
-
-class _Blocks(torch.autograd.Function):
-    """All blocks in one function: what torch and Python do around a function takes as long as a
+class _Layers(torch.autograd.Function):
+    """All layers in one function: what torch and Python do around a function takes as long as a
     third of the kernel's work on a small batch.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, sizes: Sequence[Geometry], *tensors: Tensor | None) -> Tensor:
-        ctx.library = _library()
-        ctx.places = [0, *(2 + i for i, t in enumerate(tensors) if t is not None)]
-        y, ctx.shapes, saved = _forward(ctx.library, x, sizes, tensors, ctx.needs_input_grad)
-        ctx.save_for_backward(*saved)
-        return y
+    def forward(ctx: Any, library: Any, plan: Plan, x: Tensor, *tensors: Tensor | None) -> Tensor:
+        ctx.library, ctx.plan = library, plan
+        ctx.places = [2, *(3 + i for i, t in enumerate(tensors) if t is not None)]
+        ctx.kept = torch.empty(plan.kept, dtype=torch.uint8)
+        ctx.save_for_backward(x, *tensors)
+        return _forward(library, plan, x, tensors, ctx.kept)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -226,10 +101,81 @@ class _Blocks(torch.autograd.Function):
         # only x or weight leads back to it.
         if torch.is_grad_enabled():
             raise RuntimeError(
-                "the native convolution has no second derivative; "
+                "the native kernel has no second derivative; "
                 "run within native.disabled() for that"
             )
-        return tuple(_backward(ctx.library, ctx.shapes, ctx.saved_tensors, grad, _wanted(ctx)))
+        x, *tensors = ctx.saved_tensors
+        _, _, wants_x, *wanted = _wanted(ctx)
+        grads = _empty_like(tensors, wanted)
+        grad_x = torch.empty(x.shape) if wants_x else None
+        own = _Addresses(tensors)
+        ctx.library.ostraka_backward(
+            ctx.plan.network,
+            own.array,
+            ctx.kept.data_ptr(),
+            (held := grad.contiguous()).data_ptr(),
+            _Addresses(grads).array,
+            _address(grad_x),
+            _scratch(ctx.plan.scratch).data_ptr(),
+        )
+        del held
+        return None, None, grad_x, *grads
+
+
+def _forward(library: Any, plan: Plan, x: Tensor, tensors: Tensors, kept: Tensor | None) -> Tensor:
+    x, own, y = x.contiguous(), _Addresses(tensors), torch.empty(plan.result)
+    library.ostraka_forward(
+        plan.network,
+        x.data_ptr(),
+        own.array,
+        y.data_ptr(),
+        _address(kept),
+        _scratch(plan.scratch).data_ptr(),
+    )
+    return y
+
+
+def _attack(
+    library: Any,
+    plan: Plan,
+    how: Attack,
+    x: Tensor,
+    tensors: Tensors,
+    grads: Tensors | None,
+    moved: Tensor | None,
+) -> float:
+    x, own = x.contiguous(), _Addresses(tensors)
+    loss: float = library.ostraka_attack(
+        plan.network,
+        how,
+        x.data_ptr(),
+        own.array,
+        None if grads is None else _Addresses(grads).array,
+        _address(moved),
+        _scratch(plan.scratch).data_ptr(),
+    )
+    return loss
+
+
+class _Addresses:
+    """Addresses of tensors (None: a null pointer), and the tensors themselves, which must live as
+    long.
+    """
+
+    def __init__(self, tensors: Tensors) -> None:
+        self.tensors = [None if t is None else t.contiguous() for t in tensors]
+        self.array = (ctypes.c_void_p * len(tensors))(*[_address(t) for t in self.tensors])
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
+
+
+def _empty_like(tensors: Tensors, wanted: Sequence[bool]) -> list[Tensor | None]:
+    return [
+        torch.empty(t.shape) if want and t is not None else None
+        for t, want in zip(tensors, wanted, strict=True)
+    ]
 
 
 def _library() -> Any:
@@ -251,15 +197,6 @@ def _wanted(ctx: Any) -> list[bool]:
     for place, (node, _) in zip(ctx.places, ctx.next_functions, strict=True):
         wanted[place] = wanted[place] and torch._C._will_engine_execute_node(node)
     return wanted
-
-
-def _call(library: Any, function: Any, shape: Shape, *tensors: Tensor | None) -> None:
-    """Calls with addresses (None becomes a null pointer);
-    ctypes releases the interpreter lock meanwhile.
-    """
-    scratch = _scratch(library.ostraka_scratch(shape))
-    if function(shape, *[None if t is None else t.data_ptr() for t in (*tensors, scratch)]):
-        raise RuntimeError(f"kernel size {shape.kernel} was not compiled")
 
 
 def _scratch(size: int) -> Tensor:
