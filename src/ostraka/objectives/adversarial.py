@@ -29,10 +29,9 @@ def enhance(
     eval mode and is left as it was.
     """
     x = outliers.detach()
-    if gradient is None and isinstance(net, Layered):
-        moved = net.climbed(x, Climb(steps, size, clamp))
-        if moved is not None:
-            return moved
+    call = net.native_call(x) if gradient is None and isinstance(net, Layered) else None
+    if call is not None:
+        return call.climbed(x, Climb(steps, size, clamp))
     if steps > 0 and gradient is not None:
         x = _step(x, gradient, size, clamp)
         steps -= 1

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.nn import Parameter
 
 from ostraka.nets.native.library import current
-from ostraka.nets.native.op import plan_of, run
+from ostraka.nets.native.op import Call
 from ostraka.nets.native.plan import KERNELS, Block
 
 
@@ -17,16 +19,21 @@ def through(x: Tensor, blocks: Sequence[Block]) -> Tensor:
     """Layers one behind the other: in one native call where that is the better choice for all of
     them, else each by itself, native or torch.
     """
-    if native(x, blocks):
-        return run(x, blocks)
+    call = native(x, blocks)
+    if call is not None:
+        return call.run(x)
     for block in blocks:
-        x = run(x, [block]) if len(blocks) > 1 and native(x, [block]) else torch_block(x, block)
+        call = native(x, [block]) if len(blocks) > 1 else None
+        x = torch_block(x, block) if call is None else call.run(x)
     return x
 
 
-def native(x: Tensor, blocks: Sequence[Block]) -> bool:
-    """Whether these layers run in one native call: `usable`, and measured to be faster."""
-    return usable(x, blocks) and plan_of(current(), x, blocks).worth_it
+def native(x: Tensor, blocks: Sequence[Block]) -> Call | None:
+    """These layers as one native call: if `usable`, and measured to be faster."""
+    if not usable(x, blocks):
+        return None
+    call = Call.of(x.shape, blocks)
+    return call if call.plan.worth_it else None
 
 
 def torch_block(x: Tensor, block: Block) -> Tensor:
@@ -52,24 +59,20 @@ def usable(x: Tensor, blocks: Sequence[Block]) -> bool:
     return (
         current() is not None
         and _plain(x)
-        and all(
-            _plain(block.weight)
-            and (block.bias is None or _plain(block.bias))
-            and (block.weight.dim() == 2 or _has_kernel(block.weight))
-            for block in blocks
-        )
+        and all([_plain(t) for b in blocks for t in (b.weight, b.bias) if t is not None])
+        and all([b.weight.dim() == 2 or _has_kernel(b.weight.shape) for b in blocks])
         and x.dim() >= (2 if blocks[0].weight.dim() == 2 else 4)
         and not torch.compiler.is_compiling()
         and not torch.is_autocast_enabled("cpu")
     )
 
 
-def _has_kernel(weight: Tensor) -> bool:
-    return weight.dim() == 4 and weight.shape[2] == weight.shape[3] and weight.shape[2] in KERNELS
+def _has_kernel(weight: Sequence[int]) -> bool:
+    return len(weight) == 4 and weight[2] == weight[3] and weight[2] in KERNELS
 
 
 def _plain(x: Tensor) -> bool:
-    return x.dtype == torch.float32 and x.device.type == "cpu" and _ordinary(x)
+    return x.dtype is torch.float32 and x.is_cpu and _ordinary(x)
 
 
 def _ordinary(x: Tensor) -> bool:
@@ -77,7 +80,7 @@ def _ordinary(x: Tensor) -> bool:
     there is memory to point at.
     """
     return (
-        type(x) in (Tensor, torch.nn.Parameter)
-        and x.layout == torch.strided
-        and not torch._C._functorch.is_functorch_wrapped_tensor(x)
+        type(x) in (Parameter, Tensor)
+        and x.layout is torch.strided
+        and not is_functorch_wrapped_tensor(x)
     )

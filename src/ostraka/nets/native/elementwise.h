@@ -42,25 +42,25 @@ INLINE Vec through_activation(Activation a, Vec grad, Vec value) {
 
 INLINE Vec sign(Vec v) { return (v > Vec{} ? all(1.0f) : Vec{}) - (v < Vec{} ? all(1.0f) : Vec{}); }
 
-// Cross-entropy of the class `target` for the first `lanes` samples: returns its sum, and turns the logits into
-// `scale` times its gradient (0 in the other lanes).
-inline double cross_entropy(Vec* logits, int count, int target, int lanes, float scale) {
-    Vec most = logits[0], total{};
-    const Vec aim = logits[target];
-    for (int k = 1; k < count; k++) most = logits[k] > most ? logits[k] : most;
+// Adds to `grad` the gradient of weight * cross-entropy of the class `target`, each lane its own, as if the class
+// `hidden` were not there (-1: none is hidden); returns the weighted cross-entropy. A class that does not exist gives NaN.
+inline double cross_entropy(const Vec* logits, int count, Mask target, Mask hidden, Vec weight, int lanes, Vec* grad) {
+    const float least = -__builtin_inff(), nothing = __builtin_nanf("");
+    Vec most = all(least), aim = all(nothing), total{};
     for (int k = 0; k < count; k++) {
-        logits[k] = exp_minus_one(logits[k] - most) + 1.0f;
-        total += logits[k];
+        const Vec v = hidden == all(k) ? all(least) : logits[k];
+        most = v > most ? v : most;
+        aim = target == all(k) ? v : aim;
     }
-    Vec share{};
+    const auto part = [&](int k) {
+        return hidden == all(k) ? Vec{} : exp_minus_one(logits[k] - most) + 1.0f;
+    };
+    for (int k = 0; k < count; k++) total += part(k);
+    const Vec share = weight / total;
+    for (int k = 0; k < count; k++) grad[k] += part(k) * share - (target == all(k) ? weight : Vec{});
     double loss = 0;
-    for (int i = 0; i < lanes; i++) {
-        share[i] = scale / total[i];
-        loss += std::log(double(total[i])) + double(most[i]) - double(aim[i]);
-    }
-    Vec whole{};
-    for (int i = 0; i < lanes; i++) whole[i] = scale;
-    for (int k = 0; k < count; k++) logits[k] = logits[k] * share - (k == target ? whole : Vec{});
+    for (int i = 0; i < lanes; i++)
+        if (weight[i] != 0) loss += double(weight[i]) * (std::log(double(total[i])) + double(most[i]) - double(aim[i]));
     return loss;
 }
 

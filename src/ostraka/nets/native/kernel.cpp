@@ -13,9 +13,16 @@ namespace {
 
 // The adversarial steps. Mirrored by `Attack` in library.py.
 struct Attack {
-    int32_t target, steps;  // the class whose cross-entropy is climbed; how often
+    int32_t steps;  // each climbs the cross-entropy of the last class
     Step step;
-    float w_start, w_end;   // weights of the cross-entropy before and after all steps
+    float w_start, w_end;  // weights of that cross-entropy before and after all steps
+};
+
+// What rows of a batch are to learn: the first `known` ones their label, and, as second choice after it, the last class;
+// all others the last class. The weights are those of one row. Mirrored by `Lesson` in library.py.
+struct Lesson {
+    int32_t known;
+    float w_label, w_second, w_rest;
 };
 
 // Calls f(number of the block, its first sample, samples in it).
@@ -30,12 +37,50 @@ size_t bytes_of_values(const Network& net) {
     return arena.used;
 }
 
-// The error of LANES answers, ready for the backward pass; returns their loss.
-double make_error(const Network& net, const Values& v, const Slopes& slopes, int target, int lanes, float scale) {
+// Loss of LANES answers, whose gradient becomes ready for the backward pass. Lanes without a row have weight 0.
+double make_error(const Network& net, const Values& v, const Slopes& slopes, const Lesson& lesson,
+                  const int64_t* labels, int first, int lanes) {
     const int outputs = net.last().out;
-    memcpy(static_cast<void*>(slopes.behind[net.count].pixels), v.seen[net.count].pixels, outputs * sizeof(Vec));
-    return cross_entropy(slopes.behind[net.count].pixels, outputs, target, lanes, scale);
+    Mask target = all(outputs - 1), known{};
+    Vec weight{}, second{};
+    for (int i = 0; i < lanes; i++) {
+        known[i] = first + i < lesson.known;
+        if (known[i]) target[i] = int32_t(labels[first + i]);
+        weight[i] = known[i] ? lesson.w_label : lesson.w_rest;
+        second[i] = known[i] ? lesson.w_second : 0.0f;
+    }
+    const Vec* logits = v.seen[net.count].pixels;
+    Vec* grad = slopes.behind[net.count].pixels;
+    clear(grad, outputs);
+    double loss = cross_entropy(logits, outputs, target, all(-1), weight, lanes, grad);
+    if (lesson.w_second > 0) loss += cross_entropy(logits, outputs, all(outputs - 1), target, second, lanes, grad);
+    return loss;
 }
+
+// All that passes without kept values need.
+struct Session {
+    const Network& net;
+    Arena arena;
+    const Values values;
+    const Filters filters;
+    const Slopes slopes;
+    const Parameters params;
+    const Gradients wanted;
+    Session(const Network& net, const float* const* params, float* const* grads, void* scratch)
+        : net(net), arena(scratch), values(arena, net), filters(arena, net), slopes(arena, net), params{params},
+          wanted{grads} {
+        filters.fill(net, this->params, true, true);
+        slopes.clear_sums(net, wanted);
+        values.clear_borders(net);
+    }
+    double pass(const Lesson& lesson, const int64_t* labels, int first, int lanes, const Gradients& grads,
+                bool to_samples, const Step* step) const {
+        forward(net, params, filters, values);
+        const double loss = make_error(net, values, slopes, lesson, labels, first, lanes);
+        backward(net, params, filters, values, slopes, grads, to_samples, step);
+        return loss;
+    }
+};
 
 }  // namespace
 
@@ -91,7 +136,7 @@ void ostraka_forward(const Network* net, const float* x, const float* const* par
     });
 }
 
-// From the gradient in y: the wanted gradients in the parameters, and, if grad_x is not null, in x.
+// From the gradient in y: adds the wanted gradients in the parameters, and, if grad_x is not null, puts that in x there.
 void ostraka_backward(const Network* net, const float* const* params, char* kept, const float* grad_y,
                       float* const* grads, float* grad_x, void* scratch) {
     Arena arena(scratch);
@@ -100,7 +145,7 @@ void ostraka_backward(const Network* net, const float* const* params, char* kept
     const Parameters parameters{params};
     const Gradients wanted{grads};
     filters.fill(*net, parameters, false, true);
-    slopes.clear_all(*net, wanted);
+    slopes.clear_sums(*net, wanted);
     const size_t each = bytes_of_values(*net);
     blocks(net->batch, [&](int number, int first, int lanes) {
         Arena place(kept + number * each);
@@ -113,35 +158,43 @@ void ostraka_backward(const Network* net, const float* const* params, char* kept
     slopes.finish(*net, wanted);
 }
 
-// The samples x after the steps of the attack, into `moved` (unless it is null). The result is
-// w_start * mean cross-entropy of x + w_end * that of the moved samples, with the wanted gradients of this sum.
-double ostraka_attack(const Network* net, const Attack* attack, const float* x, const float* const* params,
-                      float* const* grads, float* moved, void* scratch) {
-    Arena arena(scratch);
-    const Values v(arena, *net);
-    const Filters filters(arena, *net);
-    const Slopes slopes(arena, *net);
-    const Parameters parameters{params};
-    const Gradients wanted{grads}, none{nullptr};
-    filters.fill(*net, parameters, true, true);
-    slopes.clear_all(*net, wanted);
-    v.clear_borders(*net);
-    const auto pass = [&](int lanes, float weight, const Step* step) {
-        const float scale = weight > 0 ? weight / float(net->batch) : 1.0f;
-        forward(*net, parameters, filters, v);
-        const double loss = make_error(*net, v, slopes, attack->target, lanes, scale);
-        backward(*net, parameters, filters, v, slopes, weight > 0 ? wanted : none, step != nullptr, step);
-        return weight > 0 ? double(scale) * loss : 0.0;
-    };
+// Forward pass, loss and backward pass in one: returns the loss, adds the wanted gradients in the parameters, and, if
+// grad_x is not null, puts that in x there.
+double ostraka_learn(const Network* net, const Lesson* lesson, const float* x, const int64_t* labels,
+                     const float* const* params, float* const* grads, float* grad_x, void* scratch) {
+    const Session s(*net, params, grads, scratch);
     double loss = 0;
     blocks(net->batch, [&](int, int first, int lanes) {
-        copy_in(x + first * v.seen[0].size(), lanes, v.seen[0]);
-        if (attack->w_start > 0 && attack->steps == 0) loss += pass(lanes, attack->w_start, nullptr);
-        for (int i = 0; i < attack->steps; i++) loss += pass(lanes, i == 0 ? attack->w_start : 0.0f, &attack->step);
-        if (moved) copy_out(v.seen[0], lanes, moved + first * v.seen[0].size());
-        if (attack->w_end > 0) loss += pass(lanes, attack->w_end, nullptr);
+        const Tile& begin = s.slopes.behind[0];
+        copy_in(x + first * begin.size(), lanes, s.values.seen[0]);
+        loss += s.pass(*lesson, labels, first, lanes, s.wanted, grad_x != nullptr, nullptr);
+        if (grad_x) copy_out(begin, lanes, grad_x + first * begin.size());
     });
-    slopes.finish(*net, wanted);
+    s.slopes.finish(*net, s.wanted);
+    return loss;
+}
+
+// The samples x after the steps of the attack, into `moved` (unless it is null). Returns w_start * mean cross-entropy
+// of x + w_end * that of the moved samples, and adds the wanted gradients of this sum.
+double ostraka_attack(const Network* net, const Attack* attack, const float* x, const float* const* params,
+                      float* const* grads, float* moved, void* scratch) {
+    const Session s(*net, params, grads, scratch);
+    const Gradients none{nullptr};
+    const auto lesson = [&](float weight) { return Lesson{0, 0.0f, 0.0f, weight / float(net->batch)}; };
+    const bool at_start = attack->w_start > 0;
+    double loss = 0;
+    blocks(net->batch, [&](int, int first, int lanes) {
+        const Tile& sample = s.values.seen[0];
+        copy_in(x + first * sample.size(), lanes, sample);
+        if (at_start)
+            loss += s.pass(lesson(attack->w_start), nullptr, first, lanes, s.wanted, attack->steps > 0,
+                           attack->steps > 0 ? &attack->step : nullptr);
+        for (int i = at_start; i < attack->steps; i++)
+            s.pass({0, 0.0f, 0.0f, 1.0f}, nullptr, first, lanes, none, true, &attack->step);
+        if (moved) copy_out(sample, lanes, moved + first * sample.size());
+        if (attack->w_end > 0) loss += s.pass(lesson(attack->w_end), nullptr, first, lanes, s.wanted, false, nullptr);
+    });
+    s.slopes.finish(*net, s.wanted);
     return loss;
 }
 }

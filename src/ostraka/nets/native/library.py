@@ -49,6 +49,10 @@ def _numbers(*names: str) -> list[tuple[str, type]]:
     return [(name, ctypes.c_int32) for name in names]
 
 
+def _reals(*names: str) -> list[tuple[str, type]]:
+    return [(name, ctypes.c_float) for name in names]
+
+
 class Layer(ctypes.Structure):
     """One layer's sizes, as the C++ side declares them; `kernel` 0: fully connected."""
 
@@ -63,15 +67,20 @@ class Network(ctypes.Structure):
     _fields_ = [*_numbers("batch", "count"), ("layers", Layer * MOST_LAYERS)]
 
 
+class Lesson(ctypes.Structure):
+    """What the rows of a batch are to learn: the first `known` ones their label and, second, the
+    last class; the others the last class. Weights are those of one row.
+    """
+
+    _fields_ = [*_numbers("known"), *_reals("w_label", "w_second", "w_rest")]
+
+
 class Attack(ctypes.Structure):
-    """Adversarial steps: the class whose cross-entropy is climbed, how often, how far, within
+    """Adversarial steps that climb the cross-entropy of the last class: how often, how far, within
     which values, and the weights of that cross-entropy before and after.
     """
 
-    _fields_ = [
-        *_numbers("target", "steps"),
-        *((name, ctypes.c_float) for name in ("size", "low", "high", "w_start", "w_end")),
-    ]
+    _fields_ = [*_numbers("steps"), *_reals("size", "low", "high", "w_start", "w_end")]
 
 
 @contextmanager
@@ -172,6 +181,7 @@ def _open(level: str) -> ctypes.CDLL | None:
     library.ostraka_forward.argtypes = [network, *[pointer] * 5]
     library.ostraka_backward.argtypes = [network, *[pointer] * 6]
     library.ostraka_forward.restype = library.ostraka_backward.restype = None
+    library.ostraka_learn.argtypes = [network, ctypes.POINTER(Lesson), *[pointer] * 6]
     library.ostraka_attack.argtypes = [network, ctypes.POINTER(Attack), *[pointer] * 5]
-    library.ostraka_attack.restype = ctypes.c_double
+    library.ostraka_learn.restype = library.ostraka_attack.restype = ctypes.c_double
     return library

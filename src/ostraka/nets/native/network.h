@@ -17,7 +17,7 @@ struct Network {
 };
 
 // Addresses as torch's tensors have them: for every layer weight and bias; null where there is none, or where a
-// gradient is not wanted.
+// gradient is not wanted. Gradients are added to what is there.
 struct Parameters {
     const float* const* at;
     const float* weight(int layer) const { return at[2 * layer]; }
@@ -72,25 +72,25 @@ struct Slopes {
         }
         turned = arena.take<Vec>((widest + LANES - 1) / LANES * LANES);
     }
-    void clear_all(const Network& net, const Gradients& grads) const {
+    void clear_sums(const Network& net, const Gradients& grads) const {
         for (int i = 0; i < net.count; i++) {
             const Layer& s = net.layers[i];
             clear(biases[i], s.out);
             if (s.convolves()) {
                 inner[i].clear_around(s.out_rows() * (s.pool ? 2 : 1), s.out_cols() * (s.pool ? 2 : 1));
                 clear(weights[i], grads.weight(i) ? s.weights() : 0);
-            } else if (grads.weight(i)) memset(grads.weight(i), 0, s.weights() * sizeof(float));
+            }
         }
     }
     void finish(const Network& net, const Gradients& grads) const {
         for (int i = 0; i < net.count; i++) {
             const Layer& s = net.layers[i];
-            if (grads.weight(i) && s.convolves()) totals(weights[i], s.weights(), grads.weight(i));
-            if (grads.bias(i)) totals(biases[i], s.out, grads.bias(i));
+            if (grads.weight(i) && s.convolves()) add_totals(weights[i], s.weights(), grads.weight(i));
+            if (grads.bias(i)) add_totals(biases[i], s.out, grads.bias(i));
         }
     }
-    static void totals(const Vec* sums, ptrdiff_t count, float* to) {
-        for (ptrdiff_t i = 0; i < count; i++) to[i] = sum(sums[i]);
+    static void add_totals(const Vec* sums, ptrdiff_t count, float* to) {
+        for (ptrdiff_t i = 0; i < count; i++) to[i] += sum(sums[i]);
     }
 };
 
