@@ -6,10 +6,10 @@
 namespace ostraka {
 
 // The gradient of the convolution's own output, before activation and pooling, into `tile`; adds each channel's total
-// to `bias`. `grad` is the gradient behind both, `y` the values there.
+// to `bias`, unless that is null. `grad` is the gradient behind both, `y` the values there.
 inline void spread(const Layer& s, const Tile& grad, const Tile& y, const Pooled& kept, const Tile& tile, Vec* bias) {
     for (int c = 0; c < s.out; c++) {
-        Vec total = bias[c];
+        Vec total{};
         for (int r = 0; r < grad.height; r++)
             for (int x = 0; x < grad.width; x++) {
                 Vec g = grad.inside(c, r)[x];
@@ -35,7 +35,7 @@ inline void spread(const Layer& s, const Tile& grad, const Tile& y, const Pooled
                     }
                 }
             }
-        bias[c] = total;
+        if (bias) bias[c] += total;
     }
 }
 

@@ -146,7 +146,7 @@ inline void backward(const Network& net, const Parameters& params, const Filters
             Vec* g = behind.pixels;
             for (int o = 0; o < s.out; o++) {
                 g[o] = through_activation(s.activation, g[o], v.seen[i + 1].pixels[o]);
-                slopes.biases[i][o] += g[o];
+                if (grads.bias(i)) slopes.biases[i][o] += g[o];
             }
             if (grads.weight(i)) linear_weight_gradient(g, v.seen[i].pixels, s.in, s.out, grads.weight(i), slopes.turned);
             if (goes_on) linear_input_gradient(params.weight(i), s.in, s.out, g, before.pixels);
@@ -154,7 +154,8 @@ inline void backward(const Network& net, const Parameters& params, const Filters
                 for (int p = 0; p < s.in; p++) v.seen[0].pixels[p] = step->moved(v.seen[0].pixels[p], before.pixels[p]);
             continue;
         }
-        spread(s, behind, v.seen[i + 1], v.pooled[i], slopes.inner[i], slopes.biases[i]);
+        spread(s, behind, v.seen[i + 1], v.pooled[i], slopes.inner[i],
+               grads.bias(i) ? slopes.biases[i] : nullptr);
         with_kernel(s.kernel, [&](auto k) {
             if (grads.weight(i)) weight_gradient<k()>(s, slopes.inner[i], v.seen[i], slopes.weights[i]);
             if (goes_on) dense<k()>(slopes.inner[i], filters.back[i], nullptr, target);

@@ -79,7 +79,7 @@ class Call(NamedTuple):
             raise RuntimeError(
                 f"the native kernel is not available: {describe()}; `through` falls back to torch"
             )
-        plan = make_plan(library, shape, tuple([block.key() for block in blocks]))
+        plan = make_plan(library, tuple(shape), tuple([block.key() for block in blocks]))
         return cls(library, plan, [t for block in blocks for t in (block.weight, block.bias)])
 
     def run(self, x: Tensor) -> Tensor:
