@@ -94,7 +94,7 @@ if __name__ == "__main__":
             Extension(
                 f"ostraka.nets.native._kernel_{level}",
                 sources=[f"{FOLDER}/kernel.cpp"],
-                depends=[f"{FOLDER}/lanes.h"],
+                depends=sorted(str(path) for path in Path(FOLDER).glob("*.h")),
                 language="c++",
                 extra_compile_args=[] if sys.platform == "win32" else [*FLAGS, *flags],
                 optional=True,

@@ -1,5 +1,4 @@
-"""The native convolution block against torch in double precision,
-for every build this processor can run.
+"""Native layers against torch in double precision, for every build this processor can run.
 
 Most tests use small whole numbers: then every product and sum is exact in float32, so
 results must be *equal*, ties in the pooling windows and zeros at the ReLU occur in plenty,
@@ -12,7 +11,7 @@ import itertools
 import shutil
 import sysconfig
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +36,29 @@ def level(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
+def run(x: Tensor, blocks: Sequence[native.Block]) -> Tensor:
+    """All layers in one native call, whatever would be faster."""
+    return native.Call.of(x.shape, blocks).run(x)
+
+
+def block_of(
+    weight: Tensor, bias: Tensor | None, padding: int = 0, relu: bool = True, pool: bool = True
+) -> native.Block:
+    return native.Block(
+        weight, bias, padding, "relu" if relu else "none", "max" if pool else "none"
+    )
+
+
 def conv_block(x: Tensor, weight: Tensor, bias: Tensor | None, **flags: Any) -> Tensor:
-    return native.conv_blocks(x, [native.Conv(weight, bias, **flags)])
+    return run(x, [block_of(weight, bias, **flags)])
 
 
 def torch_block(x: Tensor, weight: Tensor, bias: Tensor | None, **flags: Any) -> Tensor:
-    return native.torch_block(x, native.Conv(weight, bias, **flags))
+    return native.torch_block(x, block_of(weight, bias, **flags))
 
 
 def block(x: Tensor, weight: Tensor, bias: Tensor | None, **flags: Any) -> Tensor:
-    return native.through(x, [native.Conv(weight, bias, **flags)])
+    return native.through(x, [block_of(weight, bias, **flags)])
 
 
 def whole(*shape: int, seed: int, span: int = 3) -> Tensor:
@@ -181,16 +193,6 @@ def test_any_strides(level: str) -> None:
 
 
 @needs_native
-def test_result_is_batch_innermost_and_chains_without_copies() -> None:
-    x = whole(17, 3, 14, 14, seed=8)
-    y = conv_block(x, whole(4, 3, 3, 3, seed=9), None, padding=0, relu=True, pool=True)
-    assert y.permute(1, 2, 3, 0).is_contiguous()
-    flat = y.flatten(1)
-    assert flat.data_ptr() == y.data_ptr()
-    assert flat.t().is_contiguous()
-
-
-@needs_native
 @pytest.mark.parametrize("pool", [False, True])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
 def test_nan_and_infinity_pass_through_as_in_torch(level: str, bad: float, pool: bool) -> None:
@@ -234,17 +236,18 @@ def test_ties_take_the_first_pixel_and_zero_blocks_the_gradient(level: str) -> N
 
 
 class Spy:
-    """Stands for the library and notes which gradients were asked for."""
+    """Stands for the library and notes which gradients were asked for: x, or the number of a
+    tensor.
+    """
 
     def __init__(self, real: Any) -> None:
         self.ostraka_forward, self.ostraka_scratch = real.ostraka_forward, real.ostraka_scratch
-        self.real, self.asked = real, list[str]()
+        self.ostraka_kept, self.real, self.asked = real.ostraka_kept, real, list[str]()
 
-    def ostraka_backward(self, *arguments: Any) -> int:
-        self.asked.append(
-            "".join(n for n, a in zip("xwb", arguments[-4:-1], strict=True) if a is not None)
-        )
-        return int(self.real.ostraka_backward(*arguments))
+    def ostraka_backward(self, *arguments: Any) -> None:
+        numbers = [str(i) for i, address in enumerate(arguments[4]) if address is not None]
+        self.asked.append("".join(["x"] * (arguments[5] is not None) + numbers))
+        self.real.ostraka_backward(*arguments)
 
 
 @needs_native
@@ -266,7 +269,7 @@ def test_only_requested_gradients_are_computed(monkeypatch: pytest.MonkeyPatch) 
     loss().backward()
     w.requires_grad_(False), b.requires_grad_(False)
     loss().backward()
-    assert spy.asked == ["x", "wb", "w", "wb", "xwb", "x"]
+    assert spy.asked == ["x", "01", "0", "01", "x01", "x"]
 
 
 SEVERAL = (
@@ -279,10 +282,10 @@ SEVERAL = (
 def three_blocks(run: Any, x: Tensor, tensors: list[Tensor | None]) -> Tensor:
     """Three blocks; `run` takes them all at once."""
     pairs = zip(tensors[::2], tensors[1::2], SEVERAL, strict=True)
-    return run(x, [native.Conv(w, b, **flags) for w, b, flags in pairs])  # type: ignore[arg-type]
+    return run(x, [block_of(w, b, **flags) for w, b, flags in pairs])  # type: ignore[arg-type]
 
 
-def one_after_the_other(x: Tensor, blocks: list[native.Conv]) -> Tensor:
+def one_after_the_other(x: Tensor, blocks: Sequence[native.Block]) -> Tensor:
     for each in blocks:
         x = native.torch_block(x, each)
     return x
@@ -306,7 +309,7 @@ def test_several_blocks_in_one_go(level: str, asked: str) -> None:
         return [y, *torch.autograd.grad(y, wanted, whole(*y.shape, seed=7, span=1).to(kind))]  # type: ignore[arg-type]
 
     for ours, theirs in zip(
-        found(native.conv_blocks, torch.float32),
+        found(run, torch.float32),
         found(one_after_the_other, torch.float64),
         strict=True,
     ):
@@ -314,37 +317,8 @@ def test_several_blocks_in_one_go(level: str, asked: str) -> None:
 
 
 @needs_native
-def test_the_input_gradient_without_autograd_is_the_same_and_asks_for_x_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    given = [
-        whole(4, 2, 5, 5, seed=0, span=1),
-        whole(4, seed=1),
-        whole(3, 4, 3, 3, seed=2, span=1),
-        None,
-    ]
-    blocks = [
-        native.Conv(given[0].requires_grad_(), given[1]),
-        native.Conv(given[2], None, padding=1, pool=False),
-    ]  # type: ignore[union-attr,arg-type]
-    x = whole(17, 2, 16, 16, seed=9, span=1)
-    expected = native.conv_blocks(x.requires_grad_(), blocks)
-    grad = whole(*expected.shape, seed=7, span=1)
-    (gradient,) = torch.autograd.grad(expected, x, grad)
-    spy = Spy(library.current())
-    monkeypatch.setattr("ostraka.nets.native.op.current", lambda: spy)
-    y, back = native.conv_input_gradient(x, blocks)
-    assert torch.equal(y.permute(3, 0, 1, 2), expected)
-    assert torch.equal(back(grad.permute(1, 2, 3, 0)), gradient)
-    assert not y.requires_grad
-    assert spy.asked == ["x", "x"]
-
-
-@needs_native
 def test_frozen_first_blocks_are_not_gone_back_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With only the last block's weight to learn, one backward call is made,
-    and for that weight alone.
-    """
+    """With only the last block's weight to learn, that weight alone is asked for."""
     spy = Spy(library.current())
     monkeypatch.setattr("ostraka.nets.native.op.current", lambda: spy)
     tensors = [
@@ -357,8 +331,8 @@ def test_frozen_first_blocks_are_not_gone_back_through(monkeypatch: pytest.Monke
     ]
     assert tensors[4] is not None
     tensors[4].requires_grad_()
-    three_blocks(native.conv_blocks, whole(2, 2, 16, 16, seed=3), tensors).sum().backward()
-    assert spy.asked == ["w"]
+    three_blocks(run, whole(2, 2, 16, 16, seed=3), tensors).sum().backward()
+    assert spy.asked == ["4"]
 
 
 class Small(nn.Module):
@@ -371,9 +345,11 @@ class Small(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        first = native.Conv(self.first.weight, self.first.bias, padding=0)
-        x = native.through(x, [first, native.Conv(self.second.weight, self.second.bias, padding=1)])
-        return F.linear(x.flatten(1), self.head.weight, self.head.bias)
+        first = block_of(self.first.weight, self.first.bias)
+        second = block_of(self.second.weight, self.second.bias, padding=1)
+        return native.through(
+            x, [first, second, native.Block(self.head.weight, self.head.bias, 0, "none")]
+        )
 
 
 def train() -> list[Tensor]:
@@ -440,11 +416,11 @@ def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(library.SWITCH)
     with native.disabled():
         assert not native.available()
-        assert not native.usable(x, w)
+        assert not native.usable(x, [block_of(w, None)])
         with pytest.raises(RuntimeError, match="switched off"):
             conv_block(x, w, None, padding=0, relu=True, pool=True)
     assert native.available() == bool(LEVELS)
-    assert native.usable(x, w) == bool(LEVELS)
+    assert native.usable(x, [block_of(w, None)]) == bool(LEVELS)
     with (
         library.choose("v9"),
         pytest.raises(ConfigError, match=r"OSTRAKA_NATIVE=v9 .* allowed: 0, 1"),
@@ -501,7 +477,7 @@ def test_a_graph_outlives_the_switch() -> None:
 @needs_native
 def test_usable_refuses_what_the_kernel_cannot_take() -> None:
     x, w = torch.zeros(1, 1, 8, 8), torch.zeros(1, 1, 3, 3)
-    assert native.usable(x, nn.Parameter(w))
+    assert native.usable(x, [block_of(nn.Parameter(w), None)])
     refused = [
         (x.double(), w.double()),
         (x, w.half()),
@@ -510,18 +486,18 @@ def test_usable_refuses_what_the_kernel_cannot_take() -> None:
         (x, torch.zeros(1, 1, 3, 5)),
         (x[0], w),
     ]
-    assert not any(native.usable(*pair) for pair in refused)
+    assert not any(native.usable(image, [block_of(weight, None)]) for image, weight in refused)
     seen: list[bool] = []
 
     def look(image: Tensor) -> Tensor:
-        seen.append(native.usable(image[None], w))
+        seen.append(native.usable(image[None], [block_of(w, None)]))
         return image
 
     torch.vmap(look)(x)
     with torch.autocast("cpu"):
-        seen.append(native.usable(x, w))
+        seen.append(native.usable(x, [block_of(w, None)]))
     with torch._subclasses.FakeTensorMode() as mode:
-        seen.append(native.usable(mode.from_tensor(x), mode.from_tensor(w)))
+        seen.append(native.usable(mode.from_tensor(x), [block_of(mode.from_tensor(w), None)]))
     assert seen == [False, False, False]
 
 

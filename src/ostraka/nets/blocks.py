@@ -1,67 +1,60 @@
-"""The convolution block of the small networks: convolution, bias, ReLU and pooling in one step."""
+"""The layers of the small networks: convolution or linear layer, activation and pooling in one
+step.
+"""
 
-from collections.abc import Callable, Sequence
-
-import torch
 from torch import Tensor, nn
 
 from ostraka.nets import native
 
 
 class ConvBlock(nn.Conv2d):
-    """Stride-1 convolution + ReLU + optional 2x2 max-pool,
+    """Stride-1 convolution + activation + optional 2x2 pooling,
     native where that is faster, torch elsewhere.
 
     Its tensors are those of `nn.Conv2d`, so files made with either path are interchangeable.
     """
 
     def __init__(
-        self, inputs: int, outputs: int, kernel: int, same: bool = False, pool: bool = True
+        self,
+        inputs: int,
+        outputs: int,
+        kernel: int,
+        same: bool = False,
+        pool: native.Pool = "max",
+        activation: native.Activation = "relu",
     ) -> None:
-        super().__init__(inputs, outputs, kernel, padding=kernel // 2 if same else 0)
-        self.pool = pool
+        border = kernel // 2 if same else 0
+        super().__init__(inputs, outputs, kernel, padding=border)
+        self.border, self.pool, self.activation = border, pool, activation
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, H, W] to [B, C', H', W']."""
         return through(x, self)
 
-    def conv(self) -> native.Conv:
-        """The block as the kernel takes it."""
-        padding = self.padding[0]
-        # nn.Conv2d would take a word, too; this block gives it numbers
-        assert isinstance(padding, int)
-        return native.Conv(self.weight, self.bias, padding, relu=True, pool=self.pool)
+    def block(self) -> native.Block:
+        """The layer as the kernel takes it."""
+        return native.Block(self.weight, self.bias, self.border, self.activation, self.pool)
 
 
-def through(x: Tensor, *blocks: ConvBlock) -> Tensor:
-    """Blocks one behind the other; faster than one call for each."""
-    return native.through(x, [block.conv() for block in blocks])
+class LinearBlock(nn.Linear):
+    """Linear layer + activation, with the tensors of `nn.Linear`."""
+
+    def __init__(self, inputs: int, outputs: int, activation: native.Activation = "relu") -> None:
+        super().__init__(inputs, outputs)
+        self.activation = activation
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, ...] to [B, N']."""
+        return through(x, self)
+
+    def block(self) -> native.Block:
+        """The layer as the kernel takes it."""
+        return native.Block(self.weight, self.bias, 0, self.activation)
 
 
-@torch.no_grad()
-def input_gradient(
-    x: Tensor,
-    blocks: Sequence[ConvBlock],
-    layers: Sequence[nn.Linear],
-    error: Callable[[Tensor], Tensor],
-) -> Tensor | None:
-    """`Net.input_gradient` of convolution blocks and linear layers, ReLU between these; None unless
-    all blocks are native.
-
-    Written out, it takes a sixth less than by autograd;
-    with five adversarial steps it is half of FedOV's training.
-    """
-    found = native.gradient_through(x, [block.conv() for block in blocks])
-    if found is None:
-        return None
-    y, back = found
-    values = [y.flatten(0, 2)]  # one column for each sample, as the kernel leaves them
-    for layer in layers:
-        values.append(torch.addmm(layer.bias.unsqueeze(1), layer.weight, values[-1].relu_()))
-    grad = error(values[-1].t()).t()
-    for layer, value in zip(reversed(layers[1:]), reversed(values[1:-1]), strict=True):
-        grad = (layer.weight.t() @ grad).mul_(value > 0)
-    return back((layers[0].weight.t() @ grad).view(y.shape))
+def through(x: Tensor, *blocks: ConvBlock | LinearBlock) -> Tensor:
+    """Layers one behind the other; faster than one call for each."""
+    return native.through(x, [block.block() for block in blocks])
 
 
 def after(side: int, kernel: int, same: bool, pool: bool = True) -> int:

@@ -5,16 +5,18 @@ from itertools import pairwise
 from math import prod
 from typing import Annotated
 
-from torch import Tensor, nn
+from torch import nn
 
-from ostraka.core.net import Layer, Net, chain
+from ostraka.core.net import Layer, chain
 from ostraka.core.settings import Option
 from ostraka.errors import ConfigError
+from ostraka.nets.blocks import LinearBlock
+from ostraka.nets.layered import Layered, Stages
 from ostraka.registry import NETS
 
 
 @NETS.add("mlp")
-class MLP(Net):
+class MLP(Layered):
     """Linear layers with ReLU; `hidden` lists their widths; mixes after the first hidden layer."""
 
     def __init__(
@@ -33,25 +35,14 @@ class MLP(Net):
                 "'net.hidden' is empty; mlp needs at least one hidden layer, such as [64]"
             )
         widths = [prod(shape), *hidden]
-        self.first = nn.Linear(widths[0], widths[1])
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths[1:]))
-        self.last = nn.Linear(widths[-1], self.outputs)
+        self.first = LinearBlock(widths[0], widths[1])
+        self.layers = nn.ModuleList(LinearBlock(a, b) for a, b in pairwise(widths[1:]))
+        self.last = LinearBlock(widths[-1], self.outputs, "none")
 
-    def early(self, x: Tensor) -> Tensor:
-        """Inputs to the first hidden layer."""
-        hidden: Tensor = self.first(x.flatten(1))
-        return hidden.relu()
-
-    def embed_late(self, hidden: Tensor) -> Tensor:
-        """Through the other hidden layers."""
-        for layer in self.layers:
-            hidden = layer(hidden).relu()
-        return hidden
-
-    def head(self, embedding: Tensor) -> Tensor:
-        """The last layer."""
-        logits: Tensor = self.last(embedding)
-        return logits
+    def stages(self) -> Stages:
+        """The cut is behind the first hidden layer."""
+        middle = [layer for layer in self.layers if isinstance(layer, LinearBlock)]
+        return Stages((self.first,), middle, self.last)
 
     def anatomy(self) -> tuple[Layer, ...]:
         """One layer behind the other."""

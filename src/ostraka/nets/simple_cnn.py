@@ -1,19 +1,17 @@
 """FedOV's "simple CNN" (Diao, Li & He, ICLR 2023): two 5x5 convolutions and three linear layers."""
 
-from collections.abc import Callable
 from typing import Annotated, Literal
 
-from torch import Tensor, nn
-
-from ostraka.core.net import Layer, Net, chain
+from ostraka.core.net import Layer, chain
 from ostraka.core.settings import Option
 from ostraka.errors import ConfigError
-from ostraka.nets.blocks import ConvBlock, after, input_gradient, through
+from ostraka.nets.blocks import ConvBlock, LinearBlock, after
+from ostraka.nets.layered import Layered, Stages
 from ostraka.registry import NETS
 
 
 @NETS.add("simple-cnn", "simple_cnn", "simplecnn")
-class SimpleCNN(Net):
+class SimpleCNN(Layered):
     """Simple CNN of FedOV: conv 5x5 (6), pool, conv 5x5 (16), pool, fc 120, fc 84,
     outputs; mixes after fc 120.
     """
@@ -37,29 +35,13 @@ class SimpleCNN(Net):
             )
         self.conv1 = ConvBlock(channels, 6, 5, same)
         self.conv2 = ConvBlock(6, 16, 5, same)
-        self.fc1 = nn.Linear(16 * sides[0] * sides[1], 120)
-        self.fc2 = nn.Linear(120, 84)
-        self.fc3 = nn.Linear(84, self.outputs)
+        self.fc1 = LinearBlock(16 * sides[0] * sides[1], 120)
+        self.fc2 = LinearBlock(120, 84)
+        self.fc3 = LinearBlock(84, self.outputs, "none")
 
-    def early(self, x: Tensor) -> Tensor:
-        """Inputs to the 120 hidden values."""
-        hidden: Tensor = self.fc1(through(x, self.conv1, self.conv2).flatten(1))
-        return hidden.relu()
-
-    def embed_late(self, hidden: Tensor) -> Tensor:
-        """120 hidden values to the 84 that the last layer sees."""
-        embedding: Tensor = self.fc2(hidden)
-        return embedding.relu()
-
-    def head(self, embedding: Tensor) -> Tensor:
-        """The last layer."""
-        logits: Tensor = self.fc3(embedding)
-        return logits
-
-    def input_gradient(self, x: Tensor, error: Callable[[Tensor], Tensor]) -> Tensor:
-        """As in every net, faster where the convolutions are native."""
-        found = input_gradient(x, (self.conv1, self.conv2), (self.fc1, self.fc2, self.fc3), error)
-        return super().input_gradient(x, error) if found is None else found
+    def stages(self) -> Stages:
+        """120 hidden values at the cut, 84 that the last layer sees."""
+        return Stages((self.conv1, self.conv2, self.fc1), (self.fc2,), self.fc3)
 
     def anatomy(self) -> tuple[Layer, ...]:
         """One layer behind the other."""

@@ -40,7 +40,10 @@ class VGG9(Net):
             )
         steps = pairwise((channels, *WIDTHS))
         self.convs = nn.Sequential(
-            *(ConvBlock(a, b, 3, True, p) for (a, b), p in zip(steps, POOLED, strict=True))
+            *(
+                ConvBlock(a, b, 3, True, "max" if pooled else "none")
+                for (a, b), pooled in zip(steps, POOLED, strict=True)
+            )
         )
         self.drop = nn.Dropout(dropout) if dropout else nn.Identity()
         self.fc1 = nn.Linear(WIDTHS[-1] * (shape[1] // 8) * (shape[2] // 8), 512)

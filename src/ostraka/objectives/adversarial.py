@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from ostraka.core.net import Net
+from ostraka.nets.layered import Layered
+from ostraka.nets.native import Climb
 
 
 def enhance(
@@ -27,6 +29,9 @@ def enhance(
     eval mode and is left as it was.
     """
     x = outliers.detach()
+    call = net.native_call(x) if gradient is None and isinstance(net, Layered) else None
+    if call is not None:
+        return call.climbed(x, Climb(steps, size, clamp))
     if steps > 0 and gradient is not None:
         x = _step(x, gradient, size, clamp)
         steps -= 1

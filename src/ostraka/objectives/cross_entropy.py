@@ -10,6 +10,7 @@ from torch import Tensor
 from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.settings import setting
+from ostraka.nets.layered import native_step
 from ostraka.registry import OBJECTIVES
 
 
@@ -25,4 +26,8 @@ class CrossEntropy(Objective):
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """Cross-entropy of one batch."""
+        step = None if self.smoothing else native_step(net, batch.x)
+        if step is not None:
+            step.learn(batch.x, batch.y)
+            return step.total()
         return F.cross_entropy(net(batch.x), batch.y, label_smoothing=self.smoothing)

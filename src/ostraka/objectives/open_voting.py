@@ -1,22 +1,23 @@
 """FedOV's local objective: PROSER, data destruction and adversarial outlier enhancement (ICLR 2023,
 algorithm 1)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ostraka.core.kind import Kind
+from ostraka.core.known import known_gradient
 from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.settings import setting
 from ostraka.errors import ConfigError
+from ostraka.nets.layered import NativeStep, native_step
+from ostraka.nets.native import Climb
 from ostraka.objectives.adversarial import enhance
 from ostraka.objectives.destruction import check_mix, destroy, shares_of
-from ostraka.objectives.proser import mix, proser_loss, unknown_loss
+from ostraka.objectives.proser import learn_open, mix, proser_loss, unknown_loss
 from ostraka.registry import OBJECTIVES
 
 DESTROYED = "destroyed"
@@ -94,6 +95,9 @@ class OpenVoting(Objective):
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """The loss of one batch. Networks with batch norm or dropout get known samples and outliers
         as one batch."""
+        step = native_step(net, batch.x, *batch.extra.values())
+        if step is not None:
+            return self._native_loss(step, batch, rng)
         known = len(batch)
         outliers, weights, shared = self._outliers(net, batch)
         hidden = early(net, [batch.x, *outliers])
@@ -106,6 +110,14 @@ class OpenVoting(Objective):
         for weight, part in zip(weights, parts[1:-1], strict=True):
             loss = loss + weight * unknown_loss(part)
         return loss if shared is None else loss + self.w_destroyed * shared
+
+    def _native_loss(self, step: NativeStep, batch: Batch, rng: torch.Generator) -> Tensor:
+        """The same by few native calls."""
+        learn_open(step, batch, rng, self.w_second, self.w_mix)
+        if self._destroys:
+            climb = Climb(self.steps if self.w_adversarial else 0, self.size, self.clamp)
+            step.climb(batch.extra[DESTROYED], climb, self.w_destroyed, self.w_adversarial)
+        return step.total()
 
     def _outliers(self, net: Net, batch: Batch) -> tuple[list[Tensor], list[float], Tensor | None]:
         """Outliers that still have to pass the network, their weights, and a destruction loss that
@@ -151,21 +163,4 @@ def shared_pass(net: Net, destroyed: Tensor) -> tuple[Tensor, Tensor]:
     with torch.enable_grad():
         loss = unknown_loss(net(x))
         in_x, *gradients = torch.autograd.grad(loss, [x, *trained], allow_unused=True)
-    carried: Tensor = _Known.apply(loss.detach(), gradients, *trained)  # type: ignore[no-untyped-call]
-    return carried, in_x
-
-
-class _Known(torch.autograd.Function):
-    """A number whose gradient in some tensors is known beforehand."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, value: Tensor, gradients: Sequence[Tensor | None], *inputs: Tensor
-    ) -> Tensor:
-        ctx.gradients = gradients
-        return value.clone()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, factor: Tensor) -> tuple[Tensor | None, ...]:
-        return None, None, *(None if g is None else g * factor for g in ctx.gradients)
+    return known_gradient(loss.detach(), trained, gradients), in_x

@@ -12,6 +12,7 @@ from torch import Tensor
 from ostraka.core.net import Net
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.settings import setting
+from ostraka.nets.layered import NativeStep, Pairs, native_step
 from ostraka.registry import OBJECTIVES
 
 HIDDEN_LOGIT = -1e4
@@ -40,6 +41,10 @@ class Proser(Objective):
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """Equation 1 of one batch."""
+        step = native_step(net, batch.x)
+        if step is not None:
+            learn_open(step, batch, rng, self.w_second, self.w_mix)
+            return step.total()
         logits, mixed = self.outputs(net, batch, rng)
         return proser_loss(logits, batch.y, mixed, self.w_second, self.w_mix)
 
@@ -54,7 +59,17 @@ class Proser(Objective):
 
 
 def mix(hidden: Tensor, y: Tensor, rng: torch.Generator) -> Tensor | None:
-    """Hidden values of the batch mixed with a random permutation of itself.
+    """Hidden values of the batch mixed with a random permutation of itself; None when there is
+    no pair.
+    """
+    pairs = draw_pairs(y, rng)
+    if pairs is None:
+        return None
+    return torch.lerp(hidden[pairs.partners], hidden[pairs.rows], pairs.share)
+
+
+def draw_pairs(y: Tensor, rng: torch.Generator) -> Pairs | None:
+    """Every sample of a batch and one that stands in its place in a random permutation.
 
     One lambda ~ Beta(1, 1) for all. Only pairs of different classes count; None when there is none,
     as always with one class.
@@ -62,9 +77,18 @@ def mix(hidden: Tensor, y: Tensor, rng: torch.Generator) -> Tensor | None:
     order = torch.randperm(len(y), generator=rng).to(y.device)
     share = torch.rand((), generator=rng).item()  # Beta(1, 1) is uniform
     rows = (y != y[order]).nonzero().squeeze(1)
-    if len(rows) == 0:
-        return None
-    return torch.lerp(hidden[order[rows]], hidden[rows], share)
+    return Pairs(rows, order[rows], share) if len(rows) else None
+
+
+def learn_open(
+    step: NativeStep, batch: Batch, rng: torch.Generator, w_second: float, w_mix: float
+) -> None:
+    """Equation 1 of one batch, by native calls."""
+    pairs = draw_pairs(batch.y, rng) if w_mix else None
+    if pairs is None:
+        step.learn(batch.x, batch.y, w_second)
+    else:
+        step.learn_mixed(batch.x, batch.y, pairs, w_second, w_mix)
 
 
 def proser_loss(logits: Tensor, y: Tensor, mixed: Tensor, w_second: float, w_mix: float) -> Tensor:

@@ -1,20 +1,25 @@
-"""A fast convolution block for small networks on CPU.
+"""Small networks on CPU in few native calls.
 
 See `kernel.cpp` for how, `blocks.py` for what to call.
 """
 
-from ostraka.nets.native.blocks import gradient_through, through, torch_block, usable, worth_it
-from ostraka.nets.native.library import available, describe, disabled
-from ostraka.nets.native.op import Conv, conv_blocks, conv_input_gradient
+from ostraka.nets.native.blocks import native, through, torch_block, usable
+from ostraka.nets.native.library import Lesson, available, describe, disabled
+from ostraka.nets.native.op import Call, Climb, Gradients
+from ostraka.nets.native.plan import Activation, Block, Pool, worth_it
 
 __all__ = [
-    "Conv",
+    "Activation",
+    "Block",
+    "Call",
+    "Climb",
+    "Gradients",
+    "Lesson",
+    "Pool",
     "available",
-    "conv_blocks",
-    "conv_input_gradient",
     "describe",
     "disabled",
-    "gradient_through",
+    "native",
     "through",
     "torch_block",
     "usable",

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ostraka.errors import ConfigError, choices
 
-INTERFACE = 2
+INTERFACE = 3
 """Must equal `ostraka_interface()` of the library; a stale build is refused rather than misused."""
 
 SWITCH = "OSTRAKA_NATIVE"
@@ -41,29 +41,51 @@ so its suffixes are not asked for.
 _override: ContextVar[str | None] = ContextVar("ostraka_native", default=None)
 
 
-class Shape(ctypes.Structure):
-    """One block's sizes, as the C++ side declares them."""
+MOST_LAYERS = 16
+"""Layers that the C++ side has room for."""
 
-    _fields_ = [
-        (name, ctypes.c_int32)
-        for name in (
-            "batch",
-            "inputs",
-            "outputs",
-            "height",
-            "width",
-            "kernel",
-            "padding",
-            "relu",
-            "pool",
-            "outermost",
-        )
-    ]
+
+def _numbers(*names: str) -> list[tuple[str, type]]:
+    return [(name, ctypes.c_int32) for name in names]
+
+
+def _reals(*names: str) -> list[tuple[str, type]]:
+    return [(name, ctypes.c_float) for name in names]
+
+
+class Layer(ctypes.Structure):
+    """One layer's sizes, as the C++ side declares them; `kernel` 0: fully connected."""
+
+    _fields_ = _numbers(
+        "inputs", "outputs", "height", "width", "kernel", "padding", "activation", "pool"
+    )
+
+
+class Network(ctypes.Structure):
+    """Layers one behind the other, and the number of samples."""
+
+    _fields_ = [*_numbers("batch", "count"), ("layers", Layer * MOST_LAYERS)]
+
+
+class Lesson(ctypes.Structure):
+    """What the rows of a batch are to learn: the first `known` ones their label and, second, the
+    last class; the others the last class. Weights are those of one row.
+    """
+
+    _fields_ = [*_numbers("known"), *_reals("w_label", "w_second", "w_rest")]
+
+
+class Attack(ctypes.Structure):
+    """Adversarial steps that climb the cross-entropy of the last class: how often, how far, within
+    which values, and the weights of that cross-entropy before and after.
+    """
+
+    _fields_ = [*_numbers("steps"), *_reals("size", "low", "high", "w_start", "w_end")]
 
 
 @contextmanager
 def disabled() -> Iterator[None]:
-    """Within this context (and thread) every block runs in torch."""
+    """Within this context (and thread) every layer runs in torch."""
     with choose("0"):
         yield
 
@@ -84,7 +106,7 @@ def current() -> ctypes.CDLL | None:
 
 
 def available() -> bool:
-    """Whether convolution blocks run natively now."""
+    """Whether layers run natively now."""
     return current() is not None
 
 
@@ -153,9 +175,13 @@ def _open(level: str) -> ctypes.CDLL | None:
         return None
     if library.ostraka_interface() != INTERFACE:
         return None
-    pointer = ctypes.c_void_p
-    library.ostraka_scratch.argtypes = [ctypes.POINTER(Shape)]
-    library.ostraka_scratch.restype = ctypes.c_size_t
-    library.ostraka_forward.argtypes = [ctypes.POINTER(Shape), *[pointer] * 6]
-    library.ostraka_backward.argtypes = [ctypes.POINTER(Shape), *[pointer] * 9]
+    pointer, network = ctypes.c_void_p, ctypes.POINTER(Network)
+    library.ostraka_kept.argtypes = library.ostraka_scratch.argtypes = [network]
+    library.ostraka_kept.restype = library.ostraka_scratch.restype = ctypes.c_size_t
+    library.ostraka_forward.argtypes = [network, *[pointer] * 5]
+    library.ostraka_backward.argtypes = [network, *[pointer] * 6]
+    library.ostraka_forward.restype = library.ostraka_backward.restype = None
+    library.ostraka_learn.argtypes = [network, ctypes.POINTER(Lesson), *[pointer] * 6]
+    library.ostraka_attack.argtypes = [network, ctypes.POINTER(Attack), *[pointer] * 5]
+    library.ostraka_learn.restype = library.ostraka_attack.restype = ctypes.c_double
     return library

@@ -1,224 +1,196 @@
-"""The native convolution block as an ordinary differentiable torch function."""
+"""Layers in one native call: as an ordinary differentiable torch function, and the attack."""
 
 from __future__ import annotations
 
+import ctypes
 import threading
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ostraka.nets.native.library import Shape, current, describe
-
-KERNELS = (3, 5)
-"""Square kernel sizes that were compiled."""
+from ostraka.nets.native.library import Attack, Lesson, current, describe
+from ostraka.nets.native.plan import Block, Plan, make_plan
 
 _memory = threading.local()
+Tensors = Sequence[Tensor | None]
 
 
-class Conv(NamedTuple):
-    """One block: convolution (stride 1) + bias + optional ReLU + optional 2x2 max-pool."""
-
-    weight: Tensor
-    bias: Tensor | None
-    padding: int = 0
-    relu: bool = True
-    pool: bool = True
+@cache
+def _pointers(count: int) -> Any:
+    return ctypes.c_void_p * count
 
 
-def conv_blocks(x: Tensor, blocks: Sequence[Conv]) -> Tensor:
-    """Blocks one behind the other, computed by the native kernel.
+class Climb(NamedTuple):
+    """Adversarial steps: x <- x + size * sign(d/dx CE(f(x), last class)), within `clamp`."""
 
-    `x` is [B, C, H, W] with any strides. The result is [B, C', H', W'] whose memory is [C', H', W',
-    B]: a following block reads it without a copy, and `flatten(1)` is a view that `F.linear` takes
-    as it is. Gradients cannot be differentiated again (`create_graph=True` is an error); run within
-    `disabled()` for that. Check `usable` first; `through` does so.
+    steps: int
+    size: float
+    clamp: tuple[float, float] | None = None
+
+    def attack(self, w_start: float = 0.0, w_end: float = 0.0) -> Attack:
+        """As the kernel takes it."""
+        low, high = self.clamp or (float("-inf"), float("inf"))
+        return Attack(self.steps, self.size, low, high, w_start, w_end)
+
+
+class Gradients:
+    """Room for the gradients of those tensors that are trained, where native passes add up."""
+
+    def __init__(self, tensors: Tensors, wanted: Sequence[bool] | None = None) -> None:
+        if wanted is None:
+            wanted = [t is not None and t.requires_grad for t in tensors]
+        pairs = zip(tensors, wanted, strict=True)
+        self.trained = [t for t, want in pairs if want and t is not None]
+        self.flat = torch.zeros(sum([t.numel() for t in self.trained]))
+        self.at, address = dict[int, int](), self.flat.data_ptr()
+        for tensor in self.trained:
+            self.at[id(tensor)] = address
+            address += 4 * tensor.numel()
+
+    def addresses(self, tensors: Tensors) -> Any:
+        """As the kernel takes them; null for a tensor that is not trained."""
+        return _pointers(len(tensors))(*[self.at.get(id(t)) for t in tensors])
+
+    def pieces(self) -> list[Tensor]:
+        """One gradient for every trained tensor."""
+        runs = self.flat.split([t.numel() for t in self.trained])
+        return [run.view(t.shape) for run, t in zip(runs, self.trained, strict=True)]
+
+
+class Call(NamedTuple):
+    """Layers one behind the other, ready for samples of one shape.
+
+    Check `usable` first; `blocks.native` does so.
     """
-    sizes = _sizes(x, blocks)
-    # Views, so that each gradient leaves through a node that the backward pass
-    # can be asked about (see `_wanted`).
-    views = [None if t is None else t.view_as(t) for c in blocks for t in (c.weight, c.bias)]
-    y: Tensor = _Blocks.apply(x.permute(1, 2, 3, 0), sizes, *views)  # type: ignore[no-untyped-call]
-    return y.permute(3, 0, 1, 2)
 
+    library: Any
+    plan: Plan
+    tensors: Tensors
+    """Weight and bias of every layer."""
 
-@torch.no_grad()
-def conv_input_gradient(
-    x: Tensor, blocks: Sequence[Conv]
-) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """What `conv_blocks` gives as [C', H', W', B],
-    and a function from the gradient there to the gradient in `x`.
-
-    Nothing of it is known to autograd, which takes as long around a small
-    batch as the blocks' gradient itself.
-    """
-    library, tensors = _library(), [t for c in blocks for t in (c.weight, c.bias)]
-    only_x = [True] + [False] * (1 + len(tensors))
-    y, shapes, saved = _forward(library, x.permute(1, 2, 3, 0), _sizes(x, blocks), tensors, only_x)
-
-    def back(grad: Tensor) -> Tensor:
-        found = _backward(library, shapes, saved, grad, only_x)[0]
-        assert found is not None
-        return found.permute(3, 0, 1, 2)
-
-    return y, back
-
-
-def _sizes(x: Tensor, blocks: Sequence[Conv]) -> list[Geometry]:
-    """The sizes of every block; an error where something does not fit."""
-    for name, tensor in (
-        ("input", x),
-        *((n, t) for c in blocks for n, t in (("weight", c.weight), ("bias", c.bias))),
-    ):
-        if tensor is not None and (tensor.dtype != torch.float32 or tensor.device.type != "cpu"):
-            raise ValueError(
-                f"{name} is {tensor.dtype} on {tensor.device}; "
-                "the native kernel takes float32 on cpu"
+    @classmethod
+    def of(cls, shape: Sequence[int], blocks: Sequence[Block]) -> Call:
+        """For samples of this shape, the batch first; an error where something does not fit."""
+        library = current()
+        if library is None:
+            raise RuntimeError(
+                f"the native kernel is not available: {describe()}; `through` falls back to torch"
             )
-    sizes, shape = [], tuple(x.shape)
-    for weight, bias, padding, relu, pool in blocks:
-        sizes.append(
-            geometry(shape, weight.shape, None if bias is None else bias.shape, padding, relu, pool)
+        plan = make_plan(library, tuple(shape), tuple([block.key() for block in blocks]))
+        return cls(library, plan, [t for block in blocks for t in (block.weight, block.bias)])
+
+    def run(self, x: Tensor) -> Tensor:
+        """What the last layer gives, for `x` with any strides.
+
+        Gradients cannot be differentiated again (`create_graph=True` is an error); run within
+        `disabled()` for that.
+        """
+        every = [x, *self.tensors]
+        if not torch.is_grad_enabled() or not any(
+            [t is not None and t.requires_grad for t in every]
+        ):
+            return self.forward(x, None)
+        # Views, so that each gradient leaves through a node that the backward pass
+        # can be asked about (see `_wanted`).
+        views = [t.view_as(t) if t is not None and t.requires_grad else t for t in every]
+        y: Tensor = _Layers.apply(self, *views)  # type: ignore[no-untyped-call]
+        return y
+
+    @torch.no_grad()
+    def climbed(self, x: Tensor, climb: Climb) -> Tensor:
+        """The samples after the steps."""
+        moved = torch.empty(x.shape)
+        self._attack(x, climb.attack(), None, moved)
+        return moved
+
+    def climb(
+        self, x: Tensor, climb: Climb, w_start: float, w_end: float, grads: Gradients
+    ) -> float:
+        """w_start CE(f(x), last class) + w_end CE(f(x after the steps), last class); its gradient
+        is added to `grads`.
+        """
+        return self._attack(x, climb.attack(w_start, w_end), grads.addresses(self.tensors), None)
+
+    def learn(
+        self, x: Tensor, labels: Tensor, lesson: Lesson, grads: Gradients, grad_x: Tensor | None
+    ) -> float:
+        """The loss of a lesson; its gradient is added to `grads`, and that in x put into `grad_x`.
+
+        `labels` are those of the first rows; the other rows have the last class.
+        """
+        x, labels, own = x.contiguous(), labels.contiguous(), _Addresses(self.tensors)
+        loss: float = self.library.ostraka_learn(
+            self.plan.network,
+            lesson,
+            x.data_ptr(),
+            labels.data_ptr(),
+            own.array,
+            grads.addresses(self.tensors),
+            _address(grad_x),
+            _scratch(self.plan.scratch),
         )
-        shape = sizes[-1].result
-    return sizes
+        return loss
 
+    def room(self) -> Tensor:
+        """For what a forward pass keeps."""
+        return torch.empty(self.plan.kept, dtype=torch.uint8)
 
-class Geometry(NamedTuple):
-    """The sizes of one block, checked once: the kernel sees only addresses and
-    would misread what does not fit.
-    """
-
-    innermost: Shape
-    """For an input whose memory has the batch innermost."""
-    outermost: Shape
-    """For an input of ordinary images."""
-    result: tuple[int, int, int, int]
-    """The shape of the result."""
-    memory: tuple[int, int, int, int]
-    """The same as it lies in memory, batch innermost."""
-
-
-@lru_cache(maxsize=1024)
-def geometry(
-    x: Sequence[int],
-    weight: Sequence[int],
-    bias: Sequence[int] | None,
-    padding: int,
-    relu: bool,
-    pool: bool,
-) -> Geometry:
-    """The sizes of a block from the shapes of its tensors; an error where they do not fit."""
-    if len(x) != 4 or len(weight) != 4 or x[1] != weight[1]:
-        raise ValueError(
-            f"input {tuple(x)} does not fit weight {tuple(weight)}: "
-            "need [B, C, H, W], [C', C, k, k]"
+    def forward(self, x: Tensor, kept: Tensor | None) -> Tensor:
+        """The pass itself; `kept` is the `room` for what its gradients will need."""
+        x, own, y = x.contiguous(), _Addresses(self.tensors), torch.empty(self.plan.result)
+        self.library.ostraka_forward(
+            self.plan.network,
+            x.data_ptr(),
+            own.array,
+            y.data_ptr(),
+            _address(kept),
+            _scratch(self.plan.scratch),
         )
-    batch, inputs, height, width = x
-    outputs, _, kernel, _ = weight
-    if kernel not in KERNELS or weight[3] != kernel:
-        raise ValueError(
-            f"kernel {tuple(weight[2:])} is not supported natively; allowed: square {KERNELS}"
+        return y
+
+    def backward(self, kept: Tensor, grad: Tensor, grads: Gradients, grad_x: Tensor | None) -> None:
+        """From the gradient in what `forward` gave: added to `grads`, put into `grad_x`."""
+        grad, own = grad.contiguous(), _Addresses(self.tensors)
+        self.library.ostraka_backward(
+            self.plan.network,
+            own.array,
+            kept.data_ptr(),
+            grad.data_ptr(),
+            grads.addresses(self.tensors),
+            _address(grad_x),
+            _scratch(self.plan.scratch),
         )
-    if bias is not None and tuple(bias) != (outputs,):
-        raise ValueError(f"bias {tuple(bias)} does not fit weight {tuple(weight)}: need [C']")
-    if not 0 <= padding < kernel:
-        raise ValueError(
-            f"padding {padding} is not supported with kernel {kernel}; allowed: 0 to {kernel - 1}"
+
+    def _attack(self, x: Tensor, attack: Attack, grads: Any, moved: Tensor | None) -> float:
+        x, own = x.contiguous(), _Addresses(self.tensors)
+        loss: float = self.library.ostraka_attack(
+            self.plan.network,
+            attack,
+            x.data_ptr(),
+            own.array,
+            grads,
+            _address(moved),
+            _scratch(self.plan.scratch),
         )
-    rows, cols = height + 2 * padding - kernel + 1, width + 2 * padding - kernel + 1
-    if min(height, width) < 1 or min(rows, cols) < (2 if pool else 1):
-        raise ValueError(
-            f"image {(height, width)} is too small for kernel {kernel}, "
-            f"padding {padding}, pool={pool}"
-        )
-    given = batch, inputs, outputs, height, width, kernel, padding, int(relu), int(pool)
-    rows, cols = (rows // 2, cols // 2) if pool else (rows, cols)
-    return Geometry(
-        Shape(*given, 0),
-        Shape(*given, 1),
-        (batch, outputs, rows, cols),
-        (outputs, rows, cols, batch),
-    )
+        return loss
 
 
-def _forward(
-    library: Any,
-    x: Tensor,
-    sizes: Sequence[Geometry],
-    tensors: Sequence[Tensor | None],
-    needs: Sequence[bool],
-) -> tuple[Tensor, list[Shape], list[Tensor | None]]:
-    """Run the blocks: the result, their shapes, and what the gradients that may be asked for need.
-
-    x is [C, H, W, B], and so is its memory (or else [B, C, H, W]: ordinary images need no copy
-    either). `needs` is in the order of `_Blocks.forward`'s arguments. Four tensors are kept of each
-    block: input, weight, result, picks.
-    """
-    outermost = not x.is_contiguous() and x.permute(3, 0, 1, 2).is_contiguous()
-    x = x if outermost else x.contiguous()
-    shapes: list[Shape] = []
-    saved: list[Tensor | None] = []
-    leads_back = needs[0]
-    for i, size in enumerate(sizes):
-        shape = size.outermost if outermost and i == 0 else size.innermost
-        weight, bias = (None if t is None else t.contiguous() for t in tensors[2 * i : 2 * i + 2])
-        for_weight, for_bias = needs[2 + 2 * i : 4 + 2 * i]
-        saved += x if for_weight else None, weight if leads_back else None
-        leads_back = leads_back or for_weight or for_bias
-        y = torch.empty(size.memory)
-        picks = torch.empty(size.memory, dtype=torch.int8) if shape.pool and leads_back else None
-        _call(library, library.ostraka_forward, shape, x, weight, bias, y, picks)
-        saved += y if shape.relu and not shape.pool else None, picks
-        shapes.append(shape)
-        x = y
-    return x, shapes, saved
-
-
-def _backward(
-    library: Any,
-    shapes: Sequence[Shape],
-    saved: Sequence[Tensor | None],
-    grad: Tensor,
-    wanted: Sequence[bool],
-) -> list[Tensor | None]:
-    """The gradients of `_Blocks.forward`'s arguments; None where not `wanted`."""
-    wants_x, _, *others = wanted
-    grads: list[Tensor | None] = [None] * len(others)
-    following: Tensor | None = grad.contiguous()
-    for i, s in reversed(list(enumerate(shapes))):
-        if following is None:
-            break
-        x, weight, y, picks = saved[4 * i : 4 * i + 4]
-        before = (
-            torch.empty((s.inputs, s.height, s.width, s.batch))
-            if wants_x or any(others[: 2 * i])
-            else None
-        )
-        if others[2 * i]:
-            grads[2 * i] = torch.empty((s.outputs, s.inputs, s.kernel, s.kernel))
-        if others[2 * i + 1]:
-            grads[2 * i + 1] = torch.empty(s.outputs)
-        mine = before, *grads[2 * i : 2 * i + 2]
-        _call(library, library.ostraka_backward, s, x, weight, y, picks, following, *mine)
-        following = before
-    return [following, None, *grads]
-
-
-class _Blocks(torch.autograd.Function):
-    """All blocks in one function: what torch and Python do around a function takes as long as a
+class _Layers(torch.autograd.Function):
+    """All layers in one function: what torch and Python do around a function takes as long as a
     third of the kernel's work on a small batch.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, sizes: Sequence[Geometry], *tensors: Tensor | None) -> Tensor:
-        ctx.library = _library()
-        ctx.places = [0, *(2 + i for i, t in enumerate(tensors) if t is not None)]
-        y, ctx.shapes, saved = _forward(ctx.library, x, sizes, tensors, ctx.needs_input_grad)
-        ctx.save_for_backward(*saved)
-        return y
+    def forward(ctx: Any, call: Call, x: Tensor, *tensors: Tensor | None) -> Tensor:
+        ctx.call, ctx.shape = call, x.shape
+        # torch lists the functions that come next for tensors alone
+        ctx.places = [1, *(2 + i for i, t in enumerate(tensors) if t is not None)]
+        ctx.kept = call.room()
+        ctx.save_for_backward(*tensors)
+        return call.forward(x, ctx.kept)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -226,19 +198,30 @@ class _Blocks(torch.autograd.Function):
         # only x or weight leads back to it.
         if torch.is_grad_enabled():
             raise RuntimeError(
-                "the native convolution has no second derivative; "
-                "run within native.disabled() for that"
+                "the native kernel has no second derivative; run within native.disabled() for that"
             )
-        return tuple(_backward(ctx.library, ctx.shapes, ctx.saved_tensors, grad, _wanted(ctx)))
+        # What was saved is asked for, so that torch notices a change in place.
+        assert len(ctx.saved_tensors) == len(ctx.call.tensors)
+        _, wants_x, *wanted = _wanted(ctx)
+        grads = Gradients(ctx.call.tensors, wanted)
+        grad_x = torch.empty(ctx.shape) if wants_x else None
+        ctx.call.backward(ctx.kept, grad, grads, grad_x)
+        pieces = iter(grads.pieces())
+        return None, grad_x, *(next(pieces) if want else None for want in wanted)
 
 
-def _library() -> Any:
-    library = current()
-    if library is None:
-        raise RuntimeError(
-            f"the native kernel is not available: {describe()}; `through` falls back to torch"
-        )
-    return library
+class _Addresses:
+    """Addresses of tensors (None: a null pointer), and the tensors themselves, which must live as
+    long.
+    """
+
+    def __init__(self, tensors: Tensors) -> None:
+        self.tensors = [None if t is None else t.contiguous() for t in tensors]
+        self.array = _pointers(len(tensors))(*[_address(t) for t in self.tensors])
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
 
 
 def _wanted(ctx: Any) -> list[bool]:
@@ -249,24 +232,16 @@ def _wanted(ctx: Any) -> list[bool]:
     """
     wanted = list(ctx.needs_input_grad)
     for place, (node, _) in zip(ctx.places, ctx.next_functions, strict=True):
-        wanted[place] = wanted[place] and torch._C._will_engine_execute_node(node)
+        if wanted[place]:
+            wanted[place] = torch._C._will_engine_execute_node(node)
     return wanted
 
 
-def _call(library: Any, function: Any, shape: Shape, *tensors: Tensor | None) -> None:
-    """Calls with addresses (None becomes a null pointer);
-    ctypes releases the interpreter lock meanwhile.
-    """
-    scratch = _scratch(library.ostraka_scratch(shape))
-    if function(shape, *[None if t is None else t.data_ptr() for t in (*tensors, scratch)]):
-        raise RuntimeError(f"kernel size {shape.kernel} was not compiled")
-
-
-def _scratch(size: int) -> Tensor:
+def _scratch(size: int) -> int:
     """This thread's working memory, kept for the next call:
     fresh pages at every call cost a third of the time.
     """
     memory: Tensor | None = getattr(_memory, "scratch", None)
     if memory is None or memory.numel() < size:
         memory = _memory.scratch = torch.empty(size, dtype=torch.uint8)
-    return memory
+    return memory.data_ptr()
