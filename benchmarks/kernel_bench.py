@@ -24,16 +24,24 @@ from torch import Tensor, nn
 from ostraka.nets import native
 
 
+def _block(
+    weight: Tensor, bias: Tensor | None, padding: int, relu: bool, pool: bool
+) -> native.Block:
+    return native.Block(
+        weight, bias, padding, "relu" if relu else "none", "max" if pool else "none"
+    )
+
+
 def conv_block(
     x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, relu: bool, pool: bool
 ) -> Tensor:
-    return native.conv_blocks(x, [native.Conv(weight, bias, padding, relu, pool)])
+    return native.Call.of(x.shape, [_block(weight, bias, padding, relu, pool)]).run(x)
 
 
 def torch_block(
     x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, relu: bool, pool: bool
 ) -> Tensor:
-    return native.torch_block(x, native.Conv(weight, bias, padding, relu, pool))
+    return native.torch_block(x, _block(weight, bias, padding, relu, pool))
 
 
 @dataclass(frozen=True)

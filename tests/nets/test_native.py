@@ -318,8 +318,7 @@ def test_several_blocks_in_one_go(level: str, asked: str) -> None:
 
 @needs_native
 def test_frozen_first_blocks_are_not_gone_back_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With only the last block's weight to learn, that weight alone is asked for.
-    """
+    """With only the last block's weight to learn, that weight alone is asked for."""
     spy = Spy(library.current())
     monkeypatch.setattr("ostraka.nets.native.op.current", lambda: spy)
     tensors = [

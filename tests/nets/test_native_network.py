@@ -55,9 +55,7 @@ def networks(draw: Any) -> tuple[tuple[int, ...], list[native.Block]]:
         if min(sides) < (1 if pool == "none" else 2):
             break
         weight, bias = tensors(outputs, shape[0], kernel, kernel)
-        blocks.append(
-            native.Block(weight, bias, padding, draw(st.sampled_from(ACTIVATIONS)), pool)
-        )
+        blocks.append(native.Block(weight, bias, padding, draw(st.sampled_from(ACTIVATIONS)), pool))
         shape = [outputs, *(side if pool == "none" else side // 2 for side in sides)]
     width = prod(shape)
     for _ in range(draw(st.integers(0 if blocks else 1, 3))):
@@ -198,9 +196,7 @@ def test_the_losses_around_the_attack_and_their_gradients(
     expected = expected + w_end * F.cross_entropy(in_torch(moved, blocks), unknown)
     assert loss == pytest.approx(float(expected.detach()), rel=1e-5)
     tensors = [t for b in blocks for t in (b.weight, b.bias)]
-    for one, other in zip(
-        grads.pieces(), torch.autograd.grad(expected, tensors), strict=True
-    ):
+    for one, other in zip(grads.pieces(), torch.autograd.grad(expected, tensors), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
 
 
@@ -221,7 +217,11 @@ def test_a_label_that_does_not_exist_is_no_silent_loss() -> None:
     blocks, x = smooth(), torch.zeros(2, 2, 10, 10)
     call = native.Call.of(x.shape, blocks)
     loss = call.learn(
-        x, torch.tensor([0, 4]), native.Lesson(2, 0.5, 0.0, 0.0), native.Gradients(call.tensors), None
+        x,
+        torch.tensor([0, 4]),
+        native.Lesson(2, 0.5, 0.0, 0.0),
+        native.Gradients(call.tensors),
+        None,
     )
     assert loss != loss
 

@@ -39,9 +39,7 @@ class ConvBlock(nn.Conv2d):
 class LinearBlock(nn.Linear):
     """Linear layer + activation, with the tensors of `nn.Linear`."""
 
-    def __init__(
-        self, inputs: int, outputs: int, activation: native.Activation = "relu"
-    ) -> None:
+    def __init__(self, inputs: int, outputs: int, activation: native.Activation = "relu") -> None:
         super().__init__(inputs, outputs)
         self.activation = activation
 

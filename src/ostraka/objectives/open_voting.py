@@ -164,4 +164,3 @@ def shared_pass(net: Net, destroyed: Tensor) -> tuple[Tensor, Tensor]:
         loss = unknown_loss(net(x))
         in_x, *gradients = torch.autograd.grad(loss, [x, *trained], allow_unused=True)
     return known_gradient(loss.detach(), trained, gradients), in_x
-

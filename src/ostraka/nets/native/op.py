@@ -151,9 +151,7 @@ class Call(NamedTuple):
         )
         return y
 
-    def backward(
-        self, kept: Tensor, grad: Tensor, grads: Gradients, grad_x: Tensor | None
-    ) -> None:
+    def backward(self, kept: Tensor, grad: Tensor, grads: Gradients, grad_x: Tensor | None) -> None:
         """From the gradient in what `forward` gave: added to `grads`, put into `grad_x`."""
         grad, own = grad.contiguous(), _Addresses(self.tensors)
         self.library.ostraka_backward(
@@ -200,8 +198,7 @@ class _Layers(torch.autograd.Function):
         # only x or weight leads back to it.
         if torch.is_grad_enabled():
             raise RuntimeError(
-                "the native kernel has no second derivative; "
-                "run within native.disabled() for that"
+                "the native kernel has no second derivative; run within native.disabled() for that"
             )
         # What was saved is asked for, so that torch notices a change in place.
         assert len(ctx.saved_tensors) == len(ctx.call.tensors)
