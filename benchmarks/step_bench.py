@@ -1,6 +1,6 @@
 """Samples per CPU-second of whole training steps, beside the core's matmul rate.
 
-    python benchmarks/step_bench.py [--seconds 1.5] [--cases fedov ce lenet] [--json FILE]
+    python benchmarks/step_bench.py [--seconds 1] [--only lenet]
 
 One line of JSON: for every case the samples per CPU-second and the share of the matmul rate. To
 compare two versions, run it from both in turn (PYTHONPATH) and take ratios of neighbouring runs.
@@ -15,6 +15,8 @@ from itertools import pairwise
 from statistics import median
 
 import torch
+import torch.nn.functional as F
+from torch import nn
 
 from ostraka.core.fit import Budget, fit
 from ostraka.core.net import Recipe
@@ -75,6 +77,27 @@ def training(
     return train
 
 
+def plain_lenet(
+    shape: tuple[int, ...], count: int, order: torch.memory_format
+) -> Callable[[], None]:
+    """LeNet-5 as one would write it, batch 256, in one of torch's two memory orders."""
+    samples = images(shape, count)
+    middle = [nn.Conv2d(6, 16, 5), nn.Tanh(), nn.AvgPool2d(2), nn.Conv2d(16, 120, 5), nn.Tanh()]
+    first = [nn.Conv2d(shape[0], 6, 5, padding=2 if shape[1] < 32 else 0), nn.Tanh()]
+    last = [nn.Flatten(), nn.Linear(120, 84), nn.Tanh(), nn.Linear(84, 10)]
+    net = nn.Sequential(*first, nn.AvgPool2d(2), *middle, *last).to(memory_format=order)
+    optimiser = torch.optim.Adam(net.parameters(), lr=1e-3, weight_decay=1e-5)
+
+    def train() -> None:
+        for index in torch.randperm(count).split(256):
+            x = (samples.x[index].float() / 255).contiguous(memory_format=order)
+            optimiser.zero_grad()
+            F.cross_entropy(net(x), samples.labels[index]).backward()
+            optimiser.step()
+
+    return train
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -97,6 +120,8 @@ def main() -> None:
         ):
             work = operations(shape, objective) if net == "simple-cnn" else 0.0
             cases[f"{label} {name}"] = (training(net, shape, objective, budget, 2048), 2048, work)
+        for label, order in (("NCHW", torch.contiguous_format), ("last", torch.channels_last)):
+            cases[f"lenet5 torch {label} {name}"] = (plain_lenet(shape, 2048, order), 2048, 0.0)
     cases = {name: case for name, case in cases.items() if options.only in name}
     limit, found = [], {name: list[float]() for name in cases}
     for job, _, _ in cases.values():
