@@ -268,7 +268,7 @@ def test_a_script_without_the_guard_is_told_so(tmp_path: Path) -> None:
     script.write_text(
         "import ostraka\n"
         'ostraka.run("fedavg", data="digits", parties=2, partition="iid", out="run", '
-        'set={"local": {"epochs": 1}})\n'
+        'engine="pool", set={"local": {"epochs": 1}})\n'
     )
     paths = str(Path(ostraka.__file__).parents[1])
     shown = subprocess.run(

@@ -10,7 +10,7 @@ import torch
 from ostraka.core.progress import NoProgress
 from ostraka.core.samples import Samples
 from ostraka.engines import pool
-from ostraka.engines.base import Answer, Order, Work, carry_out
+from ostraka.engines.base import Answer, Order, Outcome, Work, carry_out
 from ostraka.engines.pool import Pool
 from ostraka.engines.serial import Serial
 from ostraka.errors import StoreError
@@ -189,3 +189,22 @@ def test_a_worker_for_every_device_and_no_more(monkeypatch: pytest.MonkeyPatch) 
         started.clear()
         with Pool(workers=workers).open(replace(work(Odd()), device=device)):
             assert started == expected
+
+
+def test_workers_of_a_pool_get_the_message_of_their_round(tmp_path: Path) -> None:
+    """The same message does not travel twice; that of the next round does, and a new worker in
+    the place of a dead one is sent it again."""
+    method, desk = Odd(), Desk(tmp_path)
+    with Pool(workers=1).open(work(method)) as crew, Serial().open(work(method)) as alone:
+        for index in (1, 2):
+            lying = jobs(desk, method, index)
+            codec.save(desk.message(index, None), method.init(work(method).task, index))
+            if index == 2:
+                crew.workers[0].kill()  # type: ignore[attr-defined]
+            found = [{o.party: _payload(o) for o in c.run(lying)} for c in (crew, alone)]
+            assert found[0] == found[1]
+
+
+def _payload(outcome: Outcome) -> bytes:
+    assert outcome.answer is not None, outcome.failure
+    return codec.encode(codec.decode(outcome.answer.report).report)

@@ -21,7 +21,7 @@ from ostraka.runs.division import load_once
 from ostraka.runs.grid import Grid, run_grid
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, _print
-from ostraka.runs.record import RunDir
+from ostraka.runs.record import RunDir, load_state
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
 
@@ -267,6 +267,55 @@ def test_a_report_copied_over_another_partys_is_its_failure() -> None:
     assert go(resume=True).accuracy == go("straight").accuracy, (
         "the party that was named has trained again"
     )
+
+
+@pytest.mark.parametrize("left", [0, 10, -1, "zeros"])
+def test_a_report_that_a_power_cut_left_unwhole_is_made_again(left: int | str) -> None:
+    """Reports of many rounds are not synced one by one: a file may be there, and empty, short or
+    full of zeros. Its party trains again; the whole one stays."""
+    with pytest.raises(Interrupted):
+        go(watch=StopInside())
+    _, second = reports("run")
+    data = second.read_bytes()
+    second.write_bytes(bytes(len(data)) if left == "zeros" else data[: int(left)])
+    trained: list[int] = []
+
+    class Count(Watch):
+        def party_ends(self, outcome: Outcome) -> None:
+            trained.append(outcome.party)
+
+    resumed = go(resume=True, watch=Count())
+    assert trained == [1, 2, 0, 1, 2], "of round 2 the cut one and the missing one"
+    assert resumed.accuracy == go("straight").accuracy
+    states = [codec.encode(load_state(Path(out))[1]) for out in ("run", "straight")]
+    assert states[0] == states[1]
+
+
+@pytest.mark.parametrize(
+    ("method", "reports_synced"), [("fedavg", False), ("scaffold", False), ("closed-voting", True)]
+)
+def test_what_must_survive_a_power_cut_is_synced(
+    monkeypatch: pytest.MonkeyPatch, method: str, reports_synced: bool
+) -> None:
+    """Members of one exchange, memories and checkpoints one by one; messages and the reports of
+    rounds that are repeated anyway are not."""
+    synced: dict[str, set[bool]] = {}
+    usual = codec.write_atomically
+
+    def write(path: Path, data: bytes, durable: bool = True) -> None:
+        kinds = ("reports", "memory", "messages", "members")
+        what = next((kind for kind in kinds if kind in path.parts), path.name)
+        synced.setdefault(what, set()).add(durable)
+        usual(path, data, durable)
+
+    monkeypatch.setattr(codec, "write_atomically", write)
+    one_shot = {"local": {"steps": 2}}
+    go(method=method, **({"set": one_shot} if method == "closed-voting" else {}))
+    assert synced["reports"] == {reports_synced}
+    assert synced["messages"] == {False}
+    assert synced["checkpoint.safetensors"] == synced["model.safetensors"] == {True}
+    assert synced.get("memory", {True}) == synced.get("members", {True}) == {True}
+    assert ("memory" in synced) == (method == "scaffold")
 
 
 @pytest.mark.parametrize("number", [999, -5, 0])

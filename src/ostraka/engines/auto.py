@@ -40,9 +40,14 @@ class Auto(Settings, Engine):
         None, "processes, if it is the pool; given, it is the pool", span="[1, inf)"
     )
 
+    timeout: float = setting(
+        86400.0, "seconds after which a party is given up, if it is the pool", span="(0, inf)"
+    )
+
     def open(self, work: Work) -> AbstractContextManager[Crew]:
         """Open the engine that will be sooner done."""
-        return (Pool(self.workers) if pays(work, self.workers) else Serial()).open(work)
+        pool = Pool(self.workers, self.timeout)
+        return (pool if pays(work, self.workers) else Serial()).open(work)
 
 
 def pays(work: Work, workers: int | None = None) -> bool:

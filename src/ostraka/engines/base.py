@@ -160,6 +160,9 @@ class Crew(ABC):
 class Engine(ABC):
     """A way to run jobs."""
 
+    def get_ready(self) -> None:  # noqa: B027  # most engines have nothing to begin
+        """Begin what takes long and needs no work to be known; called before data is loaded."""
+
     @abstractmethod
     def open(self, work: Work) -> AbstractContextManager[Crew]:
         """Workers for `work`, released at the end of the `with` block."""

@@ -54,6 +54,10 @@ class Pool(Settings, Engine):
     )
     timeout: float = setting(86400.0, "seconds after which a party is given up", span="(0, inf)")
 
+    def get_ready(self) -> None:
+        """Start the process that workers are forked from: it loads torch while data is loaded."""
+        _context()
+
     @contextmanager
     def open(self, work: Work) -> Iterator[Crew]:
         """Start the workers; stop them at the end, even on an error or Ctrl-C."""

@@ -83,7 +83,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     With `begun`, the folder of a run to go on with, its own record of who holds what is used.
     """
     leave_if_imported_by_a_worker()
-    build_engine(config)  # a wrong setting of it is said now
+    build_engine(config).get_ready()  # a wrong setting of it is said now
     start = find_start(config)
     method, config = build_method(config), pinned(resolve(config), start)
     division = divide(config, begun)
