@@ -56,7 +56,6 @@ class Layered(Net):
         first, middle, _ = self.stages()
         return through(x, *first, *middle).flatten(1)
 
-    @final
     def forward(self, x: Tensor) -> Tensor:
         """Inputs to logits."""
         return native.through(x, self._blocks())
