@@ -60,7 +60,7 @@ def main() -> None:
         kept[name] = measure(table, variants, rounds, runners, asked.quick)
         print(f"\n{markdown(table, kept[name])}\n", flush=True)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+        target.write_text(json.dumps(kept, indent=1) + "\n")
     if for_page:
         PAGE.write_text(fill(PAGE.read_text(), TABLES, kept))
     print(f"figures: {target}" + (f"; tables: {PAGE}" if for_page else ""))
