@@ -50,7 +50,9 @@ class Layer:
         """The native block, also where `worth_it` would leave it to torch."""
         from ostraka.nets import native
 
-        return native.conv_blocks(x, [native.Conv(weight, bias, self.padding, True, self.pool)])
+        pool: native.Pool = "max" if self.pool else "none"
+        block = native.Block(weight, bias, self.padding, "relu", pool)
+        return native.Call.of(x.shape, [block]).run(x)
 
 
 LAYERS = {
@@ -102,14 +104,10 @@ def job(cell: str, variant: str, small: bool) -> Job:
 
 
 def _as(values: Tensor, variant: str) -> Tensor:
-    """In the memory layout that the variant likes best: native has the batch innermost."""
-    if values.dim() != 4:
-        return values
-    if layout(variant):
+    """In the memory layout that the variant likes best."""
+    if values.dim() == 4 and layout(variant):
         return values.contiguous(memory_format=torch.channels_last)
-    if variant == PLAIN or values.shape[0] != BATCH:
-        return values
-    return values.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2)
+    return values
 
 
 TABLE = Table(

@@ -106,7 +106,7 @@ def test_a_vote_of_one_is_its_member(tmp_path: Path) -> None:
     panel = load_state(tmp_path / "run")[1]
     assert len(panel.members) == 1
     member = load_predictor(plan.task, CrossEntropy(), panel.members[0].params)
-    x = plan.test.samples.inputs(slice(0, 100))
+    x = plan.test.samples.stored(slice(0, 100))
     voted, alone = plan.method.predictor(plan.task, panel).scores(x), member.scores(x)
     assert torch.allclose(voted.known, alone.known.softmax(dim=1))
     assert torch.equal(voted.closed, alone.closed)
