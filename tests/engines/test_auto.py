@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from toy_work import Odd, work
 
 from ostraka.core.fit import RoundBudget
 from ostraka.core.net import Recipe
@@ -18,6 +17,7 @@ from ostraka.engines.pool import Pool
 from ostraka.engines.serial import Serial
 from ostraka.methods.fedavg import FedAvg
 from ostraka.store import codec
+from tests.engines.toy_work import Odd, work
 
 TASK = Task(tuple("0123456789"), (1, 28, 28), Recipe("simple-cnn"))
 

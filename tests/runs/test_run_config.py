@@ -8,6 +8,7 @@ import pytest
 
 from ostraka.core import settings
 from ostraka.core.settings import values_of
+from ostraka.engines.auto import Auto
 from ostraka.engines.pool import Pool
 from ostraka.engines.serial import Serial
 from ostraka.errors import ConfigError, DataError
@@ -268,8 +269,10 @@ def test_a_run_of_one_exchange_with_rounds_among_its_settings_is_still_the_same_
 
 def test_an_engine_is_a_name_or_a_table() -> None:
     assert make({"engine": "serial"}) == make({"engine": {"name": "serial"}})
-    assert make({}).engine == config.EngineChoice("pool", {})
-    pool = make({"workers": 3, "engine": {"options": {"timeout": 5}}})
+    assert make({}).engine == config.EngineChoice("auto", {})
+    auto = make({"workers": 3, "engine": {"options": {"timeout": 5}}})
+    assert config.build_engine(auto) == Auto(workers=3, timeout=5.0)
+    pool = make({"workers": 3, "engine": {"name": "pool", "options": {"timeout": 5}}})
     assert config.build_engine(pool) == Pool(workers=3, timeout=5.0)
     assert config.build_engine(make({"engine": "serial", "workers": 3})) == Serial()
     assert identity(pool) == identity(make({"engine": "serial"}))
