@@ -147,3 +147,15 @@ def test_stored_reports_load_on_access_without_memory(tmp_path: Path) -> None:
     assert all(r.memory == {} for r in reports)
     places[0].path.unlink()
     assert reports[1].card.party == 1
+
+
+def test_a_held_report_is_given_away_once(tmp_path: Path) -> None:
+    """Whoever changes it finds what was stored when looking again."""
+    place = Desk(tmp_path).report(1, 0)
+    report = Report({"w": torch.zeros(2)}, 1.0, Card(0, 1))
+    put(place, Envelope(report, 0.0, 0.0, 0))
+    reports = StoredReports((place,), {place.path: report})
+    first = reports[0]
+    assert first is report
+    first.payload["w"].fill_(5)
+    assert reports[0].payload["w"].tolist() == [0, 0]
