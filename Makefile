@@ -23,15 +23,16 @@ setup: $(READY)  ## create .venv and install everything into it
 demo: $(READY)  ## ten parties with two classes each: train, vote, compare (about a minute)
 	@$(BIN)/ostraka demo
 
+# Files in their order: by number of tests, the few long ones would come last, for one process alone.
 test: $(READY)  ## the test suite (a few minutes on two cores)
-	@$(BIN)/pytest -n 2 --dist loadfile
+	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(READY)  ## the tests that take minutes each
 	@$(BIN)/pytest -m slow
 
 # Apart from `test`, as counting takes a third more time. Worker processes are not followed.
 coverage: $(READY)  ## the test suite, and the share of lines it runs, layer by layer
-	@$(BIN)/pytest -n 2 --dist loadfile --cov=ostraka --cov-report=
+	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --cov=ostraka --cov-report=
 	@for layer in src/ostraka/[a-z]*/ src/ostraka/; do \
 	  printf '%-12s %3s %%\n' "$$(basename $$layer)" "$$($(BIN)/coverage report --include="$$layer**" --format=total)"; \
 	done

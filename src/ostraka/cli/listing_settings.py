@@ -3,7 +3,7 @@ what they mean, and how they are set.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
@@ -119,49 +119,42 @@ def _method(name: str) -> Owner | None:
 
 
 def _objective(name: str) -> Owner | None:
-    if not _has(OBJECTIVES, name):
-        return None
-    own = OBJECTIVES.canonical(name)
-    usage = (
-        f"chosen with --objective {own}, set with --set objective.NAME=VALUE, "
-        "or in a file under [set.objective]"
-    )
-    return Owner("objective", own, OBJECTIVES.get(own)(), usage)
+    return _listed(OBJECTIVES, name, "--objective {}", "objective.NAME", "set.objective")
 
 
 def _ballot(name: str) -> Owner | None:
-    if not _has(BALLOTS, name):
-        return None
-    own = BALLOTS.canonical(name)
-    usage = (
-        f"chosen with --set ballot={own}, set with --set ballot.NAME=VALUE, "
-        "or in a file under [set.ballot]"
-    )
-    return Owner("ballot", own, BALLOTS.get(own)(), usage)
+    return _listed(BALLOTS, name, "--set ballot={}", "ballot.NAME", "set.ballot")
+
+
+def _engine(name: str) -> Owner | None:
+    return _listed(ENGINES, name, "--engine {}", "engine.NAME", "engine.options")
 
 
 def _net(name: str) -> Owner | None:
     if not _has(NETS, name):
         return None
-    own = NETS.canonical(name)
-    options = net_options(own)
+    options = net_options(NETS.canonical(name))
     first = next((spec.name for spec in fields(options)), "NAME")
-    usage = (
-        f"chosen with --net {own}, set with --set net.{first}=VALUE, "
-        "or in a file under [net.options]"
-    )
-    return Owner("net", own, options(), usage)
+    return _listed(NETS, name, "--net {}", f"net.{first}", "net.options", options)
 
 
-def _engine(name: str) -> Owner | None:
-    if not _has(ENGINES, name):
+def _listed(
+    registry: Registry[Any],
+    name: str,
+    choice: str,
+    setting: str,
+    section: str,
+    make: Callable[[], Any] | None = None,
+) -> Owner | None:
+    """What `registry` has under the name, by default with its own settings as they are."""
+    if not _has(registry, name):
         return None
-    own = ENGINES.canonical(name)
+    own = registry.canonical(name)
     usage = (
-        f"chosen with --engine {own}, set with --set engine.NAME=VALUE (workers: --workers), or in "
-        "a file under [engine.options]"
+        f"chosen with {choice.format(own)}, set with --set {setting}=VALUE, "
+        f"or in a file under [{section}]"
     )
-    return Owner("engine", own, ENGINES.get(own)(), usage)
+    return Owner(registry.kind, own, (make or registry.get(own))(), usage)
 
 
 def _plain(value: Any) -> Any:

@@ -4,19 +4,16 @@ under averaging and as voting members.
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isinf
 
 import torch
-from torch import Tensor
 
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import NetPredictor, build_net, load_predictor
-from ostraka.core.net import Net, Params, Recipe, params_of
-from ostraka.core.objective import Batch, Objective
-from ostraka.core.predictor import Scores
-from ostraka.core.samples import Samples
-from ostraka.core.seeds import seeded, torch_rng
+from ostraka.core.net import params_of
+from ostraka.core.objective import Objective
+from ostraka.core.seeds import torch_rng
 from ostraka.core.task import Task
 from ostraka.methods.closed_voting import ClosedVoting
 from ostraka.methods.fedavg import FedAvg
@@ -29,26 +26,19 @@ from ostraka.testing.answers import (
     expect_settings,
     near,
 )
+from ostraka.testing.bench import (
+    Bench,
+    ask,
+    batch_change,
+    batches,
+    bench_of,
+    fresh_net,
+    loss_of,
+    trained_net,
+    weights_of,
+)
 from ostraka.testing.stage import known_randomness
 from ostraka.testing.verdict import AnyMethod, ContractBroken, difference, fail, hoped
-
-BUDGET = Budget(epochs=2, batch=8, lr=0.05)
-
-
-@dataclass(frozen=True)
-class Bench:
-    """A task and samples of its classes, well apart."""
-
-    task: Task
-    samples: Samples
-
-    def batch(self, count: int, labels: Tensor | None = None) -> Batch:
-        """The first samples, under other labels if they are given."""
-        return Batch(
-            self.samples.inputs(slice(0, count)),
-            self.samples.labels[:count] if labels is None else labels,
-            kind=self.task.kind,
-        )
 
 
 def check_objective(objective: Objective, task: Task | None = None) -> None:
@@ -58,15 +48,6 @@ def check_objective(objective: Objective, task: Task | None = None) -> None:
     bench = bench_of(task)
     for check in CHECKS:
         check(objective, bench)
-
-
-def bench_of(task: Task | None = None) -> Bench:
-    """Twenty samples of the task's classes, or of three."""
-    task = task or Task(("ant", "bee", "cat"), (1, 16, 16), Recipe("mlp", {"hidden": [16, 8]}))
-    rng, y = torch_rng(SEED, "bench"), torch.arange(20) % len(task.classes)
-    centres = torch.randn(len(task.classes), *task.shape, generator=rng)
-    x = centres[y] + 0.5 * torch.randn(20, *task.shape, generator=rng)
-    return Bench(task, Samples(x, y, view=task.view))
 
 
 def check_settings(objective: Objective, bench: Bench) -> None:
@@ -122,7 +103,7 @@ def check_prepare(objective: Objective, bench: Bench) -> None:
             "extra, one row for each sample"
         )
         fail(objective, f"prepare keeps {len(before)} rows", f"of its result {odd[0]}", advice)
-    change = difference(before.y, made.y, "y") or _batch_change(before, batch)
+    change = difference(before.y, made.y, "y") or batch_change(before, batch)
     if change:
         fail(
             objective,
@@ -134,10 +115,10 @@ def check_prepare(objective: Objective, bench: Bench) -> None:
 
 def check_loss(objective: Objective, bench: Bench) -> None:
     """The loss is one finite number whose gradients are finite and reach the network."""
-    for case, batch in _batches(bench).items():
+    for case, batch in batches(bench).items():
         what = f"the loss of {case} is one finite number"
-        net = _net(objective, bench)
-        loss = _loss(objective, net, batch, what)
+        net = fresh_net(objective, bench)
+        loss = loss_of(objective, net, batch, what)
         if loss.dim() or not loss.isfinite():
             done = (
                 f"it is {float(loss.detach())}"
@@ -172,7 +153,9 @@ def check_randomness(objective: Objective, bench: Bench) -> None:
     for randomness in (1, 2):
         with known_randomness(randomness):
             losses.append(
-                _loss(objective, _net(objective, bench), bench.batch(12), "the loss works").detach()
+                loss_of(
+                    objective, fresh_net(objective, bench), bench.batch(12), "the loss works"
+                ).detach()
             )
     change = difference(losses[0], losses[1], "loss")
     if change:
@@ -188,10 +171,10 @@ def check_unchanged(objective: Objective, bench: Bench) -> None:
     """Loss and scores leave the batch and the network's weights as they were,
     and leave no gradient behind.
     """
-    net, batch = _net(objective, bench), bench.batch(12)
-    weights, before = _weights(net), deepcopy(batch)
-    _loss(objective, net, batch, "the loss works")
-    change = _batch_change(before, batch) or difference(weights, _weights(net), "weights")
+    net, batch = fresh_net(objective, bench), bench.batch(12)
+    weights, before = weights_of(net), deepcopy(batch)
+    loss_of(objective, net, batch, "the loss works")
+    change = batch_change(before, batch) or difference(weights, weights_of(net), "weights")
     if change:
         fail(
             objective,
@@ -208,7 +191,7 @@ def check_unchanged(objective: Objective, bench: Bench) -> None:
             "use torch.autograd.grad, not backward",
         )
     everything = params_of(net.eval())
-    _ask(objective, net, batch.x)
+    ask(objective, net, batch.x)
     change = difference(everything, params_of(net), "network")
     if change:
         fail(
@@ -221,13 +204,13 @@ def check_unchanged(objective: Objective, bench: Bench) -> None:
 
 def check_scores(objective: Objective, bench: Bench) -> None:
     """A trained network answers with finite scores of the right shapes, each sample by itself."""
-    net, x = _trained(objective, bench), bench.samples.inputs()
+    net, x = trained_net(objective, bench), bench.samples.inputs()
     classes = len(bench.task.classes)
     expect_scores(
-        objective, lambda: _ask(objective, net, x), len(x), classes, "a trained network answers"
+        objective, lambda: ask(objective, net, x), len(x), classes, "a trained network answers"
     )
     expect_rows(objective, NetPredictor(net, objective).answers, x)
-    threshold = _ask(objective, net, x[:1]).threshold
+    threshold = ask(objective, net, x[:1]).threshold
     if objective.refuses == isinf(threshold):
         done = f"it says {objective.refuses}, and the threshold of its answers is {threshold:g}"
         advice = (
@@ -254,7 +237,7 @@ def check_statistics(objective: Objective, bench: Bench) -> None:
     """What is measured after training has a place in the network, is finite,
     and changes nothing else.
     """
-    net = _trained(objective, bench)
+    net = trained_net(objective, bench)
     before = params_of(net)
     with hoped(objective, "statistics works", "fix the error above"), torch.no_grad():
         measured = objective.statistics(net, bench.samples)
@@ -290,10 +273,10 @@ def check_statistics(objective: Objective, bench: Bench) -> None:
 
 def check_stored(objective: Objective, bench: Bench) -> None:
     """Everything that the answers depend on travels with the network's tensors."""
-    net, x = _trained(objective, bench), bench.samples.inputs()
+    net, x = trained_net(objective, bench), bench.samples.inputs()
     with hoped(objective, "a trained network is loaded again", "fix the error above"):
         again = load_predictor(bench.task, objective, params_of(net)).answers(x)
-    scores = _ask(objective, net, x)
+    scores = ask(objective, net, x)
     if not (near(scores.known, again.known) and near(scores.unknown, again.unknown)):
         advice = "keep tensors as parameters or buffers of net.objective, and nothing on self"
         fail(
@@ -317,9 +300,7 @@ def check_learns(objective: Objective, bench: Bench) -> None:
             SEED,
         )
     right = float(
-        (_ask(objective, net, bench.samples.inputs()).closed == bench.samples.labels)
-        .double()
-        .mean()
+        (ask(objective, net, bench.samples.inputs()).closed == bench.samples.labels).double().mean()
     )
     if right <= 2 / len(bench.task.classes) and right < 1:
         done = f"it is right on {right:.0%} of its own training samples"
@@ -373,52 +354,3 @@ CHECKS: tuple[Callable[[Objective, Bench], None], ...] = (
     check_in_methods,
 )
 """All checks, those with the plainest message first."""
-
-
-def _batches(bench: Bench) -> dict[str, Batch]:
-    return {
-        "a mixed batch": bench.batch(12),
-        "a batch of one class": bench.batch(8, torch.zeros(8, dtype=torch.int64)),
-        "a single sample": bench.batch(1),
-    }
-
-
-def _net(objective: Objective, bench: Bench) -> Net:
-    with hoped(objective, "a network is built for it", "fix the error above"):
-        return build_net(bench.task, objective, SEED).train()
-
-
-def _loss(objective: Objective, net: Net, batch: Batch, what: str) -> Tensor:
-    """The loss as `fit` comes to it: torch's own generator is seeded, the batch prepared, the
-    helper has made a step.
-    """
-    rng = torch_rng(SEED, "draw")
-    with hoped(objective, what, "such batches are common; handle the case"), seeded(SEED, "global"):
-        helper = objective.helper(net)
-        batch = objective.prepare(batch, rng)
-        batch = batch if helper is None else helper.step(net, batch, rng)
-        return objective.loss(net, batch, rng)
-
-
-def _trained(objective: Objective, bench: Bench) -> Net:
-    net = build_net(bench.task, objective, SEED)
-    with hoped(objective, "a network can be trained", "fix the error above"):
-        fit(net, None, bench.samples, objective, BUDGET, SEED)
-    return net
-
-
-@torch.no_grad()
-def _ask(objective: Objective, net: Net, x: Tensor) -> Scores:
-    with hoped(objective, "scores answers", "fix the error above"):
-        return objective.scores(net.eval(), x)
-
-
-def _weights(net: Net) -> Params:
-    """The classifier's own weights: a helper may train what the objective added."""
-    return {
-        n: p.detach().clone() for n, p in net.named_parameters() if not n.startswith("objective.")
-    }
-
-
-def _batch_change(before: Batch, after: Batch) -> str | None:
-    return difference(before.x, after.x, "x") or difference(before.y, after.y, "y")
