@@ -96,7 +96,8 @@ def test_any_description_gives_torchs_values_and_gradients(
 ) -> None:
     """Values of a normal distribution; two of a window or a value and 0 hardly ever come so close
     that rounding decides (in float64 none of them is below 1e-5 in these draws: if one is, the
-    gradient there is not compared).
+    gradient there is not compared). The slope of tanh, 1 - y², has the rounding error of 1 however
+    small it is, so errors are measured by the gradients that there would be without tanh.
     """
     shape, blocks = network
     x = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
@@ -104,8 +105,10 @@ def test_any_description_gives_torchs_values_and_gradients(
     theirs = with_gradients(in_torch, x, blocks, torch.float64)
     torch.testing.assert_close(ours[0].double(), theirs[0], rtol=1e-4, atol=1e-5)
     if decided(x.double(), blocks):
-        for one, other in zip(ours[1:], theirs[1:], strict=True):
-            scale = float(other.abs().max()) if other.numel() else 0.0
+        free = [b._replace(activation=b.activation.replace("tanh", "none")) for b in blocks]
+        steep = with_gradients(in_torch, x, free, torch.float64)
+        for one, other, most in zip(ours[1:], theirs[1:], steep[1:], strict=True):
+            scale = max(float(other.abs().max()), float(most.abs().max()))
             torch.testing.assert_close(one.double(), other, rtol=1e-3, atol=1e-5 * scale + 1e-9)
 
 
