@@ -207,4 +207,6 @@ def test_workers_of_a_pool_get_the_message_of_their_round(tmp_path: Path) -> Non
 
 def _payload(outcome: Outcome) -> bytes:
     assert outcome.answer is not None, outcome.failure
-    return codec.encode(codec.decode(outcome.answer.report).report)
+    report = outcome.answer.report
+    opened = codec.Opened.of(report) if isinstance(report, bytes) else report
+    return codec.encode(opened.value().report)

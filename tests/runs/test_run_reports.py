@@ -117,7 +117,7 @@ def test_a_memory_is_stored_before_its_report(
         write(self, data, durable)
 
     monkeypatch.setattr(Place, "write", note)
-    execute(plan_of(ROUNDS), RunDir(tmp_path / "run"))
+    execute(plan_of(ROUNDS), RunDir(tmp_path / "run"), save_seconds=0)
     expected = [
         f"{what} {r} {p}" for r in (1, 2, 3) for p in (0, 1, 2) for what in ("memory", "report")
     ]

@@ -32,8 +32,8 @@ def average(weighted: Iterable[tuple[Params, float]]) -> Params:
                 raise OstrakaError(
                     f"{name} has the shapes {shapes}; only equal networks can be averaged"
                 )
-            term = tensor.double() * weight
-            sums[name] = term if name not in sums else sums[name] + term
+            term = tensor.to(torch.float64, copy=True).mul_(weight)
+            sums[name] = term if name not in sums else sums[name].add_(term)
     if total <= 0:
         raise OstrakaError("nothing to average: no report arrived, or all weights are zero")
     return {name: _as(value / total, kinds[name]) for name, value in sums.items()}
