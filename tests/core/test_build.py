@@ -179,6 +179,7 @@ def test_a_network_is_moved_only_where_it_is_not() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(net, "to", None)
         move(net, torch.device("cpu"))
-    net[1].running_mean = net[1].running_mean.to("meta")
+    move(net, torch.device("meta"))
+    net[1].running_mean = torch.zeros(2)  # one that was left behind
     move(net, torch.device("meta"))
     assert {t.device.type for t in net.state_dict().values()} == {"meta"}

@@ -275,3 +275,18 @@ def test_a_party_that_goes_on_with_its_report_changes_nothing(
         for name in ("alone", "run")
     ]
     assert states[0] == states[1]
+
+
+def test_reports_without_room_are_written_and_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute(plan_of(AVERAGE), RunDir(tmp_path / "alone"))
+    written = reports_written(monkeypatch)
+    monkeypatch.setattr("ostraka.runs.arrivals.HELD", 0)
+    execute(plan_of(AVERAGE), RunDir(tmp_path / "run"))
+    assert len(written) == 9
+    states = [
+        codec.encode(RunDir(tmp_path / name).model_place().load()["state"])
+        for name in ("alone", "run")
+    ]
+    assert states[0] == states[1]

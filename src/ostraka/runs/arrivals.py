@@ -15,7 +15,7 @@ from ostraka.runs.summary import Totals
 from ostraka.store import codec
 from ostraka.store.desk import Desk, Envelope, Place, StoredReports
 
-HELD = 64 * 2**20
+HELD = 16 * 2**20
 """Bytes of reports that stay in memory from their arrival until they are aggregated; the others
 are written, and read again."""
 
