@@ -1,5 +1,7 @@
 """Networks that are copied or lent must be as good as new ones."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -7,7 +9,7 @@ from torch import Tensor, nn
 from ostraka.core import build
 from ostraka.core.build import build_net, lent_net
 from ostraka.core.fit import Budget, fit
-from ostraka.core.net import Net, Recipe, params_of
+from ostraka.core.net import Net, Recipe, load_params, move, params_of
 from ostraka.core.samples import Samples
 from ostraka.core.task import Task
 from ostraka.nets import mlp
@@ -112,3 +114,72 @@ def test_few_kinds_are_remembered() -> None:
     for hidden in range(1, 10):
         build_net(Task(("a",), (1, 2, 2), Recipe("mlp", {"hidden": [hidden]})), GOAL)
     assert len(build._kinds) == build.KINDS
+
+
+class Loud(nn.Linear):
+    """Loads in a way of its own."""
+
+    def _load_from_state_dict(self, state: dict[str, Tensor], prefix: str, *rest: object) -> None:
+        super()._load_from_state_dict({k: v + 1 for k, v in state.items()}, prefix, *rest)
+
+
+def hooked() -> nn.Module:
+    net = nn.Sequential(nn.Linear(2, 2))
+    net[0].register_load_state_dict_pre_hook(
+        lambda module, state, prefix, *rest: state.update({k: v * 2 for k, v in state.items()})
+    )
+    return net
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)),
+        lambda: nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)),
+        lambda: nn.Sequential(Loud(2, 2)),
+        lambda: nn.Linear(2, 2).double(),
+        hooked,
+    ],
+    ids=["plain", "batch norm", "own way", "double", "hook"],
+)
+def test_tensors_are_loaded_as_torch_loads_them(make: Callable[[], nn.Module]) -> None:
+    """Values, types and what a module does on the way; nothing of what is loaded is kept."""
+    params = {name: torch.rand(t.shape) for name, t in make().state_dict().items()}
+    ours, theirs = make(), make()
+    before = list(ours.parameters())
+    load_params(ours, params)
+    theirs.load_state_dict(params)
+    assert codec.encode(params_of(ours)) == codec.encode(params_of(theirs))
+    assert all(a is b for a, b in zip(before, ours.parameters(), strict=True))
+    for tensor in params.values():
+        tensor.zero_()
+    assert codec.encode(params_of(ours)) == codec.encode(params_of(theirs))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"weight": torch.zeros(2, 3)}, "size mismatch for weight"),
+        ({"bias": torch.zeros(1)}, "size mismatch for bias"),  # would broadcast
+        ({"more": torch.zeros(1)}, "Unexpected key"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused_as_torch_does(
+    change: dict[str, Tensor], words: str
+) -> None:
+    net = nn.Linear(2, 2)
+    with pytest.raises(RuntimeError, match=words):
+        load_params(net, {**params_of(net), **change})
+    with pytest.raises(RuntimeError, match="Missing key"):
+        load_params(net, {"weight": net.weight.detach()})
+
+
+def test_a_network_is_moved_only_where_it_is_not() -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(net, "to", None)
+        move(net, torch.device("cpu"))
+    move(net, torch.device("meta"))
+    net[1].running_mean = torch.zeros(2)  # one that was left behind
+    move(net, torch.device("meta"))
+    assert {t.device.type for t in net.state_dict().values()} == {"meta"}

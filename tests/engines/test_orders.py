@@ -10,7 +10,7 @@ import torch
 from ostraka.core.progress import NoProgress
 from ostraka.core.samples import Samples
 from ostraka.engines import pool
-from ostraka.engines.base import Answer, Order, Outcome, Work, carry_out
+from ostraka.engines.base import Answer, Order, Outcome, Reader, Work, carry_out
 from ostraka.engines.pool import Pool
 from ostraka.engines.serial import Serial
 from ostraka.errors import StoreError
@@ -207,4 +207,33 @@ def test_workers_of_a_pool_get_the_message_of_their_round(tmp_path: Path) -> Non
 
 def _payload(outcome: Outcome) -> bytes:
     assert outcome.answer is not None, outcome.failure
-    return codec.encode(codec.decode(outcome.answer.report).report)
+    report = outcome.answer.report
+    opened = codec.Opened.of(report) if isinstance(report, bytes) else report
+    return codec.encode(opened.value().report)
+
+
+def test_a_message_is_read_once_for_those_that_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parties 0 and 1 get one message, 2 another, and that of 1 is gone when it is asked again."""
+    method, desk = Odd(), Desk(tmp_path)
+    first, second, *_ = jobs(desk, method, 1)
+    other = replace(second, message=desk.message(1, 7))
+    codec.save(first.message, {"n": 1})
+    codec.save(other.message, {"n": 2})
+    reads: list[Path] = []
+    usual = codec.read_bytes
+
+    def read(path: Path) -> bytes:
+        reads.append(path)
+        return usual(path)
+
+    monkeypatch.setattr(codec, "read_bytes", read)
+    reader = Reader()
+    told = [reader.order_of(job) for job in (first, second, other, first)]
+    assert reads == [first.message, other.message, first.message]
+    assert [codec.decode(o.message)["n"] for o in told if isinstance(o, Order)] == [1, 1, 2, 1]
+    first.message.unlink()
+    reader = Reader()
+    failed = [reader.order_of(first), reader.order_of(second)]
+    assert all(isinstance(o, Outcome) and o.failure is not None for o in failed)

@@ -539,3 +539,18 @@ def test_an_empty_batch_gives_empty_results_and_zero_gradients() -> None:
     assert x.shape == (0, 3, 8, 8)
     assert not w.any()
     assert not b.any()
+
+
+def test_linear_layers_alone_are_torchs_without_further_questions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To ask whether the kernel can take them costs a small network a few percent of its step."""
+    asked: list[int] = []
+    monkeypatch.setattr("ostraka.nets.native.blocks.usable", lambda x, blocks: asked.append(1))
+    layers = [native.Block(torch.rand(3, 4), None), native.Block(torch.rand(2, 3), None)]
+    assert native.native(torch.rand(5, 4), layers) is None
+    y = native.through(torch.rand(5, 2, 2), layers)
+    assert y.shape == (5, 2)
+    assert asked == []
+    native.native(torch.rand(1, 1, 8, 8), [native.Block(torch.rand(2, 1, 3, 3), None)])
+    assert asked == [1]

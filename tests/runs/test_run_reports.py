@@ -11,12 +11,14 @@ import pytest
 from ostraka.core.seeds import derive
 from ostraka.engines.base import carry_out
 from ostraka.errors import Interrupted, PartyFailed
+from ostraka.methods.fedavg import FedAvg
 from ostraka.methods.panel import PanelMethod
 from ostraka.runs import config
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, make_plan, party_seed
 from ostraka.runs.record import RunDir
 from ostraka.runs.watch import Watch
+from ostraka.store import codec
 from ostraka.store.desk import Envelope, Place
 
 BASE: dict[str, Any] = {
@@ -117,7 +119,7 @@ def test_a_memory_is_stored_before_its_report(
         write(self, data, durable)
 
     monkeypatch.setattr(Place, "write", note)
-    execute(plan_of(ROUNDS), RunDir(tmp_path / "run"))
+    execute(plan_of(ROUNDS), RunDir(tmp_path / "run"), save_seconds=0)
     expected = [
         f"{what} {r} {p}" for r in (1, 2, 3) for p in (0, 1, 2) for what in ("memory", "report")
     ]
@@ -162,3 +164,129 @@ def test_costs_are_those_of_good_reports(tmp_path: Path) -> None:
     three = execute(plan_of(BASE), RunDir(tmp_path / "three"))
     one = execute(plan_of(BASE, parties=1), RunDir(tmp_path / "one"))
     assert three.bytes_up == pytest.approx(3 * one.bytes_up, rel=0.01)
+
+
+AVERAGE = {**BASE, "method": "fedavg", "set": {"rounds": 3, "local": {"epochs": 1}}}
+
+
+def reports_written(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
+    """Round and party of every report that is written from now on."""
+    written: list[tuple[Any, Any]] = []
+    write = Place.write
+
+    def note(self: Place, data: bytes, durable: bool = True) -> None:
+        if self.seal["what"] == "report":
+            written.append((self.seal["round"], self.seal["party"]))
+        write(self, data, durable)
+
+    monkeypatch.setattr(Place, "write", note)
+    return written
+
+
+@pytest.mark.parametrize(
+    ("values", "save_seconds", "expected"),
+    [(AVERAGE, 60.0, 0), (AVERAGE, 0.0, 9), (BASE, 60.0, 3)],
+    ids=["short rounds", "no time to wait", "one exchange"],
+)
+def test_reports_of_a_short_round_are_not_written(
+    values: dict[str, Any],
+    save_seconds: float,
+    expected: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The checkpoint commits a round; members of one exchange are written one by one."""
+    written = reports_written(monkeypatch)
+    execute(plan_of(values), RunDir(tmp_path / "run"), save_seconds=save_seconds)
+    assert len(written) == len(set(written)) == expected
+
+
+def test_reports_that_wait_are_written_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One second between arrivals, 1.5 to wait: the third writes the two before it as well."""
+    written, now = reports_written(monkeypatch), [0.0]
+    monkeypatch.setattr("ostraka.runs.arrivals.time.monotonic", lambda: now[0])
+    seen: list[int] = []
+
+    class Clock(Watch):
+        def party_ends(self, outcome: Any) -> None:
+            now[0] += 1.0
+            seen.append(len(written))
+
+    plan = plan_of(AVERAGE, parties=5, set={"rounds": 2, "local": {"epochs": 1}})
+    execute(plan, RunDir(tmp_path / "run"), Clock(), save_seconds=6 * 1.5)
+    assert seen[:5] == [0, 0, 3, 3, 3]
+
+
+@pytest.mark.parametrize("where", ["party_ends", "aggregate"])
+def test_what_ended_before_an_interruption_is_written(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C after the second party, or while the server averages: nobody trains twice, and the
+    result is that of a run that was left alone."""
+    home, alone = RunDir(tmp_path / "run"), RunDir(tmp_path / "alone")
+    execute(plan_of(AVERAGE), alone)
+
+    class Stop(Watch):
+        def party_ends(self, outcome: Any) -> None:
+            if where == "party_ends" and outcome.party == 1:
+                raise KeyboardInterrupt
+
+    def stopped(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if where == "aggregate":
+            patch.setattr(FedAvg, "aggregate", stopped)
+        with pytest.raises(Interrupted):
+            execute(plan_of(AVERAGE), home, Stop())
+    ready: list[int] = []
+
+    class Note(Watch):
+        def round_begins(self, index: int, rounds: int, parties: int, ready_now: int) -> None:
+            ready.append(ready_now)
+
+    execute(plan_of(AVERAGE), home, Note(), resume=True)
+    assert ready == [2 if where == "party_ends" else 3, 0, 0]
+    states = [codec.encode(run.model_place().load()["state"]) for run in (home, alone)]
+    assert states[0] == states[1]
+
+
+def test_a_party_that_goes_on_with_its_report_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Server and party in one process share no tensor: it is as if bytes had crossed."""
+    execute(plan_of(AVERAGE), RunDir(tmp_path / "alone"))
+    usual, sent = FedAvg.local_update, list[Any]()
+
+    def update(self: FedAvg, rnd: Any, party: Any, memory: Any) -> Any:
+        for payload in sent:
+            for tensor in payload.values():
+                tensor.fill_(float("nan"))
+        report = usual(self, rnd, party, memory)
+        sent.append(report.payload)
+        return report
+
+    monkeypatch.setattr(FedAvg, "local_update", update)
+    execute(plan_of(AVERAGE), RunDir(tmp_path / "run"))
+    states = [
+        codec.encode(RunDir(tmp_path / name).model_place().load()["state"])
+        for name in ("alone", "run")
+    ]
+    assert states[0] == states[1]
+
+
+def test_reports_without_room_are_written_and_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute(plan_of(AVERAGE), RunDir(tmp_path / "alone"))
+    written = reports_written(monkeypatch)
+    monkeypatch.setattr("ostraka.runs.arrivals.HELD", 0)
+    execute(plan_of(AVERAGE), RunDir(tmp_path / "run"))
+    assert len(written) == 9
+    states = [
+        codec.encode(RunDir(tmp_path / name).model_place().load()["state"])
+        for name in ("alone", "run")
+    ]
+    assert states[0] == states[1]

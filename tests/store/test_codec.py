@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -363,3 +364,31 @@ def test_nothing_here_can_unpickle() -> None:
 
 def test_reading_creates_registered_types_only() -> None:
     assert all(found.cls.__dataclass_params__.frozen for found in WIRE_TYPES.values())  # type: ignore[attr-defined]
+
+
+@settings(max_examples=80, deadline=None)
+@given(VALUES)
+def test_a_value_that_stays_is_what_its_bytes_would_give(value: Any) -> None:
+    """The same types and bits as by way of bytes, in tensors of its own; and its size is known."""
+    data = codec.encode(value)
+    opened = codec.Opened.of_value(value)
+    assert difference(codec.decode(data), opened.value(), "value") is None
+    assert codec.encode(opened.copy()) == data
+    assert codec.encoded_size(value) == len(data)
+
+
+def test_a_value_that_stays_shares_no_memory() -> None:
+    """With neither its maker, nor a second name of the same tensor, nor any copy."""
+    own = torch.zeros(2, 3, requires_grad=True)
+    opened = codec.Opened.of_value({"a": own.t(), "b": own.t(), "n": np.float64(2.5)})
+    first, again = opened.copy(), opened.copy()
+    with torch.no_grad():
+        own.fill_(1)
+    first["a"].fill_(2)
+    assert again["a"].tolist() == first["b"].tolist() == [[0, 0]] * 3
+    assert again["a"].is_contiguous()
+    assert not again["a"].requires_grad
+    assert type(again["n"]) is float
+    assert opened.size >= 48
+    with pytest.raises(StoreError, match="cannot be stored"):
+        codec.Opened.of_value({"a": object()})

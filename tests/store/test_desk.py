@@ -149,13 +149,15 @@ def test_stored_reports_load_on_access_without_memory(tmp_path: Path) -> None:
     assert reports[1].card.party == 1
 
 
-def test_a_held_report_is_given_away_once(tmp_path: Path) -> None:
-    """Whoever changes it finds what was stored when looking again."""
+def test_whoever_looks_at_a_held_report_gets_a_copy(tmp_path: Path) -> None:
+    """It was never written; whoever changes it finds what arrived when looking again."""
     place = Desk(tmp_path).report(1, 0)
-    report = Report({"w": torch.zeros(2)}, 1.0, Card(0, 1))
-    put(place, Envelope(report, 0.0, 0.0, 0))
-    reports = StoredReports((place,), {place.path: report})
+    report = Report({"w": torch.zeros(2)}, 1.0, Card(0, 1), memory={"secret": 1})
+    held = {place.path: codec.Opened.of_value(Envelope(report, 0.0, 0.0, 0))}
+    reports = StoredReports((place,), held)
     first = reports[0]
-    assert first is report
+    assert first.memory == {}
     first.payload["w"].fill_(5)
     assert reports[0].payload["w"].tolist() == [0, 0]
+    assert reports[:1][0].payload["w"].tolist() == [0, 0]
+    assert not place.exists()

@@ -4,6 +4,7 @@ numbers that cannot be used are the fault of one party, by name.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from ostraka.core.build import lent_net
 from ostraka.core.learner import NetPredictor
-from ostraka.core.net import Params
+from ostraka.core.net import Params, load_params
 from ostraka.core.objective import Objective
 from ostraka.core.seeds import torch_rng
 from ostraka.core.task import Task
@@ -53,20 +54,24 @@ def check_answers(task: Task, objective: Objective, params: Params) -> None:
     """Refuse a network that is not the task's,
     or whose weights are so large that its answers are no numbers.
     """
-    probes = torch.randn(PROBES, *task.shape, generator=torch_rng(0, "arrival"))
     with lent_net(task, objective) as net:
         try:
-            net.load_state_dict(params)
+            load_params(net, params)
         except RuntimeError as error:  # torch lists every tensor that does not fit
             raise ReportRefused(
                 f"its tensors are not those of this task's network: {str(error).splitlines()[-1]}"
             ) from None
-        scores = NetPredictor(net, objective).answers(probes)
+        scores = NetPredictor(net, objective).answers(_probes(task.shape))
     if not (scores.known.isfinite().all() and scores.unknown.isfinite().all()):
         largest = max(float(tensor.abs().max()) for tensor in params.values() if tensor.numel())
         raise ReportRefused(
             f"its network answers with NaN or infinity; its largest weight is {largest:.3g}"
         )
+
+
+@lru_cache(maxsize=4)
+def _probes(shape: tuple[int, ...]) -> Tensor:
+    return torch.randn(PROBES, *shape, generator=torch_rng(0, "arrival"))
 
 
 def _numbers(value: Any, path: str) -> Iterator[tuple[str, Tensor]]:

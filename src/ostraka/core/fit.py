@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from ostraka.core.net import Net, Params, params_of
+from ostraka.core.net import Net, Params, load_params, move, params_of
 from ostraka.core.objective import Batch, Helper, Objective
 from ostraka.core.progress import NoProgress, Progress
 from ostraka.core.samples import Samples
@@ -149,8 +149,8 @@ def fit(
     if len(samples) == 0:
         raise DataError("a party with no samples cannot train; divide the data among fewer parties")
     if start is not None:
-        net.load_state_dict(start)
-    net.to(samples.x.device)
+        load_params(net, start)
+    move(net, samples.x.device)
     training = _Training(
         net, samples, objective, budget, seed, progress or NoProgress(), name, after_epoch
     )
@@ -163,7 +163,9 @@ def fit(
         training.run()
     net.eval()
     with torch.no_grad():
-        net.load_state_dict(objective.statistics(net, samples), strict=False)
+        measured = objective.statistics(net, samples)
+        if measured:
+            net.load_state_dict(measured, strict=False)
     return Fitted(params_of(net), training.steps, tuple(training.losses))
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ostraka.core.build import build_net as build_net
-from ostraka.core.net import Net, Params
+from ostraka.core.net import Net, Params, move
 from ostraka.core.objective import Objective
 from ostraka.core.predictor import SILENT, Placed, Predictor, Promise, Scores, join
 from ostraka.core.samples import View, stored_values
@@ -65,7 +65,7 @@ class NetPredictor(Predictor):
     @torch.no_grad()
     def answers(self, inputs: Tensor) -> Scores:
         """Scores of what the network sees, made by `inputs`."""
-        self.net.eval().to(inputs.device)
+        move(self.net.eval(), inputs.device)
         return join([self.objective.scores(self.net, part) for part in inputs.split(CHUNK)])
 
     def keeping(self, rate: float) -> tuple[Predictor, Promise]:

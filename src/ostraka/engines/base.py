@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from ostraka.core.fit import Diverged
 from ostraka.core.method import Method, Round
@@ -34,6 +34,8 @@ class Work:
     parties: Parties
     device: str = "cpu"
     save_seconds: float = 60.0
+    in_process: bool = False
+    """Whether server and parties share this process: a report then needs no bytes."""
     _moved: dict[int, Party] = field(default_factory=dict, init=False, compare=False, repr=False)
     _read: dict[str, tuple[bytes, codec.Opened]] = field(
         default_factory=dict, init=False, compare=False, repr=False
@@ -51,7 +53,7 @@ class Work:
     def message(self, data: bytes) -> Any:
         """A message, read once for all parties that get it; each has a copy of its own."""
         last, opened = self._read.get("message", (None, None))
-        if opened is None or last != data:
+        if opened is None or (last is not data and last != data):
             opened = codec.Opened.of(data, "the message")
             self._read["message"] = data, opened
         return opened.copy()
@@ -75,8 +77,8 @@ class Order:
 class Answer:
     """What became of an order, as it can travel, and as it can be stored."""
 
-    report: bytes
-    """A sealed `store.desk.Envelope`."""
+    report: bytes | codec.Opened
+    """A sealed `store.desk.Envelope`; or, where it stays in this process, a copy of one."""
     memory: bytes | None
     """What the party keeps from now on, sealed; None: it has nothing to keep, and had nothing."""
 
@@ -93,12 +95,9 @@ class Job:
     memory: Place | None
     progress: Place
 
-    def order(self) -> Order:
-        """The order itself, read when a worker is free for it:
-        a thousand do not lie in memory together.
-        """
+    def order(self, message: bytes) -> Order:
+        """The order itself, with its message as it was read."""
         memory = self.memory.read() if self.memory is not None else None
-        message = codec.read_bytes(self.message)
         return Order(self.party, self.round, self.seed, self.owner, message, memory)
 
 
@@ -169,7 +168,10 @@ class Engine(ABC):
 
 
 def carry_out(work: Work, order: Order, progress: Progress) -> tuple[Answer, float | None]:
-    """Run one party's update: bytes in, bytes out; and the last loss that the party tells."""
+    """Run one party's update: bytes in, bytes out; and the last loss that the party tells.
+
+    In the process of the server the report is what its bytes would say, and they are not made.
+    """
     began, cpu = time.perf_counter(), time.process_time()
     message = work.message(order.message)
     memory = codec.decode(order.memory, "the memory") if order.memory is not None else {}
@@ -183,8 +185,12 @@ def carry_out(work: Work, order: Order, progress: Progress) -> tuple[Answer, flo
     size = codec.encoded_size(report.payload) + codec.encoded_size(report.card)
     seconds, spent = time.perf_counter() - began, time.process_time() - cpu
     envelope = Envelope(report, seconds, progress.spent_before + spent, size)
-    answer = Answer(codec.encode(envelope, _seal("report", order)), kept)
-    return answer, report.card.scores.get("loss")
+    told: bytes | codec.Opened = (
+        codec.Opened.of_value(envelope, "the report")
+        if work.in_process
+        else codec.encode(envelope, _seal("report", order))
+    )
+    return Answer(told, kept), report.card.scores.get("loss")
 
 
 def _seal(what: str, order: Order) -> codec.Seal:
@@ -207,9 +213,22 @@ def try_order(work: Work, order: Order, progress: Place, tell: Tell) -> Outcome:
     return Outcome(order.party, None, time.perf_counter() - began, loss, answer)
 
 
-def order_of(job: Job) -> Order | Outcome:
-    """A job's order, or, if it cannot be read, the failure of its party."""
-    try:
-        return job.order()
-    except OstrakaError as error:
-        return Outcome(job.party, Failure.of(job.party, error), 0.0)
+@final
+class Reader:
+    """Reads the orders of one round, each when a worker is free for it: a thousand do not lie in
+    memory together. A message that many get one after the other is read once.
+    """
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+        self.message = b""
+
+    def order_of(self, job: Job) -> Order | Outcome:
+        """A job's order, or, if it cannot be read, the failure of its party."""
+        try:
+            if job.message != self.path:
+                self.path, self.message = None, codec.read_bytes(job.message)
+                self.path = job.message
+            return job.order(self.message)
+        except OstrakaError as error:
+            return Outcome(job.party, Failure.of(job.party, error), 0.0)

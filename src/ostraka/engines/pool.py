@@ -27,9 +27,9 @@ from ostraka.engines.base import (
     Failure,
     Job,
     Outcome,
+    Reader,
     Tell,
     Work,
-    order_of,
     silent,
     try_order,
 )
@@ -134,13 +134,14 @@ class _Worker:
         self.message: bytes | None = None
         """The message that it was last given."""
 
-    def give(self, job: Job) -> Outcome | None:
+    def give(self, job: Job, reader: Reader) -> Outcome | None:
         """Begin a job; an outcome at once if its order cannot be read."""
-        order = order_of(job)
+        order = reader.order_of(job)
         if isinstance(order, Outcome):
             return order
         self.job, self.since = job, time.monotonic()
-        news = None if order.message == self.message else order.message
+        same = order.message is self.message or order.message == self.message
+        news = None if same else order.message
         self.message = order.message
         with suppress(OSError):  # a worker that died this instant: its exit code is read later
             self.pipe.send((replace(order, message=b""), news, job.progress))
@@ -172,27 +173,28 @@ class _Workers(Crew):
         # The largest parties first: the last ones to finish are then small,
         # and no core idles for long.
         waiting = deque(sorted(jobs, key=lambda job: -self.parties[job.party].size))
+        reader = Reader()
         for place in range(len(self.workers)):
-            yield from self._employ(place, waiting)
+            yield from self._employ(place, waiting, reader)
         while any(worker.job is not None for worker in self.workers):
             for place, worker in enumerate(self.workers):
                 outcome = self._look_at(worker, tell)
                 if outcome is None:
                     continue
                 worker.job = None
-                yield from self._employ(place, waiting)
+                yield from self._employ(place, waiting, reader)
                 yield outcome
             busy = [w for w in self.workers if w.job is not None]
             if busy:  # to wait for nobody takes the whole second
                 wait([end for w in busy for end in (w.pipe, w.process.sentinel)], timeout=1.0)
 
-    def _employ(self, place: int, waiting: deque[Job]) -> Iterator[Outcome]:
+    def _employ(self, place: int, waiting: deque[Job], reader: Reader) -> Iterator[Outcome]:
         """Give the worker at `place` the next job whose order can be read.
 
         The others have failed.
         """
         while waiting:
-            failed = self._alive(place).give(waiting.popleft())
+            failed = self._alive(place).give(waiting.popleft(), reader)
             if failed is None:
                 return
             yield failed

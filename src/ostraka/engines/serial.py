@@ -4,7 +4,7 @@ and the reference for every other engine.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from ostraka.core.party import PartyRef
@@ -14,9 +14,9 @@ from ostraka.engines.base import (
     Job,
     Order,
     Outcome,
+    Reader,
     Tell,
     Work,
-    order_of,
     silent,
     try_order,
 )
@@ -34,8 +34,9 @@ class _OneByOne(Crew):
         return self.parties
 
     def run(self, jobs: Sequence[Job], tell: Tell = silent) -> Iterator[Outcome]:
+        reader = Reader()
         for job in jobs:
-            order = order_of(job)
+            order = reader.order_of(job)
             if isinstance(order, Order):
                 yield try_order(self.work, order, job.progress, tell)
             else:
@@ -54,4 +55,4 @@ class Serial(Engine):
         so that the numbers are the same.
         """
         with one_thread():
-            yield _OneByOne(work, work.parties.roster())
+            yield _OneByOne(replace(work, in_process=True), work.parties.roster())

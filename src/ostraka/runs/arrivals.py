@@ -2,41 +2,61 @@
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
-from ostraka.core.method import Method, Report
+from ostraka.core.method import Method
 from ostraka.core.task import Task
 from ostraka.engines.base import Failure, Outcome
-from ostraka.errors import DamagedFile, OstrakaError, ReportRefused
+from ostraka.errors import DamagedFile, OstrakaError, ReportRefused, StoreError
 from ostraka.runs.summary import Totals
 from ostraka.store import codec
-from ostraka.store.desk import Desk, Envelope, StoredReports
+from ostraka.store.desk import Desk, Envelope, Place, StoredReports
 
-HELD = 64 * 2**20
+HELD = 16 * 2**20
 """Bytes of reports that stay in memory from their arrival until they are aggregated; the others
-are read again."""
+are written, and read again."""
 
 
 @final
 @dataclass
 class Arrivals:
-    """One round's reports on the way from an engine to `Method.aggregate`."""
+    """One round's reports on the way from an engine to `Method.aggregate`.
+
+    A report of a method of many rounds is written when it has been held for `write_seconds`, or
+    when there is no room to hold it: a short round is over, and its checkpoint written, before
+    that. Within a `with` block an error or Ctrl-C writes what is held, so that it is not lost.
+    """
 
     method: Method[Any, Any, Any]
     task: Task
     desk: Desk
     index: int
     totals: Totals
+    write_seconds: float = 0.0
+    """A kill loses at most what was finished in that time."""
     refused: dict[int, Failure] = field(default_factory=dict)
     """Parties whose reports cannot be used."""
     remembering: set[int] = field(default_factory=set)
     """Parties that have a memory of this round."""
     cpu_seconds: float = 0.0
     """What it took to store answers and to look at them."""
-    _held: dict[Path, Report[Any]] = field(default_factory=dict)
+    _held: dict[Path, codec.Opened] = field(default_factory=dict)
     _bytes: int = 0
+    _unwritten: list[Place] = field(default_factory=list)
+    _since: float = 0.0
+    """When the first of those that are not written came."""
+
+    def __enter__(self) -> "Arrivals":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            # must not hide what ended the round; what cannot be written is made again
+            with suppress(StoreError):
+                self._write_all()
 
     def find(self, parties: Iterable[int]) -> set[int]:
         """Those of the parties whose reports lie there from before an interruption.
@@ -55,20 +75,22 @@ class Arrivals:
                 place.path.unlink()
                 continue
             found.add(party)
-            self._look_at(party, data)
+            self._look_at(party, data, written=True)
             if self.desk.memory(self.index, party).exists():
                 self.remembering.add(party)
         return found
 
     def store(self, outcome: Outcome) -> Outcome:
-        """The outcome once its answer lies on the desk and was looked at; or why it does not lie
-        there."""
+        """The outcome once its answer was looked at and is kept; or why it is not."""
         began = time.process_time()
         answer, ended = outcome.answer, kept(outcome, self.desk, self.index, self.durable)
         if answer is not None and ended.failure is None:
             if answer.memory is not None:
                 self.remembering.add(outcome.party)
-            self._look_at(outcome.party, answer.report)
+            try:
+                self._look_at(outcome.party, answer.report, written=self.durable)
+            except StoreError as error:
+                ended = replace(ended, failure=Failure.of(outcome.party, error))
         self.cpu_seconds += time.process_time() - began
         return ended
 
@@ -85,14 +107,15 @@ class Arrivals:
         places = tuple(self.desk.report(self.index, party) for party in parties)
         return StoredReports(places, self._held)
 
-    def _look_at(self, party: int, data: bytes) -> None:
-        """Look at a report and count its cost.
+    def _look_at(self, party: int, report: bytes | codec.Opened, written: bool) -> None:
+        """Look at a report, count its cost and hold it.
 
         One that cannot be used is removed, and is the failure of its party.
         """
         place = self.desk.report(self.index, party)
         try:
-            envelope: Envelope = codec.decode(data, str(place.path), place.seal)
+            opened = opened_report(report, place)
+            envelope: Envelope = opened.value()
             if envelope.report.card.party != party:
                 raise ReportRefused(
                     f"its card says that it is of party {envelope.report.card.party}"
@@ -102,26 +125,55 @@ class Arrivals:
             place.path.unlink(missing_ok=True)
             self.refused[party] = Failure(party, f"its report cannot be used: {error}")
             return
+        self._hold(place, opened, written)
         self.totals.cpu_seconds += envelope.cpu_seconds
         if self.method.talks:
             self.totals.bytes_up += envelope.bytes_up
-        if self._bytes + len(data) <= HELD:
-            self._bytes += len(data)
-            self._held[place.path] = replace(envelope.report, memory={})
+
+    def _hold(self, place: Place, opened: codec.Opened, written: bool) -> None:
+        """Keep a report in memory if there is room, else see to it that it is written."""
+        room = self._bytes + opened.size <= HELD
+        if room:
+            self._bytes += opened.size
+            self._held[place.path] = opened
+        if not written and room:
+            self._since = self._since if self._unwritten else time.monotonic()
+            self._unwritten.append(place)
+        elif not written:
+            place.write(codec.encode(opened.value(), place.seal), durable=False)
+        if self._unwritten and time.monotonic() - self._since >= self.write_seconds:
+            self._write_all()
+
+    def _write_all(self) -> None:
+        while self._unwritten:
+            place = self._unwritten[-1]
+            place.write(codec.encode(self._held[place.path].value(), place.seal), durable=False)
+            self._unwritten.pop()
+
+
+def opened_report(report: bytes | codec.Opened, place: Place) -> codec.Opened:
+    """A report that arrived; bytes must be whole, and say that they belong to `place`."""
+    if isinstance(report, codec.Opened):
+        return report
+    return codec.Opened.of(report, str(place.path), place.seal)
 
 
 def kept(outcome: Outcome, desk: Desk, index: int, durable: bool = True) -> Outcome:
-    """The outcome once its answer lies on the desk,
+    """The outcome once all of its answer that must survive a power cut lies on the desk,
     the memory before the report; or why it does not.
 
-    A memory is always durable: a party may not be asked again for many rounds.
+    A memory must always: a party may not be asked again for many rounds.
     """
     if outcome.answer is None:
         return outcome
+    place, report = desk.report(index, outcome.party), outcome.answer.report
     try:
         if outcome.answer.memory is not None:
             desk.memory(index, outcome.party).write(outcome.answer.memory)
-        desk.report(index, outcome.party).write(outcome.answer.report, durable)
+        if durable:
+            place.write(
+                report if isinstance(report, bytes) else codec.encode(report.value(), place.seal)
+            )
     except OstrakaError as error:
         return replace(outcome, answer=None, failure=Failure.of(outcome.party, error))
     return replace(outcome, answer=None)  # whoever watches has no use for its bytes

@@ -1,7 +1,8 @@
 """The one round loop: draw, run, aggregate, evaluate, checkpoint."""
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -31,6 +32,8 @@ from ostraka.store.desk import Desk, Memories
 from ostraka.store.member import save_members
 from ostraka.store.task import task_values
 
+WRITES = 6
+"""How often reports that wait in memory are written while half-finished training is saved once."""
 MESSAGES_HELD = 8
 """Messages of a round that are kept in memory to notice that the
 next party gets one of them too.
@@ -126,21 +129,24 @@ class _Run:
         messages = self._send(state, drawn, index)
         desk = self._desk(messages, index)
         jobs = [self._job(desk, party, index, message) for party, message in messages.items()]
-        arrivals = Arrivals(self.method, self.plan.task, desk, index, self.totals)
-        failures = self._run_jobs(crew, jobs, arrivals)
-        if failures:
-            names = {ref.id: str(ref) for ref in drawn}
-            report_failures(self.plan.config, self.home, failures, names)
-        failed = {failure.party for failure in failures}
-        arrived = arrivals.reports(job.party for job in jobs if job.party not in failed)
-        if self.method.talks:
-            self.totals.bytes_down += sum(message.stat().st_size for message in messages.values())
-        state = self.method.aggregate(self.task, state, arrived)
-        self.totals.dropped += [failure.party for failure in failures]
-        self.round = index
-        if index % self.plan.config.eval_every == 0 or index == self.method.exchanges:
-            self._evaluate(state)
-        self._checkpoint(state)
+        arrivals = Arrivals(
+            self.method, self.plan.task, desk, index, self.totals, self.save_seconds / WRITES
+        )
+        with arrivals:
+            failures = self._run_jobs(crew, jobs, arrivals)
+            if failures:
+                names = {ref.id: str(ref) for ref in drawn}
+                report_failures(self.plan.config, self.home, failures, names)
+            failed = {failure.party for failure in failures}
+            arrived = arrivals.reports(job.party for job in jobs if job.party not in failed)
+            if self.method.talks:
+                self.totals.bytes_down += sizes_of(messages)
+            state = self.method.aggregate(self.task, state, arrived)
+            self.totals.dropped += [failure.party for failure in failures]
+            self.round = index
+            if index % self.plan.config.eval_every == 0 or index == self.method.exchanges:
+                self._evaluate(state)
+            self._checkpoint(state)
         # only now: until the checkpoint lies there, a kill needs the reports
         desk.clear_round(index)
         self.memories.round_ends(index, arrivals.remembering)
@@ -263,6 +269,11 @@ class _Run:
         summary = self.home.finish(summary)
         self.home.checkpoint.unlink(missing_ok=True)
         return summary
+
+
+def sizes_of(files: Mapping[int, Path]) -> int:
+    """Bytes of all these files; one that is named often counts as often, and is asked once."""
+    return sum(path.stat().st_size * times for path, times in Counter(files.values()).items())
 
 
 def commons_size(plan: Plan) -> int:

@@ -15,10 +15,12 @@ import os
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, final
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from torch import Tensor
@@ -93,22 +95,39 @@ def encode(
 def encoded_size(value: Any) -> int:
     """The number of bytes that `encode(value)` has, without making them."""
     tensors = Named()
-    header, notes = _described(value, None, tensors)
-    return 8 + len(_head(header, notes, "0" * 2 * DIGEST_BYTES)) + size_of(tensors.by_name)
+    tree = json.dumps(_tree_text(value, tensors))
+    entries = tuple([(name, t.dtype, t.shape) for name, t in tensors.by_name.items()])
+    head = _empty_head_size(entries) - len('""') + len(tree)
+    return 8 + head + -head % 8 + size_of(tensors.by_name)
+
+
+@lru_cache(maxsize=64)
+def _empty_head_size(entries: tuple[tuple[str, torch.dtype, torch.Size], ...]) -> int:
+    """The length of a head with these tensors and nothing in its tree, before it is filled up."""
+    meta = {name: torch.empty(shape, dtype=dtype, device="meta") for name, dtype, shape in entries}
+    return len(_unfilled_head(header_of(meta), {KEY: ""}, "0" * 2 * DIGEST_BYTES))
 
 
 def _described(
     value: Any, seal: Seal | None, tensors: Named
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The header of a value's file and what its metadata say, but for the digest."""
-    tree = json.dumps(tree_of(value, "", tensors), allow_nan=False, separators=(",", ":"))
+    tree = _tree_text(value, tensors)
     notes = {KEY: tree} | ({SEAL: json.dumps(dict(seal), sort_keys=True)} if seal else {})
     return header_of(tensors.by_name), notes
 
 
+def _tree_text(value: Any, tensors: Named) -> str:
+    return json.dumps(tree_of(value, "", tensors), allow_nan=False, separators=(",", ":"))
+
+
 def _head(header: Mapping[str, Any], notes: Mapping[str, str], digest: str) -> bytes:
-    head = json.dumps({"__metadata__": {**notes, DIGEST: digest}, **header}).encode()
+    head = _unfilled_head(header, notes, digest)
     return head + b" " * (-len(head) % 8)  # safetensors aligns the tensors this way
+
+
+def _unfilled_head(header: Mapping[str, Any], notes: Mapping[str, str], digest: str) -> bytes:
+    return json.dumps({"__metadata__": {**notes, DIGEST: digest}, **header}).encode()
 
 
 def decode(data: bytes, origin: str = "the data", seal: Seal | None = None) -> Any:
@@ -127,6 +146,19 @@ class Opened:
     tree: Any
     tensors: Mapping[str, Tensor]
     origin: str
+    size: int
+    """About how many bytes it takes."""
+
+    @classmethod
+    def of_value(cls, value: Any, origin: str = "the data") -> "Opened":
+        """What opening `encode(value)` would give, for a value that stays in this process.
+
+        Its tensors are copies: whoever has the value may go on with it.
+        """
+        named = Named()
+        text = _tree_text(value, named)
+        tensors = {name: _stored_alike(tensor) for name, tensor in named.by_name.items()}
+        return cls(json.loads(text), tensors, origin, len(text) + size_of(tensors))
 
     @classmethod
     def of(
@@ -149,7 +181,7 @@ class Opened:
         if folder is not None:
             for path, digest in files.items():
                 tensors |= _tensors_beside(folder, path, digest, origin)
-        return cls(tree, tensors, origin)
+        return cls(tree, tensors, origin, len(data))
 
     def value(self) -> Any:
         """The value, with the tensors that were read: for whoever opens it alone."""
@@ -162,6 +194,12 @@ class Opened:
         """The value, with copies of the tensors."""
         tensors = {name: tensor.clone() for name, tensor in self.tensors.items()}
         return replace(self, tensors=tensors).value()
+
+
+def _stored_alike(tensor: Tensor) -> Tensor:
+    """A copy as a file would give it back: on the CPU, one value behind the other."""
+    plain = tensor.detach().cpu().resolve_conj().resolve_neg()
+    return plain.clone(memory_format=torch.contiguous_format)
 
 
 def _tensors_beside(folder: Path, path: str, digest: str, origin: str) -> dict[str, Tensor]:

@@ -88,21 +88,22 @@ class Desk:
         written anew whenever the round begins.
         """
         name = "all" if party is None else f"p{party:05d}"
-        return self.root / "messages" / f"r{round_index:05d}" / f"{name}.safetensors"
+        return self.root.joinpath("messages", f"r{round_index:05d}", f"{name}.safetensors")
 
     def report(self, round_index: int, party: int) -> Place:
         """A party's report."""
-        path = self._home() / "reports" / f"r{round_index:05d}" / f"p{party:05d}.safetensors"
+        name = f"p{party:05d}.safetensors"
+        path = self._home().joinpath("reports", f"r{round_index:05d}", name)
         return Place(path, self._seal("report", round_index, party))
 
     def memory(self, round_index: int, party: int) -> Place:
         """What a party keeps after a round."""
-        path = self.root / "memory" / f"p{party:05d}" / f"r{round_index:05d}.safetensors"
+        path = self.root.joinpath("memory", f"p{party:05d}", f"r{round_index:05d}.safetensors")
         return Place(path, self._seal("memory", round_index, party))
 
     def progress(self, round_index: int, party: int) -> Place:
         """The folder of a party's half-finished training."""
-        path = self._home() / "progress" / f"r{round_index:05d}" / f"p{party:05d}"
+        path = self._home().joinpath("progress", f"r{round_index:05d}", f"p{party:05d}")
         return Place(path, self._seal("half-finished training", round_index, party))
 
     def _home(self) -> Path:
@@ -207,9 +208,9 @@ class StoredReports(Sequence[Report[Any]]):
     """
 
     places: tuple[Place, ...]
-    held: dict[Path, Report[Any]] = field(default_factory=dict)
-    """Some that were read when they arrived. Each is given away once: whoever looks again gets
-    what was stored, whatever became of the first."""
+    held: Mapping[Path, codec.Opened] = field(default_factory=dict)
+    """Some that were opened when they arrived: whoever looks at one gets a copy of its own. They
+    need not have been written."""
 
     @overload
     def __getitem__(self, index: int) -> Report[Any]: ...
@@ -217,11 +218,10 @@ class StoredReports(Sequence[Report[Any]]):
     def __getitem__(self, index: slice) -> "StoredReports": ...
     def __getitem__(self, index: int | slice) -> "Report[Any] | StoredReports":
         if isinstance(index, slice):
-            return StoredReports(self.places[index])
+            return StoredReports(self.places[index], self.held)
         place = self.places[index]
-        if place.path in self.held:
-            return self.held.pop(place.path)
-        envelope: Envelope = place.load()
+        held = self.held.get(place.path)
+        envelope: Envelope = place.load() if held is None else held.copy()
         return replace(envelope.report, memory={})
 
     def __len__(self) -> int:
