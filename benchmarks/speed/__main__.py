@@ -35,7 +35,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=list(TABLES), default=list(ALONE))
     parser.add_argument("--quick", action="store_true", help="small jobs, two rounds, no page")
     parser.add_argument("--rounds", type=int, help="rounds of every table; default: each its own")
-    parser.add_argument("--against", type=Path, help="another checkout, built; no page")
+    parser.add_argument("--against", type=Path, help="another checkout, built")
     parser.add_argument("--peers", type=Path, help="the Python that has pfl, fluke and Flower")
     parser.add_argument("--json", type=Path, help="where the figures go instead of the page")
     return parser.parse_args()
@@ -48,7 +48,7 @@ def main() -> None:
     against = asked.against.resolve() if asked.against else None
     # not resolved: a link is how Python knows its virtual environment
     runners = Runners(against, asked.peers and asked.peers.absolute(), GUESTS)
-    for_page = not (asked.quick or against or asked.json)
+    for_page = not (asked.quick or asked.json)
     target = JSON if for_page else asked.json or ROOT / "runs/bench/speed.json"
     kept = json.loads(target.read_text()) if target.exists() else {}
     for name in asked.only:
