@@ -27,7 +27,8 @@ class FedOVACNN(Layered):
         classes: int,
         unknown: bool,
         hidden: Annotated[
-            int, Option("units of the linear layer before the outputs; 0: no such layer", "[0, inf)")
+            int,
+            Option("units of the linear layer before the outputs; 0: no such layer", "[0, inf)"),
         ] = 512,
     ) -> None:
         super().__init__(classes, unknown)

@@ -109,6 +109,7 @@ class VGG11(VGG):
     ) -> None:
         super().__init__("vgg11", shape, classes, unknown, dropout)
         for conv in self.convs:  # torch's own first weights let the signal fade over eight layers
-            assert isinstance(conv, ConvBlock) and conv.bias is not None
+            assert isinstance(conv, ConvBlock)
+            assert conv.bias is not None
             nn.init.kaiming_normal_(conv.weight, mode="fan_out", nonlinearity="relu")
             nn.init.zeros_(conv.bias)

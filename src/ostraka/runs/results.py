@@ -347,6 +347,7 @@ def _evaluation(held: Any, origin: str) -> Evaluation:
         open=_open(held.get("open"), origin),
         per_part={int(party): part for party, part in parts["per_part"].items()},
         per_domain=parts["per_domain"],
+        per_network=dict(held.get("per_network", {})),
     )
 
 
