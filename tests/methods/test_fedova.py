@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -286,7 +287,7 @@ def test_the_loss_by_hand() -> None:
         net.line.bias.copy_(torch.tensor([0.0, 1.0]))
     loss = OneVsAll().loss(net, Batch(torch.ones(2, 1), torch.tensor([0, -1])), torch_rng(0))
     expected = torch.tensor(2.0).log() + F.softplus(torch.tensor(1.0))
-    assert float(loss) == pytest.approx(float(expected))
+    assert loss.item() == pytest.approx(expected.item())
 
 
 QUICK = {"rounds": 6, "local": {"epochs": 3, "batch": 15, "lr": 0.02}}
@@ -356,8 +357,9 @@ def test_a_start_goes_on_with_all_networks(nine: Path, tmp_path: Path) -> None:
 def test_every_networks_accuracy_is_in_each_round(nine: Path) -> None:
     rows = ostraka.RunDir(nine).read_metrics()
     assert [list(row.test.per_network) for row in rows] == [list("012345678")] * 6
-    last = rows[-1].test.per_network
-    assert all((figure or 0) > 80 for figure in last.values())
+    first, last = (list(rows[i].test.per_network.values()) for i in (0, -1))
+    assert fmean(last) > fmean(first)
+    assert fmean(last) > 85
 
 
 def test_single_labels_alone_are_refused_or_destroyed(tmp_path: Path) -> None:

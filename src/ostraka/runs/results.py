@@ -178,6 +178,8 @@ class Summary:
     best: Best | None = None
     best_on_validation: Best | None = None
     mean_last_20: float | None = None
+    reached: Mapping[str, int] = field(default_factory=dict)
+    """The first evaluated round with at least so much accuracy, by percent (`summary.LEVELS`)."""
     per_class: Mapping[str, float | None] = field(default_factory=dict)
     per_party: Mapping[str, float | None] = field(default_factory=dict)
     per_part: Mapping[str, float | None] = field(default_factory=dict)
