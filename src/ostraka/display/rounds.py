@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -39,7 +39,7 @@ class History:
     sent: tuple[int, ...]
     """Bytes up and down until then, those of the start included."""
     accuracy: tuple[float, ...]
-    networks: Mapping[str, tuple[float, ...]]
+    networks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Accuracy of every class's own yes-or-no answer, by class, where there are such."""
 
 
