@@ -206,8 +206,8 @@ def test_networks_stand_beside_the_answers(tmp_path: Path, monkeypatch: pytest.M
     drawn: dict[str, Any] = {}
     monkeypatch.setattr(rounds, "accuracy_curves", lambda shown, *_, **__: drawn.update(shown))
     two = {"a": (90.0, 91.0), "b": (80.0, 82.0)}
-    own = replace(ONE, rounds=(1, 2), sent=(1, 2), accuracy=(50.0, 60.0), networks=two)
-    plain = replace(own, method="fedavg", networks={})
+    plain = replace(ONE, rounds=(1, 2), sent=(1, 2), accuracy=(50.0, 60.0))
+    own = replace(plain, method="fedova", networks=two)
     draw_networks([own, plain], tmp_path / "x.svg")
     (curves,) = drawn.values()
     assert [curve.label for curve in curves][2:] == ["network a", "network b"]
