@@ -38,7 +38,9 @@ def add_to(verbs: Any) -> None:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=tuple(KINDS), help="what to draw")
+    parser.add_argument(
+        "what", choices=tuple(KINDS), metavar="WHAT", help="what to draw: see above"
+    )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="FILE", help=f"where to draw it ({FORMATS})"
     )
