@@ -3,6 +3,7 @@
 The public names are loaded on first use, so that `import ostraka` costs nothing:
 
 * `run`: one method from data to figures, in one call; `load_run` gives its `Result` again;
+  `add_class` goes on with a class more;
 * `make_config`, `make_plan`, `execute`, `RunDir`: the same in steps;
 * `load_data`, `partition`: data sets, and who holds what.
 
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ostraka.data.partitions.divide import partition
     from ostraka.data.sources import load as load_data
-    from ostraka.runs.api import Result, load_run, run
+    from ostraka.runs.api import Result, add_class, load_run, run
     from ostraka.runs.config import Config
     from ostraka.runs.config import make as make_config
     from ostraka.runs.loop import execute
@@ -29,6 +30,7 @@ _HOME = {
     "Config": ("ostraka.runs.config", "Config"),
     "Result": ("ostraka.runs.api", "Result"),
     "RunDir": ("ostraka.runs.record", "RunDir"),
+    "add_class": ("ostraka.runs.api", "add_class"),
     "execute": ("ostraka.runs.loop", "execute"),
     "load_data": ("ostraka.data.sources", "load"),
     "load_run": ("ostraka.runs.api", "load_run"),
@@ -43,6 +45,7 @@ __all__ = [
     "Config",
     "Result",
     "RunDir",
+    "add_class",
     "execute",
     "load_data",
     "load_run",

@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from ostraka.display.rounds import History, draw_rounds, histories, panels, read_history
+from ostraka.display import rounds
+from ostraka.display.curves import Curve
+from ostraka.display.rounds import (
+    History,
+    draw_networks,
+    draw_rounds,
+    histories,
+    panels,
+    read_history,
+    smoothed,
+)
 from ostraka.errors import ConfigError, StoreError
 from ostraka.runs import config
 from ostraka.runs.loop import execute
@@ -179,3 +189,28 @@ def test_a_missing_or_cut_metrics_file_is_refused(finished: RunDir, tmp_path: Pa
     home.metrics.unlink()
     with pytest.raises(StoreError, match=r"metrics\.jsonl is missing"):
         histories([home.root])
+
+
+def test_smoothing_is_the_mean_of_the_rounds_to_come() -> None:
+    """Of 1, 2, 6, 7 with two rounds each: 1.5, 4, 6.5; the last round has no next one."""
+    curve = Curve("a", (1, 2, 3, 4), [(1.0, 2.0, 6.0, 7.0)])
+    assert smoothed(curve, 2) == Curve("a", (1, 2, 3), [[1.5, 4.0, 6.5]])
+    assert smoothed(curve, 1) is curve
+    line = curve._replace(reference=True)
+    assert smoothed(line, 9) is line
+    with pytest.raises(ConfigError, match="a has 4 evaluated rounds; --smooth 5"):
+        smoothed(curve, 5)
+
+
+def test_networks_stand_beside_the_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: dict[str, Any] = {}
+    monkeypatch.setattr(rounds, "accuracy_curves", lambda shown, *_, **__: drawn.update(shown))
+    two = {"a": (90.0, 91.0), "b": (80.0, 82.0)}
+    plain = replace(ONE, rounds=(1, 2), sent=(1, 2), accuracy=(50.0, 60.0))
+    own = replace(plain, method="fedova", networks=two)
+    draw_networks([own, plain], tmp_path / "x.svg")
+    (curves,) = drawn.values()
+    assert [curve.label for curve in curves][2:] == ["network a", "network b"]
+    assert curves[3].values == [(80.0, 82.0)]
+    with pytest.raises(ConfigError, match="take one of fedova"):
+        draw_networks([plain], tmp_path / "x.svg")

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ostraka.core.predictor import Predictor, Scores, Solo
+from ostraka.core.predictor import Placed, Predictor, Scores, Solo
 from ostraka.core.samples import Samples
 from ostraka.errors import DataError
 from ostraka.evaluation.evaluate import evaluate, per_party, seen_by_parties
@@ -253,6 +253,30 @@ def by_name(*figures: float) -> dict[str, float]:
         "balanced_accuracy",
     )
     return dict(zip(names, figures, strict=True))
+
+
+@dataclass(frozen=True)
+class YesOrNo(Written):
+    """Each class has an answer of its own: yes for the one that is written down."""
+
+    @property
+    def binary(self) -> bool:
+        return True
+
+
+def test_yes_or_no_answers_are_judged_over_all_samples() -> None:
+    """Ant: yes to 0, 1 and wrongly 4. Bee: yes to 2 and wrongly 5, no wrongly to 3. Cat: yes
+    wrongly to 3. An unknown sample is a no for all.
+    """
+    answers = YesOrNo(GOOD.answers, GOOD.unknown)
+    result = evaluate(Placed(answers, 9.0), numbered(LABELS), CLASSES)
+    by_hand = {"ant": 500 / 6, "bee": 400 / 6, "cat": 500 / 6}
+    assert result.per_network == pytest.approx(by_hand)
+    assert result.as_dict()["per_network"] == pytest.approx(by_hand)
+    assert "per_network" not in evaluate(GOOD, numbered(LABELS), CLASSES).as_dict()
+    parts = evaluate(answers, numbered(LABELS), CLASSES, domains={"a": PHOTO, "b": SKETCH})
+    # of the photos 0, 1, 2, 4 ant is wrong at one; of the sketches 5, 3 at none
+    assert parts.per_network["ant"] == pytest.approx((75 + 100) / 2)
 
 
 PHOTO, SKETCH = torch.tensor([0, 1, 2, 4]), torch.tensor([5, 3])

@@ -21,6 +21,11 @@ CASES = [
     ("mlp", {}, (1, 8, 8)),
     ("vgg9", {}, (3, 32, 32)),
     ("vgg9", {}, (1, 28, 28)),
+    ("vgg11", {}, (3, 32, 32)),
+    ("fedova-cnn", {}, (1, 28, 28)),
+    ("fedova-cnn", {"hidden": 0}, (3, 12, 9)),
+    ("kws-cnn", {}, (1, 50, 16)),
+    ("kws-cnn", {}, (2, 3, 9)),
     ("conv4", {}, (3, 32, 32)),
     ("conv4", {"width": 3}, (1, 28, 16)),
     ("digits", {"width": 0.25}, (3, 28, 28)),
@@ -82,6 +87,44 @@ def test_digits_has_the_papers_widths() -> None:
     assert [shapes[f"fc{i}.weight"] for i in (1, 2, 3)] == [(2048, 6272), (512, 2048), (7, 512)]
     hidden = build("digits", {}, (3, 28, 28), True).early(torch.rand(2, 3, 28, 28))
     assert hidden.shape == (2, 64, 7, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "shape", "weights"),
+    [
+        # 25 * 16 + 16, 25 * 16 * 32 + 32, 7 * 7 * 32 * 512 + 512, 512 * 10 + 10
+        ("fedova-cnn", {}, (1, 28, 28), 416 + 12_832 + 803_328 + 5_130),
+        # ... and without the hidden layer 7 * 7 * 32 * 10 + 10
+        ("fedova-cnn", {"hidden": 0}, (1, 28, 28), 416 + 12_832 + 15_690),
+        # 9 * 16 + 16, 9 * 16 * 32 + 32, 9 * 32 * 64 + 64, 50 * 2 * 64 * 256 + 256, 256 * 10 + 10
+        ("kws-cnn", {}, (1, 50, 16), 160 + 4_640 + 18_496 + 1_638_656 + 2_570),
+        # eight convolutions, 512 * 512 + 512 twice, 512 * 10 + 10
+        (
+            "vgg11",
+            {},
+            (3, 32, 32),
+            1_792 + 73_856 + 295_168 + 590_080 + 1_180_160 + 3 * 2_359_808 + 2 * 262_656 + 5_130,
+        ),
+    ],
+)
+def test_fedovas_networks_have_the_weights_of_their_layers(
+    name: str, options: dict[str, object], shape: tuple[int, ...], weights: int
+) -> None:
+    net = Recipe(name, options).build_net(shape, 10, False, 0)
+    assert sum(p.numel() for p in net.parameters()) == weights
+
+
+def test_kws_cnn_keeps_the_frames_and_halves_the_coefficients() -> None:
+    """50 frames of 16 coefficients are 50 x 2 places of 64 channels at the cut; a value is the
+    largest of two neighbours in a row after ReLU.
+    """
+    net = build("kws-cnn", {}, (1, 50, 16), False)
+    x = inputs = torch.randn(2, 1, 50, 16)
+    for i in range(3):
+        y = net.get_submodule(f"convs.{i}")(x).relu()
+        x = torch.maximum(y[..., 0::2], y[..., 1::2])
+    assert x.shape == (2, 64, 50, 2)
+    torch.testing.assert_close(net.early(inputs), x.flatten(1))
 
 
 def test_conv4_has_the_stated_layers() -> None:

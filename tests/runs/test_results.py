@@ -47,6 +47,7 @@ SUMMARY: dict[str, Any] = {
     "best": {"accuracy": 55.0, "round": 1},
     "best_on_validation": {"accuracy": 50.0, "round": 1, "validation": 44.0},
     "mean_last_20": 50.0,
+    "reached": {"50": 3},
     "per_class": {"ant": 50.0, "bee": None},
     "per_party": {"a": 1.0, "b": None},
     "per_part": {"a": 2.0},

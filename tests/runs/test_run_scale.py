@@ -243,3 +243,22 @@ def test_messages_of_many_parties_are_not_held(
 def test_parties_that_get_the_same_object_share_a_file(tmp_path: Path, messages: list[str]) -> None:
     execute(plan_of("fedavg", parties=20, rounds=1, drawn=20), RunDir(tmp_path / "run"))
     assert messages == ["all.safetensors"]
+
+
+def test_fedova_sends_one_file_to_all_and_touches_the_drawn_parties_alone(
+    tmp_path: Path, messages: list[str]
+) -> None:
+    """As many files are touched with 400 parties as with 40; the state does not grow
+    with them.
+    """
+    counts, sizes = [], []
+    for parties in (40, 400):
+        plan = plan_of("fedova", parties=parties, rounds=3, drawn=4)
+        with touched() as paths:
+            execute(plan, RunDir(tmp_path / str(parties)))
+        counts.append(len(paths))
+        sizes.append(len(codec.encode(load_state(tmp_path / str(parties))[1])))
+        assert messages == ["all.safetensors"] * 3
+        messages.clear()
+    assert counts[0] == counts[1]
+    assert abs(sizes[0] - sizes[1]) < 200  # numbers of other lengths

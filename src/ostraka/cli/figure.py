@@ -24,6 +24,8 @@ examples:
   ostraka figure trust --run runs/mine --out trust.svg
   ostraka figure rounds --runs runs/compare --out rounds.svg
   ostraka figure rounds --runs runs/a runs/b --x bytes --out bytes.svg
+  ostraka figure rounds --runs runs/compare --smooth 10 --out smooth.svg
+  ostraka figure networks --runs runs/fedova --out networks.svg
 """
 
 
@@ -36,7 +38,9 @@ def add_to(verbs: Any) -> None:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=tuple(KINDS), help="what to draw")
+    parser.add_argument(
+        "what", choices=tuple(KINDS), metavar="WHAT", help="what to draw: see above"
+    )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="FILE", help=f"where to draw it ({FORMATS})"
     )
@@ -55,13 +59,20 @@ def add_to(verbs: Any) -> None:
         nargs="+",
         default=[],
         metavar="DIR",
-        help="for rounds: finished runs or grids",
+        help="for rounds and networks: finished runs or grids",
     )
     parser.add_argument(
         "--x",
         choices=("rounds", "bytes"),
         default="rounds",
         help="for rounds: against what (default rounds)",
+    )
+    parser.add_argument(
+        "--smooth",
+        type=int,
+        default=1,
+        metavar="N",
+        help="for rounds and networks: each point is the mean of N evaluated rounds (default 1)",
     )
     parser.add_argument(
         "--data",
@@ -89,6 +100,7 @@ def act(options: argparse.Namespace) -> int:
         run=options.run,
         runs=tuple(options.runs),
         x=options.x,
+        smooth=options.smooth,
         party=options.party,
         data=options.data,
         data_dir=options.data_dir,

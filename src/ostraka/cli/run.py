@@ -29,6 +29,7 @@ examples:
   ostraka run fedavg --data digits --known 6 --json
   ostraka run fedov --partition labels:3 --dry-run
   ostraka run --resume --out runs/mine
+  ostraka run --start-from runs/nine --add-class 9 --rounds 10 --out runs/ten
 """
 
 
@@ -62,6 +63,14 @@ def add_to(verbs: Any) -> None:
         "--out", type=place, metavar="DIR", help="folder of the run; default: a new one under runs/"
     )
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    parser.add_argument(
+        "--add-class",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="train a network for this class and leave those of the finished run --start-from as "
+        "they are (fedova); repeatable",
+    )
     add_outcome_options(parser)
     parser.set_defaults(act=act)
 
@@ -116,12 +125,30 @@ def _config(options: argparse.Namespace) -> Config:
         if options.out is None:
             raise ConfigError("--resume needs --out: say which run to go on with")
         return _resumed(RunDir(options.out).stored_config(), values, options.out)
+    if options.add_class:
+        return make(_grown(values, options.add_class))
     if "method" not in values:
         raise ConfigError(
             "name a method, for example: ostraka run fedavg (ostraka list methods shows all)"
         )
     check_local(options, [values["method"]])
     return make(values)
+
+
+def _grown(values: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """The finished run that is to start from, with more classes and what was given."""
+    from ostraka.runs.growth import grown
+
+    if "start_from" not in values:
+        raise ConfigError(
+            "--add-class needs --start-from: say which finished run is to know one class more"
+        )
+    chosen = [key for key in ("known", "known_classes") if key in values]
+    if chosen:
+        raise ConfigError(
+            f"{option_of(chosen[0])} and --add-class both say which classes are known; give one"
+        )
+    return grown(Path(values.pop("start_from")), names, values)
 
 
 def _resumed(stored: Config, values: Mapping[str, Any], out: Path) -> Config:

@@ -36,6 +36,11 @@ class NetPredictor(Predictor):
     view: View = View()
     """How stored values become its inputs."""
 
+    @property
+    def binary(self) -> bool:
+        """Whether its objective gives every class an answer of its own."""
+        return self.objective.binary
+
     @torch.no_grad()
     def scores(self, x: Tensor) -> Scores:
         """Scores of stored values, in evaluation mode, in chunks of bounded memory."""

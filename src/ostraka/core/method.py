@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import torch
+from torch import Tensor
 
 from ostraka.core.arrival import check_counts, check_numbers
 from ostraka.core.card import Card
@@ -110,6 +111,9 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
     takes_start: ClassVar[bool] = False
     """Whether the first model is the commons' "start" where there is one."""
 
+    adds_classes: ClassVar[bool] = False
+    """Whether that start may know fewer classes than the task."""
+
     @property
     def talks(self) -> bool:
         """Whether anything is exchanged; otherwise no bytes are counted."""
@@ -129,6 +133,14 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
     def exchanges(self) -> int:
         """How many rounds the run makes: one, if the method is not `Iterative`."""
         return 1
+
+    def notes(self, task: Task, counts: Tensor) -> tuple[str, ...]:
+        """What must be said beside the figures where parties have so many samples of each class
+        [parties, classes]; raise a DataError where nothing could be learnt from them.
+
+        Asked before anything trains.
+        """
+        return ()
 
     @abstractmethod
     def init(self, task: Task, seed: int) -> State:
@@ -196,8 +208,8 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
         return {name: value for name, value in values_of(self).items() if name not in server}
 
     def single_model(self, state: State) -> Params | None:
-        """The result as the tensors of one network of the task,
-        from which another run may start; None: it is not.
+        """The result as named tensors from which another run may start, most often those of one
+        network of the task; None: it is not.
         """
         return None
 

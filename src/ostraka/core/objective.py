@@ -76,6 +76,8 @@ class Objective(Settings, ABC):
 
     unknown: ClassVar[bool] = False
     """Whether the network needs an unknown output."""
+    binary: ClassVar[bool] = False
+    """Whether each known score is the log odds of its class alone: above 0 it says yes."""
     chunk: ClassVar[int] = 64
     """Samples that are gathered, augmented and prepared at once: many where `prepare` gains from
     it, else few enough to stay in the cache. Half-finished training is saved between chunks."""

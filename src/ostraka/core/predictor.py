@@ -142,6 +142,11 @@ class Predictor(ABC):
         return self, SILENT
 
     @property
+    def binary(self) -> bool:
+        """Whether each known score is a yes-or-no answer of its own: yes above 0."""
+        return False
+
+    @property
     def looks(self) -> bool:
         """Whether `seeing` changes anything."""
         return False
@@ -178,6 +183,11 @@ class Placed(Predictor):
 
     inner: Predictor
     threshold: float
+
+    @property
+    def binary(self) -> bool:
+        """As before: the known scores are the same."""
+        return self.inner.binary
 
     def scores(self, x: Tensor) -> Scores:
         """The same scores, another threshold."""

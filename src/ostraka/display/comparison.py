@@ -86,6 +86,64 @@ def open_answers(records: Sequence[Record]) -> list[Table]:
     ]
 
 
+LAST_COLUMNS = ("last round", "best round", "mean of the last 20")
+ROUNDS_NOTE = (
+    "rounds to N %: the first evaluated round with that accuracy, the mean over the seeds that "
+    "reach it; bytes are those of one round, of all parties that it drew"
+)
+
+
+def over_rounds(records: Sequence[Record]) -> list[Table]:
+    """For methods of several rounds: a row for each, with its last and best round, the mean of the
+    last 20, the rounds to some accuracies, and the bytes of a round.
+
+    A table for each data / partition.
+    """
+    tables = []
+    for place, mine in _by_place(records).items():
+        several = [r for r in mine if r.summary is not None and r.summary.rounds > 1]
+        if several:
+            tables.append(_rounds_table(several, f"Over rounds (%): {place}"))
+    return tables
+
+
+def _rounds_table(records: Sequence[Record], title: str) -> Table:
+    groups = {
+        method: [record.summary for record in mine if record.summary is not None]
+        for method, mine in _by_method(records).items()
+    }
+    figures: tuple[Callable[[Summary], float | None], ...] = (
+        lambda summary: summary.accuracy,
+        lambda summary: summary.best.accuracy if summary.best else None,
+        lambda summary: summary.mean_last_20,
+    )
+    columns = [_mark_best([_over(mine, one) for mine in groups.values()]) for one in figures]
+    met = {level for mine in groups.values() for summary in mine for level in summary.reached}
+    levels = sorted(met, key=int)
+    for level in levels:
+        columns.append([_first_round(mine, level) for mine in groups.values()])
+    for side in ("bytes_up", "bytes_down"):
+        each = ([getattr(one, side) / one.rounds for one in mine] for mine in groups.values())
+        columns.append([Number(median(sent), human_bytes(median(sent))) for sent in each])
+    names = (*LAST_COLUMNS, *(f"rounds to {level} %" for level in levels), "up", "down")
+    rows = tuple(zip(groups, *columns, strict=True))
+    return Table(("method", *names), rows, title=title, notes=(ROUNDS_NOTE,))
+
+
+def _over(mine: Sequence[Summary], figure: Callable[[Summary], float | None]) -> Cell:
+    defined = [value for summary in mine if (value := figure(summary)) is not None]
+    return mean_over(defined) if defined else MISSING
+
+
+def _first_round(mine: Sequence[Summary], level: str) -> Cell:
+    """The mean round, and how many of the seeds never got there."""
+    firsts = [summary.reached[level] for summary in mine if level in summary.reached]
+    if not firsts:
+        return MISSING
+    mean, missed = sum(firsts) / len(firsts), len(mine) - len(firsts)
+    return Number(mean, f"{mean:g}" + (f" ({missed} never)" if missed else ""))
+
+
 _COSTS: tuple[tuple[Callable[[Summary], float], Callable[[float], str]], ...] = (
     (lambda summary: summary.seconds, human_seconds),
     (lambda summary: summary.cpu_seconds, human_seconds),

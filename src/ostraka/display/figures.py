@@ -15,6 +15,7 @@ from ostraka.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from ostraka.core.member import Member
     from ostraka.core.net import Net
+    from ostraka.display.rounds import History
     from ostraka.runs.plan import Plan
     from ostraka.runs.results import Summary
 
@@ -29,6 +30,8 @@ class Wanted:
     runs: tuple[Path, ...] = ()
     """Folders of finished runs and grids, for accuracy against rounds."""
     x: str = "rounds"
+    smooth: int = 1
+    """Evaluated rounds whose mean is one point."""
     party: int = 0
     data: str = "fashion-4k"
     """Whose images, where there is no run."""
@@ -86,12 +89,24 @@ def _features(wanted: Wanted) -> None:
 
 
 def _rounds(wanted: Wanted) -> None:
-    from ostraka.display.rounds import draw_rounds, histories
+    from ostraka.display.rounds import draw_rounds
+
+    draw_rounds(_finished(wanted), wanted.x, wanted.out, wanted.smooth)
+
+
+def _networks(wanted: Wanted) -> None:
+    from ostraka.display.rounds import draw_networks
+
+    draw_networks(_finished(wanted), wanted.out, wanted.smooth)
+
+
+def _finished(wanted: Wanted) -> "list[History]":
+    from ostraka.display.rounds import histories
 
     runs, unfinished = histories(wanted.runs)
-    draw_rounds(runs, wanted.x, wanted.out)
     for folder in unfinished:
         print(f"left out, as it is not finished: {folder}")
+    return runs
 
 
 def _confusion(wanted: Wanted) -> None:
@@ -207,6 +222,11 @@ KINDS = {
     "rounds": Kind(
         "accuracy of finished runs against rounds, or against bytes sent (--x bytes)",
         _rounds,
+        ("runs",),
+    ),
+    "networks": Kind(
+        "accuracy of fedova's binary networks against rounds, beside that of the runs' answers",
+        _networks,
         ("runs",),
     ),
 }

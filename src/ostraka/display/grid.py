@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ostraka.display.comparison import comparison, open_answers, per_domain
+from ostraka.display.comparison import comparison, open_answers, over_rounds, per_domain
 from ostraka.display.formats import FORMATS
 from ostraka.display.latex import latex
 from ostraka.display.published import METRICS, beside
@@ -24,7 +24,7 @@ from ostraka.runs.start import HALF_TEST
 def tables_of(
     cells: Sequence[Config], labels: Sequence[str], records: Sequence[Record]
 ) -> tuple[list[Table], list[Table], Table | None]:
-    """The tables of all records, those of domains, open answers and published figures,
+    """The tables of all records, those of rounds, domains, open answers and published figures,
     and of these the last one.
     """
     tables = comparison(records)
@@ -34,7 +34,12 @@ def tables_of(
     known = beside(records)
     return (
         tables,
-        [*per_domain(records), *open_answers(records), *([known] if known else [])],
+        [
+            *over_rounds(records),
+            *per_domain(records),
+            *open_answers(records),
+            *([known] if known else []),
+        ],
         known,
     )
 

@@ -72,6 +72,10 @@ UNKNOWN_COUNTS = ("fedov-20",)
 """Tables whose accuracy counts unknown as one more class."""
 
 
+LAST_ROUNDS = "fedova"
+"""The paper whose accuracy is the mean of the last 20 rounds."""
+
+
 class Published(NamedTuple):
     """A printed figure, its standard deviation if there is one, and the table it is from."""
 
@@ -185,6 +189,8 @@ def _pairs(config: Config, ours: Summary) -> Iterator[tuple[str, float | None, P
         theirs = _lookup(config, ours, config.data, metric, _known(config), ours.parties)
         if theirs is not None and theirs.table in UNKNOWN_COUNTS:
             yield "accuracy, unknown as a class", ours.open.open_accuracy, theirs
+        elif theirs is not None and theirs.table.startswith(f"{LAST_ROUNDS}-"):
+            yield "accuracy, mean of the last 20 rounds", ours.mean_last_20, theirs
         elif theirs is not None:
             yield metric, getattr(ours, metric), theirs
 

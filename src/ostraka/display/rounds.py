@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from ostraka.display.curves import Curve, accuracy_curves
@@ -38,6 +39,8 @@ class History:
     sent: tuple[int, ...]
     """Bytes up and down until then, those of the start included."""
     accuracy: tuple[float, ...]
+    networks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Accuracy of every class's own yes-or-no answer, by class, where there are such."""
 
 
 def read_history(folder: Path) -> History | None:
@@ -61,6 +64,10 @@ def read_history(folder: Path) -> History | None:
         rounds=tuple(row.round for row in rows),
         sent=tuple(before + (row.bytes_up or 0) + (row.bytes_down or 0) for row in rows),
         accuracy=tuple(row.test.accuracy or 0.0 for row in rows),
+        networks={
+            name: tuple(row.test.per_network.get(name) or 0.0 for row in rows)
+            for name in rows[-1].test.per_network
+        },
     )
 
 
@@ -137,9 +144,51 @@ def panels(runs: Sequence[History], axis: str) -> dict[str, list[Curve]]:
     return out
 
 
-def draw_rounds(runs: Sequence[History], axis: str, path: Path) -> None:
-    """Draw accuracy against one of AXES."""
-    accuracy_curves(panels(runs, axis), path, xlabel=AXES[axis], in_bytes=axis == "bytes")
+def draw_rounds(runs: Sequence[History], axis: str, path: Path, smooth: int = 1) -> None:
+    """Draw accuracy against one of AXES; with `smooth`, each point is the mean of so many evaluated
+    rounds from its own on.
+    """
+    shown = {
+        place: [smoothed(curve, smooth) for curve in curves]
+        for place, curves in panels(runs, axis).items()
+    }
+    accuracy_curves(shown, path, xlabel=AXES[axis], in_bytes=axis == "bytes")
+
+
+def draw_networks(runs: Sequence[History], path: Path, smooth: int = 1) -> None:
+    """Draw the accuracy of every binary network against rounds, beside that of the runs' answers
+    (FedOVA's Figure 3).
+    """
+    if not any(run.networks for run in runs):
+        raise ConfigError(
+            "none of these runs has networks that answer yes or no for one class; take one of "
+            "fedova"
+        )
+    shown = panels(runs, "rounds")
+    for place, curves in shown.items():
+        mine = [run for run in runs if run.place == place and run.networks]
+        names = dict.fromkeys(name for run in mine for name in run.networks)
+        curves += [
+            Curve(f"network {name}", mine[0].rounds, [run.networks[name] for run in mine])
+            for name in names
+        ]
+        shown[place] = [smoothed(curve, smooth) for curve in curves]
+    accuracy_curves(shown, path, xlabel=AXES["rounds"])
+
+
+def smoothed(curve: Curve, count: int) -> Curve:
+    """Every point as the mean of `count` points from its own on; the last ones, which have not so
+    many behind them, are left out.
+    """
+    kept = len(curve.x) - count + 1
+    if count < 2 or curve.reference:
+        return curve
+    if kept < 1:
+        raise ConfigError(
+            f"{curve.label} has {len(curve.x)} evaluated rounds; --smooth {count} needs as many"
+        )
+    values = [[fmean(one[i : i + count]) for i in range(kept)] for one in curve.values]
+    return curve._replace(x=curve.x[:kept], values=values)
 
 
 def draw_all(folders: Iterable[Path], out: Path) -> list[str]:

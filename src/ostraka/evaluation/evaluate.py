@@ -70,13 +70,16 @@ class Evaluation:
     per_part: "dict[int, Evaluation]" = field(default_factory=dict)
     per_domain: "dict[str, Evaluation]" = field(default_factory=dict)
     confusion: Confusion = ()
+    per_network: dict[str, float | None] = field(default_factory=dict)
+    """Where every class has a yes-or-no answer of its own (`Predictor.binary`): how often each is
+    right, over all samples, those of unknown classes too."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON: no NaN, None where undefined.
 
         The confusion matrix is left out: it can be large.
         """
-        return {
+        values = {
             "samples": self.samples,
             "unknown_samples": self.unknown_samples,
             "accuracy": self.accuracy,
@@ -87,6 +90,7 @@ class Evaluation:
             "per_part": {party: part.as_dict() for party, part in self.per_part.items()},
             "per_domain": {name: part.as_dict() for name, part in self.per_domain.items()},
         }
+        return values | ({"per_network": dict(self.per_network)} if self.per_network else {})
 
 
 Domains = Mapping[str, Tensor]
@@ -149,11 +153,12 @@ def _check_domains(domains: Domains, samples: int) -> None:
 
 
 def _judge(answers: Sequence[Tensor], classes: Sequence[str], is_open: bool) -> Evaluation:
-    """The figures of closed answers, open answers and unknown scores, given with the labels.
+    """The figures of closed answers, open answers, unknown scores and yes-or-no answers, given with
+    the labels.
 
     `is_open` says whether the test has unknown classes, which a single domain of it may not have.
     """
-    closed, opened, unknown_scores, labels = answers
+    closed, opened, unknown_scores, yes, labels = answers
     per_class = metrics.per_class_accuracy(closed, labels, len(classes))
     unknown = int((labels == UNKNOWN).sum())
     confusion = metrics.confusion(
@@ -168,6 +173,10 @@ def _judge(answers: Sequence[Tensor], classes: Sequence[str], is_open: bool) -> 
         confusion=tuple(map(tuple, confusion.tolist())),
         per_class={name: _percent(share) for name, share in zip(classes, per_class, strict=True)},
         open=_open_figures(closed, opened, unknown_scores, labels),
+        per_network={
+            name: _percent(float((yes[:, k] == (labels == k)).double().mean()))
+            for k, name in enumerate(classes[: yes.shape[1]])
+        },
     )
 
 
@@ -291,14 +300,20 @@ def _mean(evaluations: Sequence[Evaluation]) -> Evaluation:
         open=OpenFigures(
             **{name: _mean_of(figures[name] for figures in opens) for name in opens[0]}
         ),
+        per_network={
+            name: _mean_of(e.per_network[name] for e in evaluations)
+            for name in evaluations[0].per_network
+        },
     )
 
 
 def _answers(
     predictor: Predictor, samples: Samples, classes: int, chunk: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Closed answers, open answers and unknown scores of all samples, a chunk at a time."""
-    closed, opened, unknown = [], [], []
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Closed answers, open answers, unknown scores and yes-or-no answers [N, K] (else [N, 0]) of
+    all samples, a chunk at a time.
+    """
+    closed, opened, unknown, yes = [], [], [], []
     with torch.no_grad():
         for part in samples.chunks(chunk):
             scores = predictor.scores(part.stored())
@@ -315,7 +330,8 @@ def _answers(
             closed.append(scores.closed.cpu())
             opened.append(scores.open.cpu())
             unknown.append(scores.unknown.cpu())
-    return torch.cat(closed), torch.cat(opened), torch.cat(unknown)
+            yes.append(scores.known[:, : classes if predictor.binary else 0].cpu() > 0)
+    return torch.cat(closed), torch.cat(opened), torch.cat(unknown), torch.cat(yes)
 
 
 def _open_figures(

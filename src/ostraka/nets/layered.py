@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, final
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ostraka.core.known import known_gradient
@@ -93,6 +94,18 @@ class NativeStep:
         """
         lesson = native.Lesson(len(x), 1 / len(x), w_second / len(x), 0.0)
         self.loss += self.call.learn(x, labels, lesson, self.gradients, None)
+
+    @torch.no_grad()
+    def learn_binary(self, x: Tensor, targets: Tensor) -> None:
+        """The mean over samples of the binary cross-entropies of all outputs, summed; `targets`
+        [B, K] are 0 or 1.
+        """
+        kept = self.call.room()
+        logits = self.call.forward(x, kept)
+        loss = F.binary_cross_entropy_with_logits(logits, targets, reduction="sum")
+        self.loss += float(loss) / len(x)
+        error = logits.sigmoid_().sub_(targets).div_(len(x))
+        self.call.backward(kept, error, self.gradients, None)
 
     @torch.no_grad()
     def learn_mixed(

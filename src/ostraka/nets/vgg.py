@@ -1,7 +1,10 @@
-"""VGG-9 (Simonyan & Zisserman 2015, in the nine-layer form that federated experiments use)."""
+"""VGG-9 and VGG-11 (Simonyan & Zisserman 2015): the nine-layer form that federated experiments
+use, and configuration A with linear layers of 512 units, enough for small photographs.
+"""
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, ClassVar, final
 
 from torch import Tensor, nn
 
@@ -12,41 +15,34 @@ from ostraka.nets.blocks import ConvBlock
 from ostraka.nets.simple_cnn import image_channels
 from ostraka.registry import NETS
 
-WIDTHS = (32, 64, 128, 128, 256, 256)
-POOLED = (False, True, False, True, False, True)
 
+class VGG(Net):
+    """3x3 convolutions, some of them pooled, and three linear layers."""
 
-@NETS.add("vgg9", "vgg-9", "vgg")
-class VGG9(Net):
-    """VGG-9: six 3x3 convolutions (32 to 256), three pools, two fc 512, outputs;
-    mixes after the first fc.
-    """
+    WIDTHS: ClassVar[Sequence[int]]
+    POOLED: ClassVar[Sequence[bool]]
 
     def __init__(
-        self,
-        shape: tuple[int, ...],
-        classes: int,
-        unknown: bool,
-        dropout: Annotated[
-            float, Option("share of values that are dropped in training", "[0, 1)")
-        ] = 0.05,
+        self, name: str, shape: tuple[int, ...], classes: int, unknown: bool, dropout: float
     ) -> None:
         super().__init__(classes, unknown)
-        channels = image_channels("vgg9", shape)
-        if min(shape[1:]) < 8:
+        channels, pools = image_channels(name, shape), sum(self.POOLED)
+        least = 2**pools
+        if min(shape[1:]) < least:
+            times = {3: "three", 5: "five"}[pools]
             raise ConfigError(
-                "vgg9 halves images three times: at least 8x8; "
+                f"{name} halves images {times} times: at least {least}x{least}; "
                 f"these are {shape[1]}x{shape[2]}. Try mlp"
             )
-        steps = pairwise((channels, *WIDTHS))
+        steps = pairwise((channels, *self.WIDTHS))
         self.convs = nn.Sequential(
             *(
                 ConvBlock(a, b, 3, True, "max" if pooled else "none")
-                for (a, b), pooled in zip(steps, POOLED, strict=True)
+                for (a, b), pooled in zip(steps, self.POOLED, strict=True)
             )
         )
         self.drop = nn.Dropout(dropout) if dropout else nn.Identity()
-        self.fc1 = nn.Linear(WIDTHS[-1] * (shape[1] // 8) * (shape[2] // 8), 512)
+        self.fc1 = nn.Linear(self.WIDTHS[-1] * (shape[1] // least) * (shape[2] // least), 512)
         self.fc2 = nn.Linear(512, 512)
         self.fc3 = nn.Linear(512, self.outputs)
 
@@ -67,4 +63,53 @@ class VGG9(Net):
 
     def anatomy(self) -> tuple[Layer, ...]:
         """One layer behind the other."""
-        return chain(*(f"convs.{i}" for i in range(len(WIDTHS))), "fc1", "fc2", "fc3")
+        return chain(*(f"convs.{i}" for i in range(len(self.WIDTHS))), "fc1", "fc2", "fc3")
+
+
+@final
+@NETS.add("vgg9", "vgg-9", "vgg")
+class VGG9(VGG):
+    """VGG-9: six 3x3 convolutions (32 to 256), three pools, two fc 512, outputs;
+    mixes after the first fc.
+    """
+
+    WIDTHS = (32, 64, 128, 128, 256, 256)
+    POOLED = (False, True, False, True, False, True)
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        classes: int,
+        unknown: bool,
+        dropout: Annotated[
+            float, Option("share of values that are dropped in training", "[0, 1)")
+        ] = 0.05,
+    ) -> None:
+        super().__init__("vgg9", shape, classes, unknown, dropout)
+
+
+@final
+@NETS.add("vgg11", "vgg-11")
+class VGG11(VGG):
+    """VGG-11: eight 3x3 convolutions (64 to 512), five pools, two fc 512, outputs;
+    mixes after the first fc.
+    """
+
+    WIDTHS = (64, 128, 256, 256, 512, 512, 512, 512)
+    POOLED = (True, True, False, True, False, True, False, True)
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        classes: int,
+        unknown: bool,
+        dropout: Annotated[
+            float, Option("share of values that are dropped in training", "[0, 1)")
+        ] = 0.0,
+    ) -> None:
+        super().__init__("vgg11", shape, classes, unknown, dropout)
+        for conv in self.convs:  # torch's own first weights let the signal fade over eight layers
+            assert isinstance(conv, ConvBlock)
+            assert conv.bias is not None
+            nn.init.kaiming_normal_(conv.weight, mode="fan_out", nonlinearity="relu")
+            nn.init.zeros_(conv.bias)

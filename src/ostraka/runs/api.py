@@ -8,11 +8,13 @@ from typing import Any, final
 
 from ostraka.core.member import Member
 from ostraka.core.predictor import Predictor
+from ostraka.core.settings import merge
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError, DataError
 from ostraka.runs.answer import finished_answer
 from ostraka.runs.config import Config, build_method, make
 from ostraka.runs.folder import kind_of
+from ostraka.runs.growth import grown
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, make_plan
 from ostraka.runs.promise import ALL, placed_at
@@ -91,8 +93,32 @@ def run(
     `set={"local": {"epochs": 2}}`, ... The default engine starts processes that import the calling
     script again, so call this below `if __name__ == "__main__":`, or with `engine="serial"`.
     """
-    config = make({"method": method, **values})
-    home = RunDir(Path(out))
+    return _run(make({"method": method, **values}), Path(out), resume, watch)
+
+
+def add_class(
+    folder: str | Path,
+    *names: str,
+    out: str | Path,
+    rounds: int | None = None,
+    watch: Watch | None = None,
+    **values: Any,
+) -> Result:
+    """Add classes to the finished run in `folder`: one network each is trained for `rounds` rounds
+    (default: as many as that run had) by the parties that hold it.
+
+    The result is a run of its own in `out`; the other networks are those of the finished run, to
+    the last bit. `values` as in `run`; what is not given is as it was there. For methods that have
+    a network for each class (fedova).
+    """
+    if not names:
+        raise ConfigError("no class was named; give at least one: add_class(folder, '9', out=...)")
+    more = {} if rounds is None else {"set": {"rounds": rounds}}
+    return _run(make(grown(Path(folder), names, merge(values, more))), Path(out), False, watch)
+
+
+def _run(config: Config, out: Path, resume: bool, watch: Watch | None) -> Result:
+    home = RunDir(out)
     ready = prepare(config, home, resume)
     summary = execute(ready, home, watch, resume) if isinstance(ready, Plan) else ready
     return Result(home.root, summary)

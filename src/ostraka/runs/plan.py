@@ -118,6 +118,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
             *division.notes,
             *division.shown,
             *_cut_short(method, everyone, _held(division.counts)),
+            *method.notes(task, torch.as_tensor(division.counts)),
         ),
         prints={
             name: _print(name, tuple(data_dirs(config.data_dir)), Path.cwd())

@@ -178,6 +178,8 @@ class Summary:
     best: Best | None = None
     best_on_validation: Best | None = None
     mean_last_20: float | None = None
+    reached: Mapping[str, int] = field(default_factory=dict)
+    """The first evaluated round with at least so much accuracy, by percent (`summary.LEVELS`)."""
     per_class: Mapping[str, float | None] = field(default_factory=dict)
     per_party: Mapping[str, float | None] = field(default_factory=dict)
     per_part: Mapping[str, float | None] = field(default_factory=dict)
@@ -347,6 +349,7 @@ def _evaluation(held: Any, origin: str) -> Evaluation:
         open=_open(held.get("open"), origin),
         per_part={int(party): part for party, part in parts["per_part"].items()},
         per_domain=parts["per_domain"],
+        per_network=dict(held.get("per_network", {})),
     )
 
 

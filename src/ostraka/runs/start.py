@@ -60,7 +60,7 @@ def find_start(config: Config) -> Start | None:
         raise ConfigError(
             f"{folder} is a run of {was.method}, whose result is not one network; start from a run "
             "that has one: an averaging method, centralised, feddf, fedkt, or a vote distilled "
-            "into a student (fedov-distilled)"
+            "into a student (fedov-distilled); fedova starts from fedova"
         )
     digest = blake2b(codec.encode(params), digest_size=8).hexdigest()
     if config.start_digest not in (None, digest):
@@ -98,7 +98,8 @@ def check_start(start: Start, config: Config, method: Method[Any, Any, Any], tas
             "see other inputs than those it has learnt; give both the same"
         )
     classes = tuple(start.summary.per_class)
-    if classes != task.classes:
+    fewer = method.adds_classes and set(classes) <= set(task.classes)
+    if classes != task.classes and not fewer:
         raise ConfigError(
             f"the start in {start.folder} knows the classes {_few(classes)}, this run "
             f"{_few(task.classes)}; start from a run with the same data and known classes"
@@ -132,7 +133,8 @@ def _check_same_network(start: Start, method: Method[Any, Any, Any], task: Task)
         for params in (start.params, own)
     ]
     given, wanted = shapes
-    names = sorted(name for name in {*given, *wanted} if given.get(name) != wanted.get(name))
+    compared = given if method.adds_classes else {*given, *wanted}
+    names = sorted(name for name in compared if given.get(name) != wanted.get(name))
     if names:
         first = names[0]
         raise ConfigError(

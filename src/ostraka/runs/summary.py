@@ -14,6 +14,9 @@ from ostraka.runs.results import BESIDE_ACCURACY, Best, DomainFigures, MetricsRo
 LAST = 20
 """Rounds at the end whose mean accuracy is reported (as FedOVA does)."""
 
+LEVELS = (50, 60, 70, 80, 85, 90, 95)
+"""Percent of accuracy of which the first round that has them is reported."""
+
 
 @dataclass
 class Totals:
@@ -50,6 +53,7 @@ def summarise(plan: Plan, rows: Sequence[MetricsRow], costs: Totals, out: Path) 
         best=_best(rows),
         best_on_validation=_best_on_validation(rows),
         mean_last_20=_mean_of_last(rows),
+        reached=_reached(rows),
         per_class=last.per_class,
         per_party=_named(rows[-1].per_party or {}, names),
         per_part=_named({party: part.accuracy for party, part in last.per_part.items()}, names),
@@ -89,6 +93,15 @@ def _best_on_validation(rows: Sequence[MetricsRow]) -> Best | None:
 def _mean_of_last(rows: Sequence[MetricsRow]) -> float | None:
     figures = [row.test.accuracy for row in rows[-LAST:]]
     return fmean(f for f in figures if f is not None) if figures[-1] is not None else None
+
+
+def _reached(rows: Sequence[MetricsRow]) -> dict[str, int]:
+    """The first round at each of the LEVELS; those that were never reached are left out."""
+    firsts = {
+        level: next((row.round for row in rows if (row.test.accuracy or 0.0) >= level), None)
+        for level in LEVELS
+    }
+    return {str(level): first for level, first in firsts.items() if first is not None}
 
 
 JSON_KEYS = (

@@ -1,0 +1,386 @@
+"""FedOVA: who trains what, means by hand, late reports, single labels, a class that comes later."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import ostraka
+from ostraka.core.card import Card
+from ostraka.core.fit import RoundBudget, fit
+from ostraka.core.method import Report, Round
+from ostraka.core.net import Net, Params, Recipe
+from ostraka.core.objective import Batch
+from ostraka.core.party import Parties, Party, PartyRef
+from ostraka.core.samples import Samples
+from ostraka.core.seeds import torch_rng
+from ostraka.core.task import Commons, Task
+from ostraka.errors import ConfigError, DataError, ReportRefused
+from ostraka.methods.fedova import FedOVA, Late, Networks, Server, relabelled, task_of
+from ostraka.nets import native
+from ostraka.objectives.one_vs_all import OneVsAll
+from ostraka.runs.record import load_state
+from ostraka.testing import check_method
+
+TASK = Task(("ant", "bee", "cat"), (1, 16, 16), Recipe("mlp", {"hidden": [8]}))
+LABELS = ([0, 1] * 12, [1, 2] * 12, [2] * 9)
+
+
+def parties() -> Parties:
+    """Noise around a centre for each label."""
+    y, shape = torch.tensor([label for own in LABELS for label in own]), TASK.shape
+    rng = torch_rng(1, "x")
+    x = torch.randn(3, *shape, generator=rng)[y] + 0.5 * torch.randn(len(y), *shape, generator=rng)
+    return Parties.of(Samples(x, y), torch.arange(len(y)).split([len(own) for own in LABELS]))
+
+
+def update(method: FedOVA, party: Party, state: Server | None = None) -> Report[Networks]:
+    state = state or method.init(TASK, 5)
+    return method.local_update(Round(TASK, 1, method.message(state, party.ref), 7), party, {})
+
+
+class Affine(Net):
+    """One linear layer."""
+
+    def __init__(self, shape: tuple[int, ...], classes: int, unknown: bool) -> None:
+        super().__init__(classes, unknown)
+        self.line = nn.Linear(1, classes)
+
+    def early(self, x: Tensor) -> Tensor:
+        return x
+
+    def embed_late(self, hidden: Tensor) -> Tensor:
+        return hidden
+
+    def head(self, embedding: Tensor) -> Tensor:
+        logits: Tensor = self.line(embedding)
+        return logits
+
+
+@dataclass(frozen=True)
+class AffineRecipe(Recipe):
+    name: str = "affine"
+
+    def build_net(self, shape: tuple[int, ...], classes: int, unknown: bool, seed: int) -> Net:
+        return Affine(shape, classes, unknown)
+
+
+def one(value: float) -> Params:
+    return {"w": torch.tensor([value])}
+
+
+def sent(party: int, **values: float) -> Report[Networks]:
+    return Report({name: one(value) for name, value in values.items()}, 1.0, Card(party, 9))
+
+
+def merged(method: FedOVA, state: Server, *reports: Report[Networks]) -> Server:
+    return method.aggregate(TASK, state, reports)
+
+
+def values(state: Server) -> dict[str, float]:
+    return {name: float(net["w"]) for name, net in state.nets.items()}
+
+
+BEFORE = Server({"ant": one(1.0), "bee": one(2.0), "cat": one(4.0)}, seed=3)
+
+
+def test_a_party_trains_and_sends_the_networks_of_its_labels_alone() -> None:
+    method, everyone = FedOVA(), parties()
+    start = method.init(TASK, 5)
+    for party, names in zip(everyone, (["ant", "bee"], ["bee", "cat"], []), strict=True):
+        report = update(method, party, start)
+        assert list(report.payload) == names
+        assert [n for n in names if _same(report.payload[n], start.nets[n])] == []
+
+
+def _same(a: Params, b: Params) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+@pytest.mark.parametrize(
+    ("net", "optimiser"),
+    [
+        (Recipe("mlp", {"hidden": [8]}), "sgd"),
+        (Recipe("mlp", {"hidden": [8]}), "adam"),
+        (Recipe("fedova-cnn", {"hidden": 0}), "sgd"),
+    ],
+)
+def test_networks_trained_together_are_those_trained_one_by_one(
+    net: Recipe, optimiser: Any
+) -> None:
+    """The reference trains each alone, by plain torch: a loop over the batches of the same order,
+    an optimiser of torch, and the loss written out.
+    """
+    task = replace(TASK, net=net)
+    local = RoundBudget(epochs=2, batch=10, optimiser=optimiser, lr=0.05)
+    method, party = FedOVA(local=local), parties()[0]
+    start = method.init(task, 5)
+    report = method.local_update(Round(task, 1, start.nets, 7), party, {})
+    for label, name in ((0, "ant"), (1, "bee")):
+        alone = task_of(task, name).build_net(False)
+        alone.load_state_dict(start.nets[name])
+        _by_hand(alone, party.samples, label, local, seed=7)
+        for key, tensor in alone.state_dict().items():
+            torch.testing.assert_close(report.payload[name][key], tensor, rtol=2e-4, atol=2e-5)
+
+
+def _by_hand(net: Net, samples: Samples, label: int, local: RoundBudget, seed: int) -> None:
+    options: dict[str, Any] = {"lr": local.lr, "weight_decay": local.weight_decay}
+    step = (
+        torch.optim.Adam(net.parameters(), **options)
+        if local.optimiser == "adam"
+        else torch.optim.SGD(net.parameters(), momentum=local.momentum, **options)
+    )
+    order, x, y = torch_rng(seed, "fit", "order"), samples.inputs(), samples.labels
+    with native.disabled():
+        for _ in range(local.epochs):
+            for rows in torch.randperm(len(y), generator=order).split(local.batch):
+                chance = net(x[rows])[:, 0].sigmoid()
+                right = torch.where(y[rows] == label, chance, 1 - chance)
+                step.zero_grad()
+                (-right.log().mean()).backward()
+                step.step()
+
+
+def test_each_network_is_the_plain_mean_of_its_own_parties() -> None:
+    """ant: (3 + 6) / 2, whatever the sizes; bee: 10 alone; cat: nobody, the same tensor."""
+    after = merged(FedOVA(), BEFORE, sent(0, ant=3.0, bee=10.0), sent(1, ant=6.0), sent(2))
+    assert values(after) == {"ant": 4.5, "bee": 10.0, "cat": 4.0}
+    assert after.nets["cat"]["w"] is BEFORE.nets["cat"]["w"]
+    assert after.trained == {"ant": 2, "bee": 1}
+    assert (after.round, after.late) == (1, ())
+
+
+def test_late_reports_arrive_when_due_and_weigh_less() -> None:
+    """In round 4, ant of round 2 counts 1 / (1 + 2), beside one in time:
+    (3 / 3 + 6) / (4 / 3) = 5.25; bee of round 3 comes alone with 1/2, the other half stays:
+    (10 + 2) / 2 = 6; cat is not due.
+    """
+    way = (
+        Late(0, 2, 4, {"ant": one(3.0)}),
+        Late(1, 3, 4, {"bee": one(10.0)}),
+        Late(2, 3, 5, {"cat": one(8.0)}),
+    )
+    after = merged(FedOVA(), replace(BEFORE, round=3, late=way), sent(3, ant=6.0))
+    assert values(after) == pytest.approx({"ant": 5.25, "bee": 6.0, "cat": 4.0})
+    assert after.late == way[2:]
+
+
+def test_delays_are_drawn_by_seed_round_and_party() -> None:
+    """All late, by one to three rounds: after three empty rounds everything has arrived once."""
+    method = FedOVA(rounds=9, late="deliver", late_share=1.0, late_rounds=3)
+    reports = [sent(party, ant=5.0) for party in range(40)]
+    state = merged(method, BEFORE, *reports)
+    assert values(state)["ant"] == 1.0
+    assert state == merged(method, BEFORE, *reports)
+    assert {late.due for late in state.late} == {2, 3, 4}
+    assert all(late.sent == 1 for late in state.late)
+    others = merged(method, replace(BEFORE, seed=4), *reports)
+    assert [late.due for late in others.late] != [late.due for late in state.late]
+    for _ in range(3):
+        state = merged(method, state)
+    assert (state.late, state.trained) == ((), {"ant": 40})
+    assert values(state)["ant"] == pytest.approx(5.0)
+
+
+def test_in_time_is_the_default_and_a_share_is_late() -> None:
+    reports = [sent(party, ant=5.0) for party in range(400)]
+    assert merged(FedOVA(), BEFORE, *reports).late == ()
+    some = merged(FedOVA(late="deliver", late_share=0.25), BEFORE, *reports)
+    assert 70 < len(some.late) < 130
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"outliers": "dd"}, {"late": "deliver", "late_share": 0.7}]
+)
+def test_the_contract(settings: dict[str, Any]) -> None:
+    check_method(FedOVA(labels_known=bool(settings), **settings))
+
+
+def test_labels_that_reports_have_told_shorten_the_next_message() -> None:
+    method = FedOVA(labels_known=True)
+    assert method.message(BEFORE, PartyRef(0, 9)) is BEFORE.nets
+    after = merged(method, BEFORE, sent(0, bee=1.0), sent(2))
+    assert list(method.message(after, PartyRef(0, 9))) == ["bee"]
+    assert method.message(after, PartyRef(2, 9)) == {}
+    assert list(method.message(after, PartyRef(1, 9))) == ["ant", "bee", "cat"]
+    unaware = merged(FedOVA(), BEFORE, sent(0, bee=1.0))
+    assert FedOVA().message(unaware, PartyRef(0, 9)) is unaware.nets
+
+
+def test_a_single_label_is_learnt_against_destroyed_samples() -> None:
+    """The network says yes to its own samples and no to destroyed ones."""
+    method = FedOVA(outliers="dd", local=RoundBudget(epochs=40, batch=9, lr=0.05))
+    party = parties()[2]
+    report = update(method, party)
+    assert list(report.payload) == ["cat"]
+    state = replace(method.init(TASK, 5), nets=report.payload, trained={"cat": 1})
+    x = party.samples.inputs()
+    scores = method.predictor(TASK, state).scores(torch.cat([x, x[:, :, torch.randperm(16)]]))
+    assert (scores.known[:9, 2] > 0).all()
+    assert (scores.known[9:, 2] < 0).float().mean() > 0.6
+
+
+def test_parties_that_cannot_train_are_told_of() -> None:
+    counts = torch.tensor([[5, 5, 0], [0, 0, 9], [0, 3, 0]])
+    (note,) = FedOVA().notes(TASK, counts)
+    assert note.startswith("2 of 3 parties hold a single label and do not train")
+    assert "outliers=dd" in note
+    assert FedOVA(outliers="dd").notes(TASK, counts) == ()
+    assert FedOVA().notes(TASK, counts[:1]) == ()
+    with pytest.raises(DataError, match=r"every one of the 2 parties.*outliers=dd"):
+        FedOVA().notes(TASK, counts[1:])
+    with pytest.raises(DataError, match="'ant'"):
+        FedOVA(only=("ant",)).notes(TASK, counts[1:] + torch.tensor([[0, 1, 1]]))
+    with pytest.raises(ConfigError, match=r"'dog'.*ant, bee, cat"):
+        FedOVA(only=("dog",)).notes(TASK, counts)
+    with pytest.raises(ConfigError, match="unknown destruction 'ddd'"):
+        FedOVA(outliers="ddd")
+    with pytest.raises(DataError, match="exchange"):
+        FedOVA(outliers="exchange").notes(TASK, counts)
+
+
+def test_the_answer_is_the_surest_network_and_unknown_what_all_refuse() -> None:
+    """Three lines: logits x - 1, 2 x - 5, and one that nobody trained."""
+    task = Task(("ant", "bee", "cat"), (1,), AffineRecipe())
+    lines = {"ant": (1.0, -1.0), "bee": (2.0, -5.0), "cat": (0.0, 99.0)}
+    nets = {
+        name: {"line.weight": torch.tensor([[slope]]), "line.bias": torch.tensor([offset])}
+        for name, (slope, offset) in lines.items()
+    }
+    state = Server(nets, seed=0, trained={"ant": 3, "bee": 1})
+    scores = FedOVA().predictor(task, state).scores(torch.tensor([[0.5], [2.0], [9.0]]))
+    assert scores.closed.tolist() == [0, 0, 1]
+    assert scores.open.tolist() == [-1, 0, 1]
+    expected = 1 - torch.tensor([-0.5, 1.0, 13.0]).sigmoid()
+    torch.testing.assert_close(scores.unknown, expected, rtol=1e-3, atol=1e-7)
+    assert scores.known.isfinite().all()
+
+
+def test_a_network_of_no_class_is_refused_when_it_arrives() -> None:
+    method = FedOVA(only=("ant",))
+    good = {"ant": method.init(TASK, 1).nets["ant"]}
+    method.inspect(TASK, Report(good, 1.0, Card(0, 5)))
+    method.inspect(TASK, Report({}, 1.0, Card(0, 5)))
+    for bad in ({"bee": good["ant"]}, {"dog": good["ant"]}, {"ant": one(1.0)}):
+        with pytest.raises(ReportRefused):
+            method.inspect(TASK, Report(bad, 1.0, Card(0, 5)))
+
+
+def test_relabelled() -> None:
+    samples = Samples(torch.zeros(5, 2), torch.tensor([4, 0, 7, 4, 9]))
+    assert relabelled(samples, [4, 9]).labels.tolist() == [0, -1, -1, 0, 1]
+
+
+def test_the_loss_by_hand() -> None:
+    """Logits 0 and 1 of the labels 0 and none: ln 2 + ln 2 over two samples is the first
+    network's mean; the second's is ln(1 + e) for both.
+    """
+    net = Affine((1,), 2, False)
+    with torch.no_grad():
+        net.line.weight.zero_()
+        net.line.bias.copy_(torch.tensor([0.0, 1.0]))
+    loss = OneVsAll().loss(net, Batch(torch.ones(2, 1), torch.tensor([0, -1])), torch_rng(0))
+    expected = torch.tensor(2.0).log() + F.softplus(torch.tensor(1.0))
+    assert loss.item() == pytest.approx(expected.item())
+
+
+QUICK = {"rounds": 6, "local": {"epochs": 3, "batch": 15, "lr": 0.02}}
+
+
+def run(out: Path, **values: Any) -> Any:
+    net = {"name": "mlp", "options": {"hidden": [24]}}
+    base = {"data": "digits", "partition": "labels:3", "net": net, "engine": "serial"}
+    return ostraka.run("fedova", out=out, **{**base, "set": QUICK, **values})
+
+
+@pytest.fixture(scope="module")
+def nine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fedova") / "nine"
+    summary = run(folder, known=9).summary
+    assert summary.accuracy > 75
+    assert summary.auroc > 75
+    return folder
+
+
+def test_a_class_more_leaves_the_other_networks_to_the_bit(nine: Path, tmp_path: Path) -> None:
+    result = ostraka.add_class(nine, "9", out=tmp_path / "ten", rounds=5)
+    before, after = load_state(nine)[1].all(), load_state(tmp_path / "ten")[1].all()
+    assert result.classes == tuple("0123456789")
+    assert list(before) == list("012345678")
+    assert all(_same(before[name], after[name]) for name in before)
+    assert (result.summary.per_class["9"] or 0) > 40
+    assert (result.summary.accuracy or 0) > 70
+    # of ten networks one travels: the messages are a tenth of the first run's
+    assert result.summary.bytes_down / 5 < 0.15 * ostraka.load_run(nine).summary.bytes_down / 6
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "message"),
+    [
+        (("3",), {}, "knows the class '3' already"),
+        (("ten",), {}, "no class 'ten' in digits"),
+        ((), {}, "no class was named"),
+        (("9",), {"data": "fashion-4k"}, "'9' in fashion-4k"),
+    ],
+)
+def test_what_cannot_be_added(
+    nine: Path, tmp_path: Path, names: tuple[str, ...], more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        ostraka.add_class(nine, *names, out=tmp_path / "ten", **more)
+
+
+def test_one_network_for_all_classes_cannot_grow(tmp_path: Path) -> None:
+    values: dict[str, Any] = {"data": "digits", "known": 9, "engine": "serial"}
+    ostraka.run("fedavg", out=tmp_path / "a", set={"local": {"steps": 1}}, **values)
+    with pytest.raises(ConfigError, match="fedova has a network for each class"):
+        ostraka.add_class(tmp_path / "a", "9", out=tmp_path / "b")
+    with pytest.raises(ConfigError, match="is another network"):
+        run(tmp_path / "c", start_from=str(tmp_path / "a"), known=9)
+
+
+def test_a_start_goes_on_with_all_networks(nine: Path, tmp_path: Path) -> None:
+    still = {"rounds": 1, "local": {"steps": 0}}
+    again = run(tmp_path / "again", known=9, start_from=str(nine), set=still).summary
+    assert again.accuracy == ostraka.load_run(nine).summary.accuracy
+    commons = Commons(nets={"start": FedOVA().single_model(load_state(nine)[1])})
+    task = replace(TASK, classes=tuple("012345678"), commons=commons)
+    assert FedOVA().init(task, 0).trained == dict.fromkeys("012345678", 1)
+
+
+def test_every_networks_accuracy_is_in_each_round(nine: Path) -> None:
+    rows = ostraka.RunDir(nine).read_metrics()
+    assert [list(row.test.per_network) for row in rows] == [list("012345678")] * 6
+    first, last = (list(rows[i].test.per_network.values()) for i in (0, -1))
+    assert fmean(last) > fmean(first)
+    assert fmean(last) > 85
+
+
+def test_single_labels_alone_are_refused_or_destroyed(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="single label"):
+        run(tmp_path / "a", partition="labels:1")
+    summary = run(tmp_path / "b", partition="labels:1", set={**QUICK, "outliers": "dd"}).summary
+    assert summary.accuracy > 30
+    assert not any("single label" in note for note in summary.notes)
+    mixed = {"partition": "dirichlet:0.05", "set": {**QUICK, "rounds": 1}}
+    said = run(tmp_path / "c", **mixed).summary.notes
+    assert any("hold a single label and do not train" in note for note in said)
+
+
+def test_fit_of_side_by_side_counts_the_mean_loss() -> None:
+    """The card's loss is that of one network, not the sum."""
+    method = FedOVA(local=RoundBudget(epochs=1, batch=100, lr=1e-9))
+    start, party = method.init(TASK, 5), parties()[0]
+    loss = update(method, party, start).card.scores["loss"]
+    alone = []
+    for label, name in ((0, "ant"), (1, "bee")):
+        net = task_of(TASK, name).build_net(False)
+        goal, own = OneVsAll(), relabelled(party.samples, [label])
+        alone.append(fit(net, start.nets[name], own, goal, method.local, 7).losses[0])
+    assert loss == pytest.approx(sum(alone) / 2, rel=1e-5)
