@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from ostraka.core import settings
+from ostraka.core.equip import equipped, generator_of
 from ostraka.core.fit import Budget
 from ostraka.core.method import Method
 from ostraka.core.net import Recipe
@@ -29,6 +30,7 @@ from ostraka.registry import NETS
 from ostraka.runs.commons import prior_of, public_and_test
 from ostraka.runs.config import Config, build_engine, build_method, resolve
 from ostraka.runs.division import Division, Exam, divide, labels_of, load_once
+from ostraka.runs.generator import load_generator, told_of
 from ostraka.runs.memory import check_network
 from ostraka.runs.record import RunDir
 from ostraka.runs.start import HALF_TEST, Start, check_start, find_start, pinned
@@ -62,7 +64,9 @@ class Plan:
     @property
     def marks(self) -> dict[str, Any]:
         """What a folder of this run keeps, to notice changed data or another division."""
-        return {"data": dict(self.prints), "partition": self.partition.digest}
+        generator = self.task.commons.generator
+        drawn = {} if generator is None else {"generator": generator.sha256}
+        return {"data": dict(self.prints), "partition": self.partition.digest, **drawn}
 
     @property
     def classes_held(self) -> list[int]:
@@ -92,7 +96,10 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     public, test = public_and_test(config, data)
     nets = {"start": start.params} if start else {}
     prior = prior_of(division) if method.needs.prior else None
-    commons = Commons(public=public, shared=division.shared, nets=nets, prior=prior)
+    source = generator_of(method)
+    generator = load_generator(source) if source else None
+    method = method if generator is None else equipped(method, generator)
+    commons = Commons(public, division.shared, nets, prior, generator)
     recipe = _recipe(config, data)
     task = Task(data.classes, data.train.shape, recipe, commons, data.test.view)
     check_network(task, config, method, len(everyone))
@@ -116,6 +123,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
         domain_counts=_domain_counts(division, tuple(test.domains)) if test.domains else None,
         notes=(
             *division.notes,
+            *(told_of(generator, source, config.data, task.shape) if generator else ()),
             *division.shown,
             *_cut_short(method, everyone, _held(division.counts)),
         ),
@@ -249,6 +257,8 @@ def _fingerprint(data: Dataset, parties: Parties, task: Task) -> str:
     digest.update(parties.rows.numpy().tobytes())
     digest.update(repr(parties.ends).encode())
     digest.update(labels_of(data)[parties.rows.numpy()].tobytes())
+    if task.commons.generator is not None:
+        digest.update(task.commons.generator.sha256.encode())
     return digest.hexdigest()
 
 
