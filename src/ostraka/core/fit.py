@@ -287,7 +287,8 @@ class _Training:
         first, last = group[0][0], group[-1][1]
         index = order[first:last]
         x = self.samples.inputs(index, rng=self.draw_rng)
-        chunk = Batch(x, self.labels[index], kind=self.samples.view.kind)
+        view = self.samples.view
+        chunk = Batch(x, self.labels[index], kind=view.kind, view=view)
         chunk = self.objective.prepare(chunk, self.draw_rng)
         total = torch.zeros((), device=self.device)
         for start, stop in group:

@@ -12,7 +12,7 @@ from ostraka.core.generator import TrainedGenerator
 from ostraka.core.kind import Kind
 from ostraka.core.net import Net, Params
 from ostraka.core.predictor import Scores, closed_scores, open_scores
-from ostraka.core.samples import Samples
+from ostraka.core.samples import Samples, View
 from ostraka.core.settings import Settings
 
 
@@ -27,6 +27,8 @@ class Batch:
     y: Tensor
     extra: Mapping[str, Tensor] = field(default_factory=dict)
     kind: Kind = "image"
+    view: View = View()
+    """How stored values became `x`, for what is to be seen in the same way."""
 
     def __len__(self) -> int:
         return len(self.x)

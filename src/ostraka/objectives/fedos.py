@@ -4,7 +4,6 @@ Mohamad, Neubert & Argayo, "FedOS: using open-set learning to stabilize training
 learning".
 """
 
-import copy
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, final
 
@@ -12,23 +11,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ostraka.core.generator import TrainedGenerator
-from ostraka.core.kind import Kind
 from ostraka.core.net import Net
-from ostraka.core.objective import Batch, Objective
+from ostraka.core.objective import Batch
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import torch_rng
 from ostraka.core.settings import setting
-from ostraka.errors import DataError, NeedError
-from ostraka.nets.generator import check_image, draw_stored
+from ostraka.nets.generator import draw_stored
 from ostraka.nets.layered import native_step
+from ostraka.objectives.drawing import Drawing
 from ostraka.registry import OBJECTIVES
 
 
 @final
 @OBJECTIVES.add("fedos")
 @dataclass(frozen=True)
-class UnknownClass(Objective):
+class UnknownClass(Drawing):
     """CE(known samples) + w_unknown CE(generated samples, unknown).
 
     Generated samples, `f_unknown` for each of the party's own, are shuffled among them, so a batch
@@ -52,8 +49,6 @@ class UnknownClass(Objective):
     generator: str = setting(
         "ready", "file of ostraka train-generator; ready: the small one in this package"
     )
-    source: TrainedGenerator | None = field(default=None, init=False, compare=False, repr=False)
-    """The generator itself."""
     seed: int | None = field(default=None, init=False, compare=False, repr=False)
     """What samples are drawn by, where it is not the training's own seed."""
 
@@ -67,42 +62,19 @@ class UnknownClass(Objective):
         """Its generator; none where nothing is drawn."""
         return self.generator if self.f_unknown else ""
 
-    def drawing_from(self, generator: TrainedGenerator) -> "UnknownClass":
-        """This objective with its generator."""
-        return self._with("source", generator)
-
     def drawing_by(self, seed: int) -> "UnknownClass":
         """This objective with the same generated samples in every training of `seed`."""
-        return self._with("seed", seed)
-
-    def _with(self, name: str, value: object) -> "UnknownClass":
-        """A copy with a value that is no setting."""
-        own = copy.copy(self)
-        object.__setattr__(own, name, value)
-        return own
-
-    def check_samples(self, kind: Kind, shape: tuple[int, ...]) -> None:
-        """Only images can be generated."""
-        if self.draws_from:
-            if kind != "image":
-                raise DataError(f"generated samples are images; these samples are of kind {kind}")
-            check_image(shape)
+        return self.holding("seed", seed)
 
     def material(self, net: Net, samples: Samples, seed: int, epoch: int) -> Samples:
         """The party's samples, and the generated ones under the label behind the last class."""
         count = round(self.f_unknown * len(samples))
         if not count:
             return samples
-        if self.source is None:
-            raise NeedError(
-                f"the objective fedos draws from the generator {self.generator!r}, which it was "
-                "not given; a run gives it, a training by hand takes "
-                "objective.drawing_from(ostraka.load_generator(FILE))"
-            )
         path = ("generated",) if self.draw == "once" else ("generated", epoch)
         rng = torch_rng(seed if self.seed is None else self.seed, *path)
         made = draw_stored(
-            self.source, count, samples.shape, samples.view, samples.x.dtype, rng
+            self.generator_here(), count, samples.shape, samples.view, samples.x.dtype, rng
         ).to(samples.x.device)
         unknown = torch.full((count,), net.classes).to(samples.labels)
         return Samples(

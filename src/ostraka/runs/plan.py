@@ -27,7 +27,7 @@ from ostraka.data.sources import data_dirs
 from ostraka.engines.guard import leave_if_imported_by_a_worker
 from ostraka.errors import ConfigError, NeedError
 from ostraka.registry import NETS
-from ostraka.runs.commons import prior_of, public_and_test
+from ostraka.runs.commons import prior_of, public_and_test, public_generator
 from ostraka.runs.config import Config, build_engine, build_method, resolve
 from ostraka.runs.division import Division, Exam, divide, labels_of, load_once
 from ostraka.runs.generator import load_generator, told_of
@@ -64,9 +64,15 @@ class Plan:
     @property
     def marks(self) -> dict[str, Any]:
         """What a folder of this run keeps, to notice changed data or another division."""
-        generator = self.task.commons.generator
-        drawn = {} if generator is None else {"generator": generator.sha256}
-        return {"data": dict(self.prints), "partition": self.partition.digest, **drawn}
+        marks = {"data": dict(self.prints), "partition": self.partition.digest}
+        return {**marks, **({"generator": self.generators} if self.generators else {})}
+
+    @property
+    def generators(self) -> str:
+        """The hashes of the generators that samples are drawn from; empty: there are none."""
+        own, public = self.task.commons.generator, public_generator(self.config)
+        hashes = ["" if own is None else own.sha256]
+        return " ".join([*hashes, *([load_generator(public).sha256] if public else [])])
 
     @property
     def classes_held(self) -> list[int]:
@@ -141,7 +147,9 @@ def _print(name: str, dirs: tuple[Path, ...], cwd: Path) -> Fingerprint:
 
 def data_names(config: Config) -> list[str]:
     """The data sets that a run reads."""
-    return [config.data, *([config.public] if config.public not in (None, HALF_TEST) else [])]
+    public = config.public
+    own = public is None or public == HALF_TEST or bool(public_generator(config))
+    return [config.data, *([] if public is None or own else [public])]
 
 
 def _check_objectives(method: Method[Any, Any, Any], task: Task) -> None:
@@ -156,6 +164,11 @@ def _check_rate(config: Config) -> None:
     if config.rate_from == "validation" and not config.validation:
         raise NeedError(
             "rate_from is validation, but the server holds no samples back; give --validation 0.05"
+        )
+    if config.rate_from == "public" and public_generator(config):
+        raise NeedError(
+            "rate_from is public, but the public samples are generated, and of no known class; "
+            "give --rate-from validation or told"
         )
     if config.rate_from == "public" and config.public is None:
         raise NeedError(
