@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ostraka.core.kept import Kept
 from ostraka.core.net import Net
 from ostraka.core.objective import Batch
 from ostraka.core.samples import Samples
@@ -20,6 +21,9 @@ from ostraka.nets.generator import draw_stored
 from ostraka.nets.layered import native_step
 from ostraka.objectives.drawing import Drawing
 from ostraka.registry import OBJECTIVES
+
+KEPT = Kept(128 * 2**20)
+"""Generated samples of the parties that this process has worked for."""
 
 
 @final
@@ -71,17 +75,30 @@ class UnknownClass(Drawing):
         count = round(self.f_unknown * len(samples))
         if not count:
             return samples
+        own = seed if self.seed is None else self.seed
         path = ("generated",) if self.draw == "once" else ("generated", epoch)
-        rng = torch_rng(seed if self.seed is None else self.seed, *path)
-        made = draw_stored(
-            self.generator_here(), count, samples.shape, samples.view, samples.x.dtype, rng
-        ).to(samples.x.device)
+        made = self._made(samples, count, own, *path).to(samples.x.device)
         unknown = torch.full((count,), net.classes).to(samples.labels)
         return Samples(
             torch.cat([samples.stored(), made]),
             torch.cat([samples.labels, unknown]),
             view=samples.view,
         )
+
+    def _made(self, samples: Samples, count: int, seed: int, *path: str | int) -> Tensor:
+        """So many generated samples, stored as the party's are.
+
+        Those of every round are the same: drawing them takes as long as to train on them.
+        """
+        source, shape = self.generator_here(), samples.shape
+        view, dtype = samples.view, samples.x.dtype
+
+        def draw() -> Tensor:
+            return draw_stored(source, count, shape, view, dtype, torch_rng(seed, *path))
+
+        if self.draw == "epoch":
+            return draw()
+        return KEPT.get((source, count, shape, view.scale, dtype, seed), draw)
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """Equation 1 of one batch."""
