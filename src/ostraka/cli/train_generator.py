@@ -1,6 +1,7 @@
 """`ostraka train-generator`: a generator of images, for fedos and for outliers."""
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ NAME = "train-generator"
 
 EXAMPLE = """\
 examples:
-  ostraka train-generator --data fashion-4k --epochs 2 --out generator.safetensors
+  ostraka train-generator --data digits --epochs 2 --out generator.safetensors
   ostraka run fedos --set objective.generator=generator.safetensors --rounds 3
 
 Stopped, the same command goes on where it was.
@@ -110,5 +111,6 @@ class _Follow:
         print(
             f"epoch {told.epoch}/{told.epochs}: discriminator {told.judge_loss:.3f}, generator "
             f"{told.loss:.3f}; about {left:.0f} s left",
+            file=sys.stderr,
             flush=True,
         )
