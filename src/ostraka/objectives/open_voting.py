@@ -74,7 +74,7 @@ class OpenVoting(Drawing):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.outliers != "none" and not self.outliers.startswith(GENERATOR):
+        if self.outliers != "none" and self.outliers.partition(":")[0] != GENERATOR:
             shares_of(self.outliers)
         if self.clamp is not None and not (len(self.clamp) == 2 and self.clamp[0] < self.clamp[1]):
             raise ConfigError(
