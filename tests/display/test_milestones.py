@@ -24,7 +24,13 @@ SEEN = (12.0, 25.0, 25.0, 22.0)
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Course:
     """A run of two rounds with validation samples."""
     out = tmp_path_factory.mktemp("run")
-    small = {"data": "digits", "train_per_class": 6, "parties": 2, "engine": "serial"}
+    small: dict[str, Any] = {
+        "data": "digits",
+        "train_per_class": 6,
+        "parties": 2,
+        "engine": "serial",
+    }
+    small["partition"] = "iid"
     sets = {"set": {"rounds": 2, "local": {"epochs": 1}}}
     execute(
         make_plan(config.make({"method": "fedavg", "validation": 0.2, **small, **sets})),

@@ -34,17 +34,10 @@ BRIEF = RoundBudget(epochs=2, batch=16)
 SMALL: dict[str, Any] = {"rounds": 2, "local": {"epochs": 1, "batch": 16}}
 
 
-@pytest.mark.parametrize(
-    "objective",
-    [UnknownClass(draw="epoch", terms="weighted-mean"), UnknownClass(f_unknown=0.0)],
-)
-def test_contract(objective: UnknownClass) -> None:
-    check_method(FedOS(objective=objective, local=BRIEF))
-
-
-def test_contract_with_batch_norm() -> None:
+def test_contract_with_fresh_samples_and_batch_norm() -> None:
     task = Task(("a", "b", "c"), (1, 28, 28), Recipe("lenet5", {"norm": "batch"}))
-    check_method(FedOS(local=RoundBudget(epochs=1, batch=16)), task)
+    objective = UnknownClass(draw="epoch", terms="weighted-mean")
+    check_method(FedOS(objective=objective, local=RoundBudget(epochs=2, batch=16)), task)
 
 
 def test_a_vote_with_generated_outliers_keeps_the_contract() -> None:
