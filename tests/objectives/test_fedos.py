@@ -15,6 +15,7 @@ from ostraka.core.objective import Batch, Objective
 from ostraka.core.samples import Samples, View
 from ostraka.core.seeds import torch_rng
 from ostraka.errors import ConfigError, DataError, NeedError
+from ostraka.nets.generator import draw_images
 from ostraka.nets.lenet5 import lenet5
 from ostraka.nets.native.library import available, disabled
 from ostraka.objectives.anchor import Anchored
@@ -156,6 +157,22 @@ def test_interrupted_inside_an_epoch_it_goes_on_with_the_same_samples(kill_at: i
     assert all(torch.equal(straight[name], resumed[name]) for name in straight)
 
 
+def test_every_epoch_is_trained_on_its_own_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, usual = list[int](), UnknownClass.material
+
+    def material(self: UnknownClass, net: Net, own: Samples, seed: int, epoch: int) -> Samples:
+        asked.append(epoch)
+        return usual(self, net, own, seed, epoch)
+
+    monkeypatch.setattr(UnknownClass, "material", material)
+    budget = Budget(epochs=3, batch=8)
+    for draw, epochs in (("once", [0]), ("epoch", [0, 1, 2])):
+        objective = replace(UnknownClass(), draw=draw).drawing_from(GENERATOR)
+        asked.clear()
+        fit(lenet(), None, own_samples(10, 28), objective, budget, 1)
+        assert asked == epochs
+
+
 def test_it_learns_to_say_unknown_to_what_is_generated() -> None:
     """After training, generated samples score more unknown than the party's own."""
     dim = replace(GENERATOR, high=0.3)
@@ -207,9 +224,8 @@ def test_outliers_of_a_generator_are_seen_as_the_partys_samples_are() -> None:
     batch = Batch(own.inputs(), own.labels, view=own.view)
     made = objective.prepare(batch, torch_rng(5)).extra[DESTROYED]
     assert made.shape == batch.x.shape
-    back = made * 0.2 + 0.3
-    assert back.min() > -1e-5
-    assert back.max() < 1 + 1e-5
+    drawn = draw_images(GENERATOR, 10, (1, 8, 8), torch_rng(5))
+    assert torch.allclose(made * 0.2 + 0.3, drawn, atol=1e-5)
     assert OpenVoting(outliers="generator:mine.safetensors").draws_from == "mine.safetensors"
     assert objective.draws_from == "ready"
     assert OpenVoting(outliers="generator", w_destroyed=0, w_adversarial=0).draws_from == ""
