@@ -36,7 +36,7 @@ def holds_numbers(hint: Any) -> bool:
 
 def numeric(cls: type) -> list["Field[Any]"]:
     hints = get_type_hints(cls)
-    return [spec for spec in fields(cls) if holds_numbers(hints[spec.name])]
+    return [spec for spec in fields(cls) if spec.init and holds_numbers(hints[spec.name])]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ The public names are loaded on first use, so that `import ostraka` costs nothing
 * `run`: one method from data to figures, in one call; `load_run` gives its `Result` again;
   `add_class` goes on with a class more;
 * `make_config`, `make_plan`, `execute`, `RunDir`: the same in steps;
-* `load_data`, `partition`: data sets, and who holds what.
+* `load_data`, `partition`: data sets, and who holds what;
+* `train_generator`, `load_generator`: generators of images, for `fedos`.
 
 Authors of methods import what they need from `ostraka.contract`; see docs/adding-a-method.md.
 """
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from ostraka.runs.api import Result, add_class, load_run, run
     from ostraka.runs.config import Config
     from ostraka.runs.config import make as make_config
+    from ostraka.runs.generator import load_generator
+    from ostraka.runs.generator_training import train_generator
     from ostraka.runs.loop import execute
     from ostraka.runs.plan import make_plan
     from ostraka.runs.record import RunDir
@@ -33,11 +36,13 @@ _HOME = {
     "add_class": ("ostraka.runs.api", "add_class"),
     "execute": ("ostraka.runs.loop", "execute"),
     "load_data": ("ostraka.data.sources", "load"),
+    "load_generator": ("ostraka.runs.generator", "load_generator"),
     "load_run": ("ostraka.runs.api", "load_run"),
     "make_config": ("ostraka.runs.config", "make"),
     "make_plan": ("ostraka.runs.plan", "make_plan"),
     "partition": ("ostraka.data.partitions.divide", "partition"),
     "run": ("ostraka.runs.api", "run"),
+    "train_generator": ("ostraka.runs.generator_training", "train_generator"),
 }
 """Public name to module and name there."""
 
@@ -48,11 +53,13 @@ __all__ = [
     "add_class",
     "execute",
     "load_data",
+    "load_generator",
     "load_run",
     "make_config",
     "make_plan",
     "partition",
     "run",
+    "train_generator",
 ]
 
 

@@ -1,9 +1,13 @@
 """The grids in examples/: each runs, on a little data, with the command that it names."""
 
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ostraka.store.generator import save_generator
+from ostraka.testing.stage import untrained_generator
 from tests.cli.calling import Ostraka
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -81,6 +85,39 @@ def test_figure_7(ostraka: Ostraka, name: str, fedov: str) -> None:
     found = {cell["method"]: cell["rounds"] for cell in done.json()["cells"]}
     assert found == {fedov: 1, "fedavg": 2, "fedprox": 2, "fednova": 2, "scaffold": 2}
     assert Path(out_of(path), "rounds.svg").exists()
+
+
+FEDOS = sorted(path.stem for path in (EXAMPLES / "fedos").glob("*.toml"))
+
+
+def commands_of(path: Path) -> list[list[str]]:
+    """The `compare` commands in a file's head, without what needs the real data."""
+    lines = [line[4:] for line in path.read_text().splitlines() if "   ostraka compare" in line]
+    return [line.replace(" --data-dir DIR", "").split() for line in lines]
+
+
+@pytest.mark.parametrize("name", FEDOS)
+def test_fedos(ostraka: Ostraka, name: str, tmp_path: Path) -> None:
+    """All of FedOS's grids are what `compare` can plan; data and net are those of the bundled."""
+    path = EXAMPLES / "fedos" / f"{name}.toml"
+    save_generator(Path("generator.safetensors"), replace(untrained_generator(), low=0.0))
+    [command, *_] = commands_of(path)
+    assert command[:4] == ["ostraka", "compare", "--config", str(path.relative_to(EXAMPLES.parent))]
+    little = ("--data", "digits", "--net", "mlp", "--parties", "4", "--train-per-class", "20")
+    words = ("--partition", "iid", "--rounds", "2", *little, "--seeds", "1", "--engine", "serial")
+    if name == "figure2":  # its variants are those of lenet5
+        words = tuple("fashion-4k" if word == "digits" else word for word in words)
+        words = tuple("lenet5" if word == "mlp" else word for word in words)
+    done = ostraka("compare", "--config", str(path), *words, "--out", command[-1], "--json")
+    assert done.code == 0, done.err
+    methods = [cell["method"] for cell in done.json()["cells"]]
+    assert methods == tomllib.loads(path.read_text())["methods"]
+    if name == "table2_mild":
+        shown = ostraka("show", command[-1], "--at", "1,2", "--json")
+        assert shown.code == 0, shown.err
+        absolute, relative = shown.json()["tables"]
+        assert sorted(row["method"] for row in absolute) == sorted(methods[1:])
+        assert len(relative) == len(absolute)
 
 
 @pytest.mark.parametrize(

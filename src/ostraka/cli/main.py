@@ -7,11 +7,33 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ostraka import __version__
-from ostraka.cli import compare, completion, demo, doctor, figure, listing, partition, run, show
+from ostraka.cli import (
+    compare,
+    completion,
+    demo,
+    doctor,
+    figure,
+    listing,
+    partition,
+    run,
+    show,
+    train_generator,
+)
 from ostraka.cli.streams import leave_unread, plain_where_needed
 from ostraka.errors import ConfigError, OstrakaError, did_you_mean
 
-VERBS = (run, compare, show, partition, figure, listing, doctor, demo, completion)
+VERBS = (
+    run,
+    compare,
+    show,
+    partition,
+    figure,
+    train_generator,
+    listing,
+    doctor,
+    demo,
+    completion,
+)
 
 EXIT_CODES = """\
 exit codes:

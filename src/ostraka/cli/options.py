@@ -33,7 +33,7 @@ DATA = {
 }
 """Settings of a run that say which data, and which of it, and what stands for their values."""
 
-TRAINING = {"standardise": "WHAT", "start_from": "DIR"}
+TRAINING = {"standardise": "WHAT", "augment": "WHAT", "start_from": "DIR"}
 UNKNOWN = {"unknown_rate": "RATE", "rate_from": "WHAT", "threshold": "T"}
 RUNNING = {"workers": "N", "device": "D", "eval_every": "N", "on_failure": "WHAT"}
 
@@ -71,7 +71,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     """What a run can be told beside its method, data, partition and seed."""
     add_data_options(parser)
     group = parser.add_argument_group("training")
-    add_settings(group, {"standardise": TRAINING["standardise"]})
+    add_settings(group, {name: TRAINING[name] for name in ("standardise", "augment")})
     group.add_argument("--net", metavar="NAME", help="network (ostraka list nets); default: auto")
     group.add_argument(
         "--objective", metavar="NAME", help="what the parties minimise; default: the method's own"

@@ -228,11 +228,13 @@ class _Training:
         name: str,
         after_epoch: AfterEpoch | None,
     ) -> None:
-        self.net, self.samples, self.objective, self.budget = net, samples, objective, budget
+        self.net, self.own, self.objective, self.budget = net, samples, objective, budget
+        self.seed, self.epoch = seed, 0
+        self.samples = samples = objective.material(net, samples, seed, 0)
         self.progress, self.name, self.after_epoch = progress, name, after_epoch
         self.enough = False
         self.bounds = _bounds(len(samples), budget.batch, joins=_has_batch_norm(net))
-        self.total = budget.total(len(self.bounds), len(samples.labels.unique()))
+        self.total = budget.total(len(self.bounds), len(self.own.labels.unique()))
         self.trained = _joined([p for p in net.parameters() if p.requires_grad])
         self.update = budget.update(self.trained)
         self.order_rng = torch_rng(seed, "fit", "order")
@@ -255,7 +257,15 @@ class _Training:
             # a party with several trainings need not repeat the finished ones
             self._save(self.order_rng.get_state())
 
+    def _renew(self) -> None:
+        """What this epoch is trained on, where every epoch has its own."""
+        epoch = self.steps // len(self.bounds)
+        if self.objective.renews and epoch != self.epoch:
+            self.samples = self.objective.material(self.net, self.own, self.seed, epoch)
+            self.epoch, self.labels = epoch, self.samples.labels
+
     def _epoch(self) -> None:
+        self._renew()
         at_start = self.order_rng.get_state()
         order = torch.randperm(len(self.samples), generator=self.order_rng)
         behind = self.steps % len(self.bounds)
@@ -279,7 +289,8 @@ class _Training:
         first, last = group[0][0], group[-1][1]
         index = order[first:last]
         x = self.samples.inputs(index, rng=self.draw_rng)
-        chunk = Batch(x, self.labels[index], kind=self.samples.view.kind)
+        view = self.samples.view
+        chunk = Batch(x, self.labels[index], kind=view.kind, view=view)
         chunk = self.objective.prepare(chunk, self.draw_rng)
         total = torch.zeros((), device=self.device)
         for start, stop in group:

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from ostraka.core.generator import TrainedGenerator
 from ostraka.core.kind import Kind
 from ostraka.core.net import Net, Params
 from ostraka.core.predictor import Scores, closed_scores, open_scores
-from ostraka.core.samples import Samples
+from ostraka.core.samples import Samples, View
 from ostraka.core.settings import Settings
 
 
@@ -26,6 +27,8 @@ class Batch:
     y: Tensor
     extra: Mapping[str, Tensor] = field(default_factory=dict)
     kind: Kind = "image"
+    view: View = View()
+    """How stored values became `x`, for what is to be seen in the same way."""
 
     def __len__(self) -> int:
         return len(self.x)
@@ -95,8 +98,26 @@ class Objective(Settings, ABC):
         Asked before anything trains.
         """
 
+    @property
+    def draws_from(self) -> str:
+        """The generator that it learns from: "ready" or a file; empty: none, as with most."""
+        return ""
+
+    def drawing_from(self, generator: TrainedGenerator) -> "Objective":
+        """This objective with the generator that it `draws_from`."""
+        return self
+
     def attach(self, net: Net) -> None:
         """Add this objective's own tensors to the network; most have none."""
+
+    renews: ClassVar[bool] = False
+    """Whether `material` is asked for anew in every epoch."""
+
+    def material(self, net: Net, samples: Samples, seed: int, epoch: int) -> Samples:
+        """What `net` is trained on in `epoch` (from 0): the party's samples, and what is added to
+        them; always as many. Most objectives add nothing.
+        """
+        return samples
 
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         """The random part that treats every sample by itself (destruction). Called on many batches

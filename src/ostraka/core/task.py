@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
+from ostraka.core.generator import TrainedGenerator
 from ostraka.core.kind import Kind
 from ostraka.core.net import Net, Params, Recipe
 from ostraka.core.party import PartyRef
@@ -25,6 +26,8 @@ class Commons:
     """Ready networks, such as "start" from another run."""
     prior: Tensor | None = None
     """Target label shares [K]."""
+    generator: TrainedGenerator | None = None
+    """What parties make samples of no class with; sent to each when it first takes part."""
 
     def to(self, device: str) -> "Commons":
         """The same commons, its samples on `device`:
@@ -47,6 +50,8 @@ class Commons:
         named.update(
             {f"{net}.{key}": t for net, params in self.nets.items() for key, t in params.items()}
         )
+        if self.generator is not None:
+            named.update({f"generator.{key}": t for key, t in self.generator.params.items()})
         return named | ({"prior": self.prior} if self.prior is not None else {})
 
 

@@ -124,6 +124,12 @@ def assemble(name: str, arrays: Arrays, view: View | None = None) -> Dataset:
     )
 
 
+def as_samples(name: str, x: Array, view: View) -> Samples:
+    """Checked images without labels."""
+    _check_values(name, "x", x)
+    return Samples(_tensor(channels_first(name, x, "image")), view=view)
+
+
 def default_view(name: str, x: Array) -> View:
     """Pixels in [0, 1], nothing else; CIFAR's colour images are augmented in training as in the
     FedOV experiments."""

@@ -47,8 +47,8 @@ def parts_of(data: Dataset) -> dict[str, str]:
         (side, key, np.asarray(held[key]).tolist()) for side, held in sides for key in sorted(held)
     ]
     return {
-        **{f"{key}_train": _hash(tensor) for key, tensor in _arrays(data.train).items()},
-        **{f"{key}_test": _hash(tensor) for key, tensor in _arrays(data.test).items()},
+        **{f"{key}_train": hash_of(tensor) for key, tensor in _arrays(data.train).items()},
+        **{f"{key}_test": hash_of(tensor) for key, tensor in _arrays(data.test).items()},
         "classes": _hash_bytes(repr(data.classes).encode()),
         "columns": _hash_bytes(repr(columns).encode()),
     }
@@ -56,7 +56,7 @@ def parts_of(data: Dataset) -> dict[str, str]:
 
 def values_of_training(data: Dataset) -> str:
     """A hash of the training samples' values."""
-    return _hash(data.train.x)
+    return hash_of(data.train.x)
 
 
 def changes(was: Fingerprint, name: str, dirs: Sequence[Path]) -> list[str]:
@@ -118,7 +118,8 @@ def _arrays(samples: Samples) -> dict[str, Any]:
     return {"x": samples.x, "y": samples.y}
 
 
-def _hash(tensor: Any) -> str:
+def hash_of(tensor: Any) -> str:
+    """A hash of a tensor's kind, shape and values; empty for none."""
     if tensor is None:
         return ""
     values = np.ascontiguousarray(tensor.numpy())

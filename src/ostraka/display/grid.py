@@ -104,6 +104,19 @@ def show(tables: list[Table], style: str, out: Path, drawn: Sequence[str] = ()) 
     console.print(f"Results: {out} ({files})", soft_wrap=True, highlight=False)
 
 
+def show_tables(tables: Sequence[Table], style: str, as_json: bool) -> None:
+    """Print tables that belong to no folder of their own."""
+    as_text = FORMATS[style]
+    if as_json:
+        notes = [note for table in tables for note in table.notes]
+        print(json.dumps({"tables": [table.records() for table in tables], "notes": notes}))
+    elif as_text is not None:
+        print(as_text(list(tables)))
+    else:
+        for table in tables:
+            show_wide(Console(), table)
+
+
 def show_json(tables: Sequence[Table], records: Sequence[Record], out: Path) -> None:
     """Print records, tables and notes as one JSON object."""
     shown = {

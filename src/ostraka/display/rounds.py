@@ -51,7 +51,7 @@ def read_history(folder: Path) -> History | None:
         return None
     config = home.stored_config()
     method = build_method(config)
-    rows = _checked_rows(home, summary, method.exchanges)
+    rows = checked_rows(home, summary, method.exchanges)
     start = summary.start
     before = start.bytes_up + start.bytes_down if start else 0
     return History(  # all rows have an accuracy and bytes: that was checked
@@ -59,7 +59,7 @@ def read_history(folder: Path) -> History | None:
         start=start.method if start else "",
         place=f"{summary.data} / {summary.partition}",
         seed=summary.seed,
-        settings=_settings(config),
+        settings=settings_of(config),
         talks=method.talks,
         rounds=tuple(row.round for row in rows),
         sent=tuple(before + (row.bytes_up or 0) + (row.bytes_down or 0) for row in rows),
@@ -71,7 +71,7 @@ def read_history(folder: Path) -> History | None:
     )
 
 
-def _checked_rows(home: RunDir, summary: Summary, last: int) -> list[MetricsRow]:
+def checked_rows(home: RunDir, summary: Summary, last: int) -> list[MetricsRow]:
     """The evaluated rounds of a finished run, all with an accuracy and bytes to draw.
 
     What does not end as the run did is refused.
@@ -137,7 +137,9 @@ def panels(runs: Sequence[History], axis: str) -> dict[str, list[Curve]]:
             groups.setdefault(
                 repr((run.method, run.start, sorted(run.settings.items()))), []
             ).append(run)
-        labels = _labels([group[0] for group in groups.values()])
+        firsts = [group[0] for group in groups.values()]
+        names = [run.method + (f" from {run.start}" if run.start else "") for run in firsts]
+        labels = labels_of(names, [run.settings for run in firsts])
         out[place] = [
             _curve(label, group, axis) for label, group in zip(labels, groups.values(), strict=True)
         ]
@@ -216,19 +218,17 @@ def _curve(label: str, group: Sequence[History], axis: str) -> Curve:
     return Curve(label, x, [run.accuracy for run in group], reference=not group[0].talks)
 
 
-def _labels(runs: Sequence[History]) -> list[str]:
-    """The method and its start; where two are alike, also the settings in which they differ."""
-    names = [run.method + (f" from {run.start}" if run.start else "") for run in runs]
+def labels_of(names: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of curves; where two are alike, also the settings in which they differ."""
     out = []
-    for name, run in zip(names, runs, strict=True):
-        alike = [other.settings for other, its in zip(runs, names, strict=True) if its == name]
-        keys = [key for key in run.settings if len({repr(one.get(key)) for one in alike}) > 1]
-        out.append(
-            name + (f" ({', '.join(f'{key}={run.settings[key]}' for key in keys)})" if keys else "")
-        )
+    for name, own in zip(names, settings, strict=True):
+        alike = [other for other, its in zip(settings, names, strict=True) if its == name]
+        keys = [key for key in own if len({repr(one.get(key)) for one in alike}) > 1]
+        out.append(name + (f" ({', '.join(f'{key}={own[key]}' for key in keys)})" if keys else ""))
     return out
 
 
-def _settings(config: Config) -> dict[str, Any]:
+def settings_of(config: Config) -> dict[str, Any]:
+    """What decides the numbers of a run beside its seed, by dotted names."""
     values = {key: value for key, value in identity(config).items() if key not in SEED_BOUND}
     return {key.removeprefix("set."): value for key, value in flat(values)}

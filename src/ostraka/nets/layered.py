@@ -95,6 +95,15 @@ class NativeStep:
         lesson = native.Lesson(len(x), 1 / len(x), w_second / len(x), 0.0)
         self.loss += self.call.learn(x, labels, lesson, self.gradients, None)
 
+    def learn_some(
+        self, x: Tensor, labels: Tensor, known: int, w_label: float, w_rest: float
+    ) -> None:
+        """Cross-entropy of the first `known` rows' labels and, of the other rows, of the last
+        class; the weights are those of one row.
+        """
+        lesson = native.Lesson(known, w_label, 0.0, w_rest)
+        self.loss += self.call.learn(x, labels, lesson, self.gradients, None)
+
     @torch.no_grad()
     def learn_binary(self, x: Tensor, targets: Tensor) -> None:
         """The mean over samples of the binary cross-entropies of all outputs, summed; `targets`

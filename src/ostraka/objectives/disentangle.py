@@ -52,7 +52,8 @@ def importances(
     parts = order.split(batch) if mask_from == "all" else (order[:batch],)
     seen = sum(map(len, parts))
     for rows in parts:
-        part = Batch(samples.inputs(rows), samples.labels[rows], kind=samples.view.kind)
+        view = samples.view
+        part = Batch(samples.inputs(rows), samples.labels[rows], kind=view.kind, view=view)
         for loss, total in zip(_losses(net, part, objective, rng), (close, open_), strict=False):
             gradients = torch.autograd.grad(loss, weights, retain_graph=True)
             for mean, gradient in zip(total, gradients, strict=True):

@@ -1,7 +1,7 @@
 """FedOV's local objective: PROSER, data destruction and adversarial outlier enhancement (ICLR 2023,
 algorithm 1)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import torch
@@ -10,16 +10,20 @@ from torch import Tensor
 from ostraka.core.kind import Kind
 from ostraka.core.known import known_gradient
 from ostraka.core.net import Net
-from ostraka.core.objective import Batch, Objective
+from ostraka.core.objective import Batch
 from ostraka.core.settings import setting
 from ostraka.errors import ConfigError
+from ostraka.nets.generator import draw_images
 from ostraka.nets.layered import NativeStep, native_step
 from ostraka.nets.native import Climb
 from ostraka.objectives.adversarial import enhance
 from ostraka.objectives.destruction import check_mix, destroy, shares_of
+from ostraka.objectives.drawing import Drawing
 from ostraka.objectives.proser import learn_open, mix, proser_loss, unknown_loss
 from ostraka.registry import OBJECTIVES
 
+GENERATOR = "generator"
+"""Outliers of a generator in place of destroyed samples; with a file: generator:FILE."""
 DESTROYED = "destroyed"
 """The destroyed images x' in a prepared batch."""
 
@@ -27,7 +31,7 @@ DESTROYED = "destroyed"
 @final
 @OBJECTIVES.add("fedov")
 @dataclass(frozen=True)
-class OpenVoting(Objective):
+class OpenVoting(Drawing):
     """PROSER + w_destroyed CE(f(x'), unknown) + w_adversarial CE(f(x''), unknown).
 
     x' = destroyed x, x'' = x' after adversarial enhancement. A weight of 0 leaves its term out and
@@ -53,7 +57,8 @@ class OpenVoting(Objective):
         "destruction",
         "auto (wide, or tables for rows), destruction (the paper's), mixture, audio, one "
         "operation, "
-        "a mix such as fedov:0.4+stretch:0.6, or none",
+        "a mix such as fedov:0.4+stretch:0.6, generator (samples of the generator in this "
+        "package) or generator:FILE, or none",
     )
     w_destroyed: float = setting(1.0, "weight of destroyed samples being unknown", span="[0, inf)")
     w_adversarial: float = setting(
@@ -69,7 +74,7 @@ class OpenVoting(Objective):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.outliers != "none":
+        if self.outliers != "none" and self.outliers.partition(":")[0] != GENERATOR:
             shares_of(self.outliers)
         if self.clamp is not None and not (len(self.clamp) == 2 and self.clamp[0] < self.clamp[1]):
             raise ConfigError(
@@ -80,16 +85,28 @@ class OpenVoting(Objective):
     def _destroys(self) -> bool:
         return self.outliers != "none" and bool(self.w_destroyed or self.w_adversarial)
 
+    @property
+    def draws_from(self) -> str:
+        """The generator whose samples are the outliers."""
+        name, _, file = self.outliers.partition(":")
+        return (file or "ready") if name == GENERATOR and self._destroys else ""
+
     def check_samples(self, kind: Kind, shape: tuple[int, ...]) -> None:
         """Every operation of the mix must suit the samples."""
-        if self._destroys:
+        super().check_samples(kind, shape)
+        if self._destroys and not self.draws_from:
             check_mix(self.outliers, kind, shape)
 
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         """Adds the destroyed samples, where some term uses them."""
         if not self._destroys:
             return batch
-        destroyed = destroy(batch.x, rng, self.outliers, batch.kind)
+        if self.draws_from:
+            shape = batch.x.shape[1:]
+            made = draw_images(self.generator_here(), len(batch), shape, rng).to(batch.x.device)
+            destroyed = replace(batch.view, scale=1.0).apply(made)
+        else:
+            destroyed = destroy(batch.x, rng, self.outliers, batch.kind)
         return batch.adding(**{DESTROYED: destroyed})
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:

@@ -43,6 +43,15 @@ class AddedTerm(Objective):
         """What the inner objective can be trained on."""
         self.inner.check_samples(kind, shape)
 
+    @property
+    def renews(self) -> bool:  # type: ignore[override]  # the inner objective decides
+        """Whether every epoch has its own samples."""
+        return self.inner.renews
+
+    def material(self, net: Net, samples: Samples, seed: int, epoch: int) -> Samples:
+        """What the inner objective is trained on."""
+        return self.inner.material(net, samples, seed, epoch)
+
     def attach(self, net: Net) -> None:
         """The inner objective's own tensors."""
         self.inner.attach(net)

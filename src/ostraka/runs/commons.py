@@ -6,11 +6,19 @@ import torch
 from torch import Tensor
 
 from ostraka.core.samples import Samples
+from ostraka.core.seeds import torch_rng
 from ostraka.data.dataset import Dataset
 from ostraka.errors import DataError
+from ostraka.nets.generator import draw_stored
 from ostraka.runs.config import Config
 from ostraka.runs.division import Division, Exam, load_for
+from ostraka.runs.generator import READY, load_generator
 from ostraka.runs.start import HALF_TEST
+
+GENERATOR = "generator"
+"""Public samples that are drawn from a generator: generator, or generator:FILE."""
+DRAWN = 5000
+"""How many of them."""
 
 
 def public_and_test(config: Config, data: Dataset) -> tuple[Samples | None, Exam]:
@@ -19,6 +27,9 @@ def public_and_test(config: Config, data: Dataset) -> tuple[Samples | None, Exam
     whole = Exam.of(data.test, data.test_domains)
     if config.public is None:
         return None, whole
+    drawn = public_generator(config)
+    if drawn:
+        return _generated(config, data, drawn), whole
     if config.public != HALF_TEST:
         return _from_elsewhere(config, data).unlabelled(), whole
     # domains lie one after the other: half of each, or some would be all public and others not at
@@ -27,6 +38,26 @@ def public_and_test(config: Config, data: Dataset) -> tuple[Samples | None, Exam
     first = torch.cat([index[: len(index) // 2] for index in parts.values()])
     second = torch.cat([index[len(index) // 2 :] for index in parts.values()])
     return data.test.take(first).unlabelled(), Exam.of(data.test.take(second), data.test_domains)
+
+
+def public_generator(config: Config) -> str:
+    """The generator whose samples are public: "ready" or a file; empty: they are others."""
+    name, _, file = (config.public or "").partition(":")
+    return (file or READY) if name == GENERATOR else ""
+
+
+def _generated(config: Config, data: Dataset, name: str) -> Samples:
+    """Samples of a generator, stored and seen as those of the data are."""
+    train = data.train
+    if data.kind != "image":
+        raise DataError(
+            f"a generator makes images, and {config.data} holds samples of the kind {data.kind}; "
+            "give other public samples"
+        )
+    rng = torch_rng(config.seed, "public", GENERATOR)
+    view = replace(train.view, augment="none")
+    made = draw_stored(load_generator(name), DRAWN, train.shape, view, train.x.dtype, rng)
+    return Samples(made, view=view)
 
 
 def _from_elsewhere(config: Config, data: Dataset) -> Samples:

@@ -60,7 +60,8 @@ class Config(Settings):
     public: str | None = setting(
         None,
         "unlabelled samples that all may see: half-test (half of the test set; figures are then "
-        "from the other half), or the name or path of a data set",
+        "from the other half), the name or path of a data set, or generator:FILE (5,000 samples "
+        "of a generator; generator: of the one in this package)",
     )
     start_from: str | None = setting(
         None, "a finished run (or grid) whose model is the first; default: a random one"
@@ -77,6 +78,11 @@ class Config(Settings):
         "auto",
         "inputs with mean 0 and deviation 1 by the training data: auto (default: float data, not "
         "bytes), on, off",
+    )
+    augment: str = setting(
+        "auto",
+        "how training samples are changed at random: auto (default: as the data says), none, or "
+        "an augmentation (ostraka list augmentations)",
     )
     validation: float = setting(
         0.0, "share of the training data that the server holds back", span="[0, 1)"

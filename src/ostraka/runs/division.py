@@ -73,6 +73,7 @@ def divide(config: Config, begun: RunDir | None = None) -> Division:
         if config.known is not None or config.known_classes
         else data
     )
+    data = _augmented(config, data)
     everything, notes = _training_rows(config, data)
     notes = [*data.info.get("notes", ()), *notes]
     validation = _hold_back(everything, everything, config.validation, "validation", config.seed)
@@ -107,6 +108,14 @@ def divide(config: Config, begun: RunDir | None = None) -> Division:
         notes=tuple(notes),
         shown=tuple(shown),
     )
+
+
+def _augmented(config: Config, data: Dataset) -> Dataset:
+    """The data with its training samples changed at random as the configuration wants it."""
+    if config.augment == "auto":
+        return data
+    view = replace(data.train.view, augment=config.augment)
+    return replace(data, train=replace(data.train, view=view))
 
 
 def load_for(config: Config, name: str) -> Dataset:

@@ -17,7 +17,7 @@ from ostraka.engines.auto import pays
 from ostraka.engines.base import Work
 from ostraka.engines.threads import one_thread
 from ostraka.runs.config import Config, chosen
-from ostraka.runs.loop import commons_size
+from ostraka.runs.loop import commons_size, generator_size
 from ostraka.runs.memory import outline, peak, shared, vote_bytes, votes, weights, workers
 from ostraka.runs.plan import Plan, party_seed, pick_device, steps_of
 from ostraka.store import codec
@@ -181,7 +181,9 @@ def _scaled(plan: Plan, trial: Trial) -> Estimate:
         workers=at_once,
         memory=_memory(plan, at_once) + (vote_bytes(net, voters) if votes(method) else 0),
         bytes_up=sent * trial.bytes_up if method.talks else 0,
-        bytes_down=sent * trial.bytes_down + commons_size(plan) * len(roster)
+        bytes_down=sent * trial.bytes_down
+        + commons_size(plan) * len(roster)
+        + generator_size(plan) * len(set().union(*draws))
         if method.talks
         else 0,
         seconds=training + scored * trial.answer_seconds * voters,

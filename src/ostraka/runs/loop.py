@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -141,6 +141,7 @@ class _Run:
             arrived = arrivals.reports(job.party for job in jobs if job.party not in failed)
             if self.method.talks:
                 self.totals.bytes_down += sizes_of(messages)
+                self._count_generator(messages)
             state = self.method.aggregate(self.task, state, arrived)
             self.totals.dropped += [failure.party for failure in failures]
             self.round = index
@@ -171,6 +172,14 @@ class _Run:
                 written = [*written[-MESSAGES_HELD + 1 :], (message, path)]
             files[ref.id] = path
         return files
+
+    def _count_generator(self, drawn: Iterable[int]) -> None:
+        """The generator goes to every party that takes part for the first time."""
+        new = [party for party in drawn if party not in self.totals.equipped]
+        size = generator_size(self.plan)
+        if size:
+            self.totals.equipped += new
+            self.totals.bytes_down += size * len(new)
 
     def _desk(self, messages: dict[int, Path], index: int) -> Desk:
         """Where this round's reports go: the shelf if they can be shared,
@@ -287,10 +296,17 @@ def commons_size(plan: Plan) -> int:
         public=commons.public if needs.public else None,
         shared=commons.shared if needs.shared else None,
         prior=commons.prior if needs.prior else None,
+        generator=None,  # counted when a party first takes part
         # round 1's message carries it
         nets={name: net for name, net in commons.nets.items() if name != "start"},
     )
     return codec.size_of(used.tensors())
+
+
+def generator_size(plan: Plan) -> int:
+    """Bytes of the generator that parties draw from; 0: there is none."""
+    generator = plan.task.commons.generator
+    return 0 if generator is None else codec.size_of(generator.params)
 
 
 def shared_work(plan: Plan) -> dict[str, Any] | None:

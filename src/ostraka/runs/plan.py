@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from ostraka.core import settings
+from ostraka.core.equip import equipped, generator_of
 from ostraka.core.fit import Budget
 from ostraka.core.method import Method
 from ostraka.core.net import Recipe
@@ -26,9 +27,10 @@ from ostraka.data.sources import data_dirs
 from ostraka.engines.guard import leave_if_imported_by_a_worker
 from ostraka.errors import ConfigError, NeedError
 from ostraka.registry import NETS
-from ostraka.runs.commons import prior_of, public_and_test
+from ostraka.runs.commons import prior_of, public_and_test, public_generator
 from ostraka.runs.config import Config, build_engine, build_method, resolve
 from ostraka.runs.division import Division, Exam, divide, labels_of, load_once
+from ostraka.runs.generator import load_generator, told_of
 from ostraka.runs.memory import check_network
 from ostraka.runs.record import RunDir
 from ostraka.runs.start import HALF_TEST, Start, check_start, find_start, pinned
@@ -62,7 +64,15 @@ class Plan:
     @property
     def marks(self) -> dict[str, Any]:
         """What a folder of this run keeps, to notice changed data or another division."""
-        return {"data": dict(self.prints), "partition": self.partition.digest}
+        marks = {"data": dict(self.prints), "partition": self.partition.digest}
+        return {**marks, **({"generator": self.generators} if self.generators else {})}
+
+    @property
+    def generators(self) -> str:
+        """The hashes of the generators that samples are drawn from; empty: there are none."""
+        own, public = self.task.commons.generator, public_generator(self.config)
+        hashes = ["" if own is None else own.sha256]
+        return " ".join([*hashes, *([load_generator(public).sha256] if public else [])])
 
     @property
     def classes_held(self) -> list[int]:
@@ -92,7 +102,10 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     public, test = public_and_test(config, data)
     nets = {"start": start.params} if start else {}
     prior = prior_of(division) if method.needs.prior else None
-    commons = Commons(public=public, shared=division.shared, nets=nets, prior=prior)
+    source = generator_of(method)
+    generator = load_generator(source) if source else None
+    method = method if generator is None else equipped(method, generator)
+    commons = Commons(public, division.shared, nets, prior, generator)
     recipe = _recipe(config, data)
     task = Task(data.classes, data.train.shape, recipe, commons, data.test.view)
     check_network(task, config, method, len(everyone))
@@ -116,6 +129,7 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
         domain_counts=_domain_counts(division, tuple(test.domains)) if test.domains else None,
         notes=(
             *division.notes,
+            *(told_of(generator, source, config.data, task.shape) if generator else ()),
             *division.shown,
             *_cut_short(method, everyone, _held(division.counts)),
             *method.notes(task, torch.as_tensor(division.counts)),
@@ -134,7 +148,9 @@ def _print(name: str, dirs: tuple[Path, ...], cwd: Path) -> Fingerprint:
 
 def data_names(config: Config) -> list[str]:
     """The data sets that a run reads."""
-    return [config.data, *([config.public] if config.public not in (None, HALF_TEST) else [])]
+    public = config.public
+    own = public is None or public == HALF_TEST or bool(public_generator(config))
+    return [config.data, *([] if public is None or own else [public])]
 
 
 def _check_objectives(method: Method[Any, Any, Any], task: Task) -> None:
@@ -149,6 +165,11 @@ def _check_rate(config: Config) -> None:
     if config.rate_from == "validation" and not config.validation:
         raise NeedError(
             "rate_from is validation, but the server holds no samples back; give --validation 0.05"
+        )
+    if config.rate_from == "public" and public_generator(config):
+        raise NeedError(
+            "rate_from is public, but the public samples are generated, and of no known class; "
+            "give --rate-from validation or told"
         )
     if config.rate_from == "public" and config.public is None:
         raise NeedError(
@@ -250,6 +271,8 @@ def _fingerprint(data: Dataset, parties: Parties, task: Task) -> str:
     digest.update(parties.rows.numpy().tobytes())
     digest.update(repr(parties.ends).encode())
     digest.update(labels_of(data)[parties.rows.numpy()].tobytes())
+    if task.commons.generator is not None:
+        digest.update(task.commons.generator.sha256.encode())
     return digest.hexdigest()
 
 

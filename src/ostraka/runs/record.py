@@ -131,14 +131,15 @@ class RunDir:
         """Write the configuration of a new run, or check that the one to
         resume is the same on the same data.
 
-        `marks` are the fingerprints of its data ("data", by name)
-        and the hash of its division ("partition").
+        `marks` are the fingerprints of its data ("data", by name), the hash of its
+        division ("partition") and, where there is one, of its generator ("generator").
         """
         if self.config.exists():
             self.check_same(config, resume)
             self.check_marks(marks)
         if not self.marks.exists():
             made_of = [identity(config), sorted(_parts(marks)), marks["partition"]]
+            made_of += [marks["generator"]] if "generator" in marks else []
             codec.write_signed(self.marks, {"run": digest_of(made_of), **marks})
         codec.write_atomically(self.config, write_toml(values_of(config)).encode())
         codec.write_json(self.root / "environment.json", environment())
@@ -233,6 +234,11 @@ class RunDir:
                 differing(was["data"][name], now["parts"]) if name in was["data"] else ["data"],
             )
         self.check_division(marks["partition"])
+        if was.get("generator") != marks.get("generator"):
+            raise DataError(
+                f"the generator is not the one that the run in {self.root} was begun with: its "
+                "file has changed; bring it back, or begin a new run with another --out"
+            )
 
     def check_division(self, digest: str) -> None:
         """Refuse another division among the parties than that of this run."""

@@ -29,6 +29,8 @@ class Totals:
     dropped: list[int] = field(default_factory=list)
     reused: int = 0
     """Reports that another run had made already."""
+    equipped: list[int] = field(default_factory=list)
+    """Parties that were sent the generator."""
 
 
 def summarise(plan: Plan, rows: Sequence[MetricsRow], costs: Totals, out: Path) -> Summary:

@@ -32,6 +32,7 @@ class Bench:
             self.samples.inputs(slice(0, count)),
             self.samples.labels[:count] if labels is None else labels,
             kind=self.task.kind,
+            view=self.samples.view,
         )
 
 

@@ -29,6 +29,7 @@ from ostraka.testing.stage import (
     few_rounds,
     known_randomness,
     make_stage,
+    outfitted,
     run_short,
     turns_of,
     update,
@@ -38,6 +39,7 @@ from ostraka.testing.verdict import AnyMethod, difference, fail, hoped
 
 def check_method(method: AnyMethod, task: Task | None = None) -> None:
     """Raise a ContractBroken if `method` fails any of CHECKS; takes a few seconds."""
+    method = outfitted(method)
     for check in CHECKS:
         check(method, task)
 

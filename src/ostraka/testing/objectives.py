@@ -37,7 +37,7 @@ from ostraka.testing.bench import (
     trained_net,
     weights_of,
 )
-from ostraka.testing.stage import known_randomness
+from ostraka.testing.stage import known_randomness, outfitted
 from ostraka.testing.verdict import AnyMethod, ContractBroken, difference, fail, hoped
 
 
@@ -45,7 +45,7 @@ def check_objective(objective: Objective, task: Task | None = None) -> None:
     """Raise a ContractBroken if `objective`, which must be registered,
     fails any of CHECKS; takes some seconds.
     """
-    bench = bench_of(task)
+    bench, objective = bench_of(task), outfitted(objective)
     for check in CHECKS:
         check(objective, bench)
 

@@ -14,18 +14,21 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
+from ostraka.core.equip import equipped, generator_of
 from ostraka.core.fit import Budget
+from ostraka.core.generator import TrainedGenerator
 from ostraka.core.method import Iterative, Memory, Report, Round
-from ostraka.core.net import Recipe
+from ostraka.core.net import Recipe, params_of
 from ostraka.core.party import Parties, Party
 from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
-from ostraka.core.seeds import derive, torch_rng
+from ostraka.core.seeds import derive, seeded, torch_rng
 from ostraka.core.task import Commons, Task
 from ostraka.data.partitions.divide import Partition
 from ostraka.engines.base import Outcome
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, PartyFailed
+from ostraka.nets.generator import DCGenerator
 from ostraka.runs.config import Config, EngineChoice
 from ostraka.runs.division import Exam
 from ostraka.runs.loop import execute
@@ -82,7 +85,20 @@ def _commons(method: AnyMethod, task: Task, samples: Samples) -> Commons:
         prior=torch.full((classes,), 1 / classes)
         if needs.prior and commons.prior is None
         else commons.prior,
+        generator=commons.generator or (untrained_generator() if generator_of(method) else None),
     )
+
+
+def untrained_generator(shape: tuple[int, ...] = (1, 8, 8)) -> TrainedGenerator:
+    """A small generator of noise, for what is checked and not judged."""
+    with seeded(SEED, "generator"):
+        params = params_of(DCGenerator(shape, latent=3, width=1))
+    return TrainedGenerator(shape, 3, 1, -1.0, 1.0, params)
+
+
+def outfitted(value: Any) -> Any:
+    """A method or an objective with a generator, where it draws from one."""
+    return equipped(value, untrained_generator())
 
 
 def _batch(value: Any) -> int | None:

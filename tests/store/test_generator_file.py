@@ -1,0 +1,136 @@
+"""Generator files: what was written is read, anything else is refused with its reason."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import safe_open
+
+from ostraka.core.generator import TrainedGenerator
+from ostraka.errors import StoreError
+from ostraka.runs.generator import READY, load_generator, told_of
+from ostraka.store import codec
+from ostraka.store import generator as files
+from ostraka.store.generator import read_generator, save_generator
+from ostraka.testing.stage import untrained_generator
+
+OWN = replace(untrained_generator(), about={"data": "digits", "epochs": 3, "seed": 1})
+
+
+def written(path: Path, **changes: Any) -> Path:
+    """A file whose content was changed before it was written."""
+    made = save_generator(path, OWN)
+    content = {
+        "generator": 1,
+        "shape": made.shape,
+        "latent": made.latent,
+        "width": made.width,
+        "range": (made.low, made.high),
+        "about": dict(made.about),
+        "sha256": made.sha256,
+        "weights": dict(made.params),
+        **changes,
+    }
+    given = {key: value for key, value in content.items() if value is not None}
+    path.write_bytes(codec.encode(given, bare="weights"))
+    return path
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    made = save_generator(tmp_path / "g.safetensors", OWN)
+    found = load_generator(tmp_path / "g.safetensors")
+    assert (found.shape, found.latent, found.width) == ((1, 8, 8), 3, 1)
+    assert (found.low, found.high, found.about) == (-1.0, 1.0, OWN.about)
+    assert found.sha256 == made.sha256 != ""
+    assert all(torch.equal(found.params[name], OWN.params[name]) for name in OWN.params)
+    with safe_open(tmp_path / "g.safetensors", "pt") as file:  # any reader lists the tensors
+        assert set(file.keys()) == set(OWN.params)
+    assert (
+        written(tmp_path / "h.safetensors").read_bytes()
+        == (tmp_path / "g.safetensors").read_bytes()
+    ), "the same generator is the same file"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"generator": 2}, "format 2; this version reads 1"),
+        ({"generator": None}, "holds no generator"),
+        ({"generator": True}, "holds no generator"),
+        ({"shape": (1, 8)}, "its shape is"),
+        ({"shape": (1, 8, 100_000)}, "its shape is"),
+        ({"shape": (2, 8, 8)}, "its shape is"),
+        ({"latent": 10**9}, "its latent is 1000000000"),
+        ({"latent": 0}, "its latent is 0"),
+        ({"width": 1000}, "its width is 1000"),
+        ({"width": None}, "its width is missing"),
+        ({"range": (1.0, 0.0)}, "its range is"),
+        ({"range": (0.0,)}, "its range is"),
+        ({"about": None}, "its about is missing"),
+        ({"sha256": "0"}, "do not fit the hash"),
+        ({"shape": (3, 8, 8)}, "layers.6.weight is torch.float32 of shape"),
+        ({"width": 2}, "and must be torch.float32 of shape"),
+    ],
+)
+def test_a_card_that_cannot_be_true_is_refused(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(StoreError, match=message):
+        load_generator(written(tmp_path / "g.safetensors", **changes))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_numbers_that_are_none_are_refused(tmp_path: Path, value: float) -> None:
+    bad = dict(OWN.params)
+    bad["layers.0.weight"] = torch.full_like(bad["layers.0.weight"], value)
+    made = save_generator(tmp_path / "g.safetensors", replace(OWN, params=bad))
+    assert made.sha256
+    with pytest.raises(StoreError, match=r"layers\.0\.weight is not finite"):
+        read_generator(tmp_path / "g.safetensors")
+
+
+def test_other_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StoreError, match="ostraka train-generator --data DATA --out"):
+        load_generator(tmp_path / "none.safetensors")
+    (tmp_path / "text.safetensors").write_text("hello")
+    with pytest.raises(StoreError, match="damaged"):
+        load_generator(tmp_path / "text.safetensors")
+    whole = save_generator(tmp_path / "g.safetensors", OWN) and (tmp_path / "g.safetensors")
+    data = bytearray(whole.read_bytes())
+    data[-5] ^= 1
+    whole.write_bytes(bytes(data))
+    with pytest.raises(StoreError, match="damaged"):
+        load_generator(whole)
+    monkeypatch.setattr(files, "MOST_BYTES", 10)
+    with pytest.raises(StoreError, match="a generator has at most 10"):
+        read_generator(whole)
+
+
+def test_the_ready_one_is_the_small_dcgan_of_the_bundled_images() -> None:
+    ready = load_generator()
+    assert (ready.shape, ready.latent, ready.width) == ((1, 28, 28), 25, 16)
+    assert ready.about["data"] == "fashion-4k"
+    assert ready.about["images"] == 4000
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "shape", "said"),
+    [
+        (READY, "digits", (1, 8, 8), ["makes images of 1x28x28; they are resized to 1x8x8"]),
+        (READY, "fashion-mnist", (1, 28, 28), ["which a server would not have"]),
+        (READY, "mnist", (1, 28, 28), []),
+        ("mine", "fashion-4k", (1, 28, 28), ["which a server would not have"]),
+    ],
+)
+def test_what_is_said_of_a_generator(
+    name: str, data: str, shape: tuple[int, ...], said: list[str]
+) -> None:
+    notes = told_of(_like_ready(), name, data, shape)
+    assert len(notes) == len(said)
+    assert all(words in note for words, note in zip(said, notes, strict=True))
+
+
+def _like_ready() -> TrainedGenerator:
+    return replace(OWN, shape=(1, 28, 28), about={"data": "fashion-4k"})
