@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
 import torch
 
 from ostraka.core.build import build_net
@@ -16,9 +17,10 @@ from ostraka.core.card import Card
 from ostraka.core.member import Making, Member, Model
 from ostraka.core.net import Recipe, params_of
 from ostraka.core.samples import View
+from ostraka.errors import StoreError
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.open_voting import OpenVoting
-from ostraka.store.member import encode_member
+from ostraka.store.member import decode_member, encode_member
 
 QUANTILES = tuple(float(i) for i in range(9))
 ROWS = Model(
@@ -89,3 +91,13 @@ def with_tensors(change: Callable[[dict[str, torch.Tensor]], Any], model: Model 
     member = made(model)
     change(member.params)
     return encode_member(member)
+
+
+def refused(data: bytes, words: str) -> None:
+    """Hold the reader to an error with these words, that names the file and can be shown."""
+    with pytest.raises(StoreError, match=words) as caught:
+        decode_member(data, "st-anna.safetensors")
+    said = str(caught.value)
+    assert "st-anna.safetensors" in said
+    assert len(said) < 800
+    assert said.isprintable()

@@ -284,9 +284,8 @@ def _check_tensors(said: _Said, container: Container) -> None:
             )
     used = {said.weights[name].name for name in wanted}
     told = member_card.entries_in(said.card.calibration)
-    for name in container.entries:
-        if name not in used | told:
-            raise ReportRefused(f"it has the tensor {name!r:.80}, of which its card does not tell")
+    for name in container.entries.keys() - used - told:
+        raise ReportRefused(f"it has the tensor {name!r:.80}, of which its card does not tell")
     if used & told:
         raise ReportRefused(f"its card tells its weights {sorted(used & told)!r:.120} as its own")
 
