@@ -72,7 +72,7 @@ def test_files_beside_of_an_older_version_are_read(tmp_path: Path) -> None:
     assert codec.load(tmp_path / "model", SEAL)["state"]["w"].tolist() == [0, 1, 2, 3, 4]
     other = {"weights": {"w": torch.zeros(5)}, "n": 1}
     codec.write_atomically(tmp_path / "p0", codec.encode(other, bare="weights"))
-    with pytest.raises(StoreError, match="p0 is not the file that .*model was written with"):
+    with pytest.raises(StoreError, match=r"p0 is not the file that .*model was written with"):
         codec.load(tmp_path / "model", SEAL)
 
 
