@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ostraka.errors import StoreError
-from ostraka.store.container import HEADER, LARGEST, TENSORS
+from ostraka.errors import DamagedFile, StoreError
+from ostraka.store.container import HEADER, LARGEST, TENSORS, Container
 from ostraka.store.member import load_member
 from tests.store.member_files import (
     GOOD,
@@ -83,6 +83,13 @@ FORM = {
 @pytest.mark.parametrize(("data", "words"), FORM.values(), ids=FORM)
 def test_form(data: bytes, words: str) -> None:
     refused(data, words)
+
+
+def test_a_file_that_is_cut_while_it_is_read() -> None:
+    """It was whole when its length was asked for."""
+    container = Container.of(io.BytesIO(GOOD[:-1]), len(GOOD), "x")
+    with pytest.raises(DamagedFile, match="x became shorter while it was read"):
+        container.tensors(lambda name, data: None)
 
 
 def million_tensors() -> bytes:

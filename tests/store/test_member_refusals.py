@@ -73,6 +73,7 @@ CARDS = {
     "counts of -5": (card_with(counts=[25, -5]), "'a class count' is -5"),
     "counts of 1e30": (card_with(counts=[1e30, 8]), "'a class count' is 1e"),
     "counts that do not add up": (card_with(counts=[12, 9]), "21 samples by class, and 20 in all"),
+    "counts that leave some out": (card_with(counts=[12, 7]), "19 samples by class, and 20 in all"),
     "too few counts": (card_with(counts=[20]), "1 counts of 2 classes"),
     "counts are a number": (card_with(counts=20), "'counts' is 20; it takes a list"),
     "counts and bands": (card_with(bands=["<10", "<10"]), "tells counts and bands"),
