@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PEERS := .venv-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow coverage lint format architecture bench bench-peers sanitize clean
+.PHONY: help setup demo test test-slow coverage lint format architecture bench bench-peers sanitize fuzz clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,6 +53,11 @@ bench-peers: $(READY) $(PEERS)/.ready  ## rounds of FedAvg beside pfl, fluke and
 
 sanitize:  ## the native kernel under the address and undefined-behaviour sanitizers
 	@bash tests/nets/native_sanitize/run.sh
+
+SECONDS ?= 60
+fuzz: $(READY)  ## throw changed files at the reader of member files (SECONDS=60)
+	@$(BIN)/python -c 'import atheris' 2> /dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[fuzz]"
+	@$(BIN)/python -m tests.store.fuzz_member $(SECONDS)
 
 lint: $(READY)  ## ruff and mypy
 	@$(BIN)/ruff check .

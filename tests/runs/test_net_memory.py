@@ -138,6 +138,18 @@ def test_all_members_of_a_vote_are_in_memory_at_once(monkeypatch: pytest.MonkeyP
         check_network(MLP, config, ClosedVoting(), parties=1000)
 
 
+def test_a_net_that_no_member_file_holds_is_refused_before_it_trains(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two layers of a weight and a bias each: 4 tensors."""
+    monkeypatch.setattr(memory, "TENSORS", 4)
+    check_network(MLP, Config(), ClosedVoting(), parties=2)
+    monkeypatch.setattr(memory, "TENSORS", 3)
+    check_network(MLP, Config(), FedAvg(), parties=2)
+    with pytest.raises(ConfigError, match=r"has 4 tensors here; .* member file, .*at most 3"):
+        check_network(MLP, Config(), ClosedVoting(), parties=2)
+
+
 def test_a_system_that_does_not_tell_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available", lambda: None)
     check_network(

@@ -8,8 +8,18 @@ import torch
 
 from ostraka.errors import DamagedFile, StoreError
 from ostraka.store import codec
+from ostraka.store.container import TensorHash
+from ostraka.store.layout import bytes_of, file_of, header_of
 
 SEAL = {"what": "final state", "run": "ab12"}
+
+
+def write_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> str:
+    header, digest = header_of(tensors), TensorHash()
+    for name in header:
+        digest.add(name, bytes_of(tensors[name]))
+    codec.write_atomically(path, file_of(header, {}, [bytes_of(tensors[name]) for name in header]))
+    return digest.hexdigest()
 
 
 def written(folder: Path) -> dict[str, Any]:
@@ -18,9 +28,8 @@ def written(folder: Path) -> dict[str, Any]:
     files = []
     for i, part in enumerate(parts):
         path = f"members/p{i}.safetensors"
-        data = codec.encode({"weights": part, "n": i}, bare="weights")
-        codec.write_atomically(folder / path, data)
-        files.append((path, data, part))
+        sha256 = write_tensors(folder / path, part)
+        files.append((path, sha256, part))
     value = {"parts": parts, "own": torch.full((3,), 7.0), "again": parts[0]["w"]}
     codec.save(folder / "model", value, SEAL, beside=codec.Beside.of(files))
     return value
@@ -42,14 +51,28 @@ def test_tensors_beside_are_named_and_not_repeated(tmp_path: Path) -> None:
 def test_a_file_beside_that_is_gone_or_another_is_named(tmp_path: Path) -> None:
     written(tmp_path)
     file = tmp_path / "members" / "p1.safetensors"
-    codec.save(file, {"weights": {"w": torch.zeros(100), "b": torch.zeros(2)}})
-    with pytest.raises(StoreError, match=r"p1\.safetensors is not the file that .*model was writt"):
+    write_tensors(file, {"w": torch.zeros(100), "b": torch.zeros(2)})
+    with pytest.raises(DamagedFile, match=r"p1\.safetensors are not those that .*model was writt"):
         codec.load(tmp_path / "model", SEAL)
     file.write_bytes(b"")
     with pytest.raises(DamagedFile, match=r"p1\.safetensors"):
         codec.load(tmp_path / "model", SEAL)
     file.unlink()
-    with pytest.raises(StoreError, match=r"p1\.safetensors cannot be read"):
+    with pytest.raises(StoreError, match=r"p1\.safetensors' cannot be read"):
+        codec.load(tmp_path / "model", SEAL)
+
+
+def test_files_beside_of_an_older_version_are_read(tmp_path: Path) -> None:
+    """Their members had the digest that is in all files of a run, and were named by it."""
+    weights = {"w": torch.arange(5.0)}
+    data = codec.encode({"weights": weights, "n": 1}, bare="weights")
+    codec.write_atomically(tmp_path / "p0", data)
+    beside = codec.Beside({"p0": codec.check(data, "p0")[codec.DIGEST]}, {id(weights["w"]): "p0:w"})
+    codec.save(tmp_path / "model", {"state": weights}, SEAL, beside=beside)
+    assert codec.load(tmp_path / "model", SEAL)["state"]["w"].tolist() == [0, 1, 2, 3, 4]
+    other = {"weights": {"w": torch.zeros(5)}, "n": 1}
+    codec.write_atomically(tmp_path / "p0", codec.encode(other, bare="weights"))
+    with pytest.raises(StoreError, match=r"p0 is not the file that .*model was written with"):
         codec.load(tmp_path / "model", SEAL)
 
 

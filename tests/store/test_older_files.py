@@ -14,6 +14,8 @@ import torch
 import ostraka.methods
 import ostraka.store.desk  # its types too
 from ostraka.core.card import Card
+from ostraka.core.member import Making, Member
+from ostraka.core.net import Recipe
 from ostraka.core.wire import WIRE_TYPES, WireType, wire, wire_name
 from ostraka.errors import StoreError
 from ostraka.store import codec
@@ -65,18 +67,37 @@ def test_a_state_of_fedkt_that_names_its_public_samples_is_read() -> None:
     assert (found.seed, found.student) == ("the seed", "the student")
 
 
-def test_an_older_member_file_is_read_and_written_anew(tmp_path: Path) -> None:
-    member = load_member(OLDER / "member.safetensors")
+def test_a_member_file_of_format_1_is_read_and_written_anew(tmp_path: Path) -> None:
+    member = load_member(OLDER / "member-1.safetensors")
     assert (member.card, member.model.classes) == (
         Card(4, 10, (6, 4), {"loss": 0.25}, {}, "clinic"),
         ("ant", "bee"),
     )
+    assert (member.model.view.kind, member.made) == ("table", Making())
     assert torch.equal(member.params["last.bias"], torch.full((3,), 0.5))
-    save_member(tmp_path / "again.safetensors", member)
+    assert_kept(member, tmp_path / "again.safetensors")
     assert b"MemberFile" not in (tmp_path / "again.safetensors").read_bytes()
-    again = load_member(tmp_path / "again.safetensors")
-    assert (again.card, again.model) == (member.card, member.model)
-    assert torch.equal(again.params["last.bias"], member.params["last.bias"])
+
+
+def test_a_member_file_of_format_2_is_read_and_written_anew(tmp_path: Path) -> None:
+    """With batch norm, its counters, and embedding statistics."""
+    member = load_member(OLDER / "member-2.safetensors")
+    assert member.model.net == Recipe("lenet5", {"norm": "batch"})
+    assert (member.card.counts, member.card.size) == ((25, 15, 0), 40)
+    assert member.card.calibration["claims"] == tuple(float(i) for i in range(9))
+    assert member.card.calibration["typicality"]["placed"].tolist() == [True, True, False]
+    assert member.params["norm1.num_batches_tracked"].item() == 0
+    assert_kept(member, tmp_path / "again.safetensors")
+
+
+def assert_kept(member: Member, path: Path) -> None:
+    """Written and read, it is the same."""
+    save_member(path, member)
+    again = load_member(path)
+    assert again.model == member.model
+    assert codec.encode(again.card) == codec.encode(member.card)
+    assert again.params.keys() == member.params.keys()
+    assert all(torch.equal(again.params[name], member.params[name]) for name in member.params)
 
 
 def test_the_names_that_are_written_never_change() -> None:
@@ -91,7 +112,8 @@ def test_the_names_that_are_written_never_change() -> None:
     assert ours == {
         "assessment/1", "card/1", "envelope/1", "fedaws.positive/1", "fedaws.spread/1",
         "feddf.fused/1", "fedkt.transfer/2", "fedma.matched/1", "fedma.order/1",
-        "fednova.stepped/1", "fedpd.conquered/1", "fedpd.disentangled/1",
+        "fednova.stepped/1", "fedova.late/1", "fedova.server/1", "fedpd.conquered/1",
+        "fedpd.disentangled/1",
         "mask-record/1", "member-file/1", "member/1", "panel/1", "report/2",
         "scaffold.controlled/1", "scaffold.controls/1",
     }  # fmt: skip

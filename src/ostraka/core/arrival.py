@@ -5,7 +5,7 @@ numbers that cannot be used are the fault of one party, by name.
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
-from math import isfinite
+from math import isfinite, prod
 from typing import Any
 
 import torch
@@ -15,12 +15,15 @@ from ostraka.core.build import lent_net
 from ostraka.core.learner import NetPredictor
 from ostraka.core.net import Params, load_params
 from ostraka.core.objective import Objective
+from ostraka.core.predictor import Scores, join
 from ostraka.core.seeds import torch_rng
 from ostraka.core.task import Task
 from ostraka.errors import ReportRefused
 
 PROBES = 4
 """Random inputs that a network is asked about."""
+MOST = 2**16
+"""Values of inputs that it is asked about at once: layers may make a hundred times as many."""
 
 
 def check_numbers(value: Any, name: str) -> None:
@@ -54,6 +57,35 @@ def check_answers(task: Task, objective: Objective, params: Params) -> None:
     """Refuse a network that is not the task's,
     or whose weights are so large that its answers are no numbers.
     """
+    _finite_answers(task, objective, params, _probes(task.shape))
+
+
+@torch.no_grad()
+def check_varied(task: Task, objective: Objective, params: Params) -> None:
+    """As `check_answers`, and refuse a network that gives the same answer to whatever it is shown:
+    normal noise, uniform noise and constants.
+    """
+    rng, size = torch_rng(0, "varied"), (PROBES, *task.shape)
+    noise = (torch.randn(size, generator=rng), torch.rand(size, generator=rng))
+    constants = torch.linspace(-1.0, 1.0, PROBES).view(PROBES, *[1] * len(task.shape))
+    scores = _finite_answers(task, objective, params, torch.cat([*noise, constants.expand(size)]))
+    answers = torch.cat([scores.known, scores.unknown.unsqueeze(1)], dim=1)
+    if bool((answers == answers[0]).all()):
+        raise ReportRefused(
+            f"its network gives the same answer to {len(answers)} different probes, noise and "
+            "constants; it has learnt nothing, or its weights were lost"
+        )
+
+
+@torch.no_grad()
+def embedding_width(task: Task, objective: Objective) -> int:
+    """How many values the last layer of a task's network sees."""
+    with lent_net(task, objective) as net:
+        return net.eval().embed(torch.zeros(1, *task.shape)).flatten(1).shape[1]
+
+
+def _finite_answers(task: Task, objective: Objective, params: Params, probes: Tensor) -> Scores:
+    """The network's answers to inputs, which must be numbers."""
     with lent_net(task, objective) as net:
         try:
             load_params(net, params)
@@ -61,12 +93,15 @@ def check_answers(task: Task, objective: Objective, params: Params) -> None:
             raise ReportRefused(
                 f"its tensors are not those of this task's network: {str(error).splitlines()[-1]}"
             ) from None
-        scores = NetPredictor(net, objective).answers(_probes(task.shape))
+        asked = NetPredictor(net, objective)
+        at_once = max(1, MOST // prod(task.shape))
+        scores = join([asked.answers(some) for some in probes.split(at_once)])
     if not (scores.known.isfinite().all() and scores.unknown.isfinite().all()):
         largest = max(float(tensor.abs().max()) for tensor in params.values() if tensor.numel())
         raise ReportRefused(
             f"its network answers with NaN or infinity; its largest weight is {largest:.3g}"
         )
+    return scores
 
 
 @lru_cache(maxsize=4)

@@ -6,6 +6,14 @@ from typing import Any
 
 from ostraka.core.wire import wire
 
+BANDS = {"<10": 0, "10-99": 10, "100-999": 100, ">=1000": 1000}
+"""How a party may tell class counts without their exact numbers, and the least that each says."""
+
+
+def band_of(count: int) -> str:
+    """The band that a count lies in."""
+    return [name for name, least in BANDS.items() if count >= least][-1]
+
 
 @wire("card/1", "Card")
 @dataclass(frozen=True)

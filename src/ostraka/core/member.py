@@ -2,7 +2,10 @@
 with its card and all that is needed to ask it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
 from ostraka.core.card import Card
 from ostraka.core.learner import NetPredictor, load_predictor
@@ -36,6 +39,26 @@ class Model:
 
 
 @dataclass(frozen=True)
+class Making:
+    """How a member came about, and what else its party tells of it."""
+
+    method: str = ""
+    recipe: str = ""
+    created: str = ""
+    """When, in universal time: 2026-11-18T04:45:52Z."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Whatever else is told: kept and shown, never acted on."""
+    banded: bool = False
+    """Whether class counts are told as bands (`core.card.BANDS`) and not exactly; the card's are
+    then the least that they can be."""
+
+    @classmethod
+    def now(cls, method: str, recipe: str = "") -> "Making":
+        """Made at this moment."""
+        return cls(method, recipe, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+@dataclass(frozen=True)
 class Member:
     """One model with its card.
 
@@ -45,6 +68,7 @@ class Member:
     card: Card
     model: Model
     params: Params
+    made: Making = Making()
 
     def predictor(self) -> NetPredictor:
         """How it answers alone."""

@@ -23,6 +23,10 @@ CURVES = ("claims", "refusals", "standing")
 """Names of the quantiles in a card's calibration numbers."""
 HELD = "held"
 """Name of the number of held-out samples there."""
+DOUBT = "doubt"
+"""Name of the mean log odds of *unknown* there."""
+PLACES = "typicality"
+"""Name of the embedding statistics there."""
 
 
 def quantiles(values: Tensor) -> tuple[float, ...]:
@@ -68,4 +72,23 @@ def check_told(numbers: Mapping[str, Any]) -> None:
             raise ReportRefused(
                 f"its card tells quantiles of {name} that fall: {told}; "
                 "quantiles rise with the level"
+            )
+
+
+def check_places(places: Any, classes: int, width: int) -> None:
+    """Refuse embedding statistics that are not those of `classes` classes in an embedding of
+    `width` values."""
+    wanted = {
+        "means": (torch.float32, (classes, width)),
+        "precision": (torch.float32, (width, width)),
+        "usual": (torch.float32, (classes, 2)),
+        "placed": (torch.bool, (classes,)),
+    }
+    if not isinstance(places, Mapping) or places.keys() != wanted.keys():
+        raise ReportRefused(f"its card tells a {PLACES} that is not made of {', '.join(wanted)}")
+    for name, (dtype, shape) in wanted.items():
+        found = places[name]
+        if not isinstance(found, Tensor) or found.dtype != dtype or found.shape != shape:
+            raise ReportRefused(
+                f"its card tells {PLACES}.{name} that is no tensor of {dtype} and {list(shape)}"
             )

@@ -10,6 +10,7 @@ from typing import Any
 
 from ostraka import __version__
 from ostraka.core.digest import digest_of
+from ostraka.core.member import Making
 from ostraka.core.method import Method
 from ostraka.core.party import PartyRef
 from ostraka.core.predictor import Predictor
@@ -264,7 +265,9 @@ class _Run:
         )
         summary = replace(summary, trust=looked.trust())
         placed, promise = place(self.plan, looked, self.device)
-        members = save_members(self.home.root, self.method.members(self.plan.task, state))
+        config = self.plan.config
+        made = Making.now(config.method, str(config.set.get("recipe", "")))
+        members = save_members(self.home.root, self.method.members(self.plan.task, state), made)
         self.home.model_place().save(
             {
                 "state": state,

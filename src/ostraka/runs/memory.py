@@ -17,6 +17,7 @@ from ostraka.engines.pool import cores
 from ostraka.errors import ConfigError, OstrakaError
 from ostraka.registry import NETS
 from ostraka.runs.config import Config
+from ostraka.store.container import TENSORS
 
 AnyMethod = Method[Any, Any, Any]
 
@@ -66,6 +67,12 @@ def check_network(task: Task, config: Config, method: AnyMethod, parties: int) -
     It must fail now, not at every party, and before the system ends the process for want of memory.
     """
     net, room = outline(task), available()
+    tensors = len(net.state_dict())
+    if votes(method) and tensors > TENSORS:
+        raise ConfigError(
+            f"the net {task.net.name!r} has {tensors:,} tensors here; every party's model is kept "
+            f"as a member file, which has at most {TENSORS:,}: choose a net of fewer layers"
+        )
     if room is None:
         return
     need, what, remedy = _need(net, config, method, parties, room)

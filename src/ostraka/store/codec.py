@@ -26,7 +26,8 @@ from safetensors.torch import load as load_tensors
 from torch import Tensor
 
 from ostraka.errors import DamagedFile, StoreError, writing
-from ostraka.store.layout import bytes_of, header_of
+from ostraka.store.container import opened
+from ostraka.store.layout import METADATA, bytes_of, file_of, header_of, text_of
 from ostraka.store.tree import Named, tree_of, value_of
 
 KEY, SEAL, FILES, DIGEST = "ostraka", "seal", "files", "digest"
@@ -35,6 +36,9 @@ of its tensors, and the hash of all that.
 """
 
 DIGEST_BYTES = 16
+
+SHA256 = "sha256:"
+"""Before the hash of the tensors of a file beside another."""
 
 _PICKLES = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 """How an archive and a pickle begin."""
@@ -60,16 +64,17 @@ class Beside:
     """Files that lie beside one that is written: their tensors are named there, not repeated."""
 
     digests: Mapping[str, str] = field(default_factory=dict)
-    """The digest in every file, by its path from the folder of the one that is written."""
+    """What its tensors hash to, of every file, by its path from the folder of the one that is
+    written: `SHA256` and a hash (`container.TensorHash`)."""
     names: Mapping[int, str] = field(default_factory=dict)
     """Where a tensor lies, by its `id`: the path of the file and its name there."""
 
     @classmethod
-    def of(cls, files: Iterable[tuple[str, bytes, Mapping[str, Tensor]]]) -> "Beside":
-        """Files by path and bytes, with the tensors that they hold under their own names."""
+    def of(cls, files: Iterable[tuple[str, str, Mapping[str, Tensor]]]) -> "Beside":
+        """Files by path and sha256, with the tensors that they hold under their own names."""
         digests, names = dict[str, str](), dict[int, str]()
-        for path, data, tensors in files:
-            digests[path] = _split(data)[0]["__metadata__"][DIGEST]
+        for path, sha256, tensors in files:
+            digests[path] = SHA256 + sha256
             names |= {id(tensor): f"{path}:{name}" for name, tensor in tensors.items()}
         return cls(digests, names)
 
@@ -88,8 +93,7 @@ def encode(
     if beside.digests:
         notes[FILES] = json.dumps(dict(beside.digests), sort_keys=True)
     body = [bytes_of(tensors.by_name[name]) for name in header]
-    head = _head(header, notes, _digest(header, notes, body))
-    return b"".join([struct.pack("<Q", len(head)), head, *body])
+    return file_of(header, {**notes, DIGEST: _digest(header, notes, body)}, body)
 
 
 def encoded_size(value: Any) -> int:
@@ -105,7 +109,7 @@ def encoded_size(value: Any) -> int:
 def _empty_head_size(entries: tuple[tuple[str, torch.dtype, torch.Size], ...]) -> int:
     """The length of a head with these tensors and nothing in its tree, before it is filled up."""
     meta = {name: torch.empty(shape, dtype=dtype, device="meta") for name, dtype, shape in entries}
-    return len(_unfilled_head(header_of(meta), {KEY: ""}, "0" * 2 * DIGEST_BYTES))
+    return len(text_of(header_of(meta), {KEY: "", DIGEST: "0" * 2 * DIGEST_BYTES}))
 
 
 def _described(
@@ -119,15 +123,6 @@ def _described(
 
 def _tree_text(value: Any, tensors: Named) -> str:
     return json.dumps(tree_of(value, "", tensors), allow_nan=False, separators=(",", ":"))
-
-
-def _head(header: Mapping[str, Any], notes: Mapping[str, str], digest: str) -> bytes:
-    head = _unfilled_head(header, notes, digest)
-    return head + b" " * (-len(head) % 8)  # safetensors aligns the tensors this way
-
-
-def _unfilled_head(header: Mapping[str, Any], notes: Mapping[str, str], digest: str) -> bytes:
-    return json.dumps({"__metadata__": {**notes, DIGEST: digest}, **header}).encode()
 
 
 def decode(data: bytes, origin: str = "the data", seal: Seal | None = None) -> Any:
@@ -144,7 +139,8 @@ class Opened:
     """
 
     tree: Any
-    tensors: Mapping[str, Tensor]
+    tensors: Mapping[str, Any]
+    """By name; or whatever shall stand in their place, for who only looks."""
     origin: str
     size: int
     """About how many bytes it takes."""
@@ -207,12 +203,18 @@ def _tensors_beside(folder: Path, path: str, digest: str, origin: str) -> dict[s
     if Path(path).is_absolute() or ".." in Path(path).parts:
         raise StoreError(f"{origin} names {path}, which is not in its folder; it is not ours")
     file = folder / path
-    data = read_bytes(file)
-    if check(data, str(file))[DIGEST] != digest:
-        raise StoreError(
-            f"{file} is not the file that {origin} was written with; bring the old one back"
-        )
-    return {f"{path}:{name}": tensor for name, tensor in load_tensors(data).items()}
+    if digest.startswith(SHA256):
+        with opened(file) as found:
+            says = f"{origin} was written with"
+            tensors = found.verified(digest.removeprefix(SHA256), says)
+    else:  # of a version whose member files had the digest that is in all files here
+        data = read_bytes(file)
+        if check(data, str(file))[DIGEST] != digest:
+            raise StoreError(
+                f"{file} is not the file that {origin} was written with; bring the old one back"
+            )
+        tensors = load_tensors(data)
+    return {f"{path}:{name}": tensor for name, tensor in tensors.items()}
 
 
 def check(data: bytes, origin: str, seal: Seal | None = None) -> Mapping[str, str]:
@@ -228,7 +230,7 @@ def check(data: bytes, origin: str, seal: Seal | None = None) -> Mapping[str, st
         )
     try:
         header, body = _split(data)
-        notes = dict(header.pop("__metadata__"))
+        notes = dict(header.pop(METADATA))
         given = notes.pop(DIGEST)
         if KEY not in notes or given != _digest(header, notes, [body]):
             raise ValueError("its content does not fit the digest in it")
@@ -255,11 +257,16 @@ def _split(data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 
 def _digest(header: Mapping[str, Any], notes: Mapping[str, str], body: Iterable[memoryview]) -> str:
-    said = json.dumps([header, notes], sort_keys=True).encode()
-    digest = blake2b(said, digest_size=DIGEST_BYTES)
+    digest = digest_begun(header, notes)
     for part in body:
         digest.update(part)
     return digest.hexdigest()
+
+
+def digest_begun(header: Mapping[str, Any], notes: Mapping[str, str]) -> blake2b:
+    """The digest of a file, but for its tensors: add their bytes."""
+    said = json.dumps([header, notes], sort_keys=True).encode()
+    return blake2b(said, digest_size=DIGEST_BYTES)
 
 
 def _check_seal(found: Seal, wanted: Seal | None, origin: str) -> None:
@@ -305,11 +312,14 @@ def read_bytes(path: Path) -> bytes:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def write_atomically(path: Path, data: bytes, durable: bool = True) -> None:
+def write_atomically(
+    path: Path, data: bytes, durable: bool = True, mode: int | None = None
+) -> None:
     """Replace `path` by `data` in one step; an error in between leaves the old file whole.
 
     A `durable` file survives a power cut. One that is not may then be empty or cut short, which
-    its digest tells; it is for what can be made again, and costs a small part of the time.
+    its digest tells; it is for what can be made again, and costs a small part of the time. With
+    a `mode` the file has these permissions, else those that the user's umask gives.
     """
     with writing(path):
         name = _beside(path)
@@ -317,6 +327,8 @@ def write_atomically(path: Path, data: bytes, durable: bool = True) -> None:
             with open(name, "xb") as file:
                 file.write(data)
                 file.flush()
+                if mode is not None:
+                    os.fchmod(file.fileno(), mode)
                 if durable:
                     os.fsync(file.fileno())
             os.replace(name, path)

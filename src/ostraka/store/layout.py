@@ -5,11 +5,16 @@ be hashed and joined where the tensors lie, without another copy. What comes out
 library writes, byte for byte; a test compares them.
 """
 
-from collections.abc import Mapping
+import json
+import struct
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
+
+METADATA = "__metadata__"
+"""What the header calls the texts that are no tensor."""
 
 TYPES = {
     torch.uint64: "U64",
@@ -55,3 +60,22 @@ def bytes_of(tensor: Tensor) -> memoryview:
     """The values of a tensor as they lie in a file; on the CPU they are not copied."""
     flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy().data
+
+
+def text_of(header: Mapping[str, Any], notes: Mapping[str, str]) -> bytes:
+    """The header with the notes, before it is filled up with spaces."""
+    return json.dumps({METADATA: dict(notes), **header}).encode()
+
+
+def head_of(header: Mapping[str, Any], notes: Mapping[str, str]) -> bytes:
+    """What stands before the tensors: the length of the header, and the header with the notes."""
+    head = text_of(header, notes)
+    head += b" " * (-len(head) % 8)  # safetensors aligns the tensors this way
+    return struct.pack("<Q", len(head)) + head
+
+
+def file_of(
+    header: Mapping[str, Any], notes: Mapping[str, str], body: Iterable[memoryview]
+) -> bytes:
+    """The bytes of a whole file."""
+    return b"".join([head_of(header, notes), *body])

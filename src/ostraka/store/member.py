@@ -1,28 +1,52 @@
-"""Member files: one trained model that stands on its own,
-with its card and all that is needed to ask it.
+"""Member files: one trained model that stands on its own, with its card and all that is needed to
+ask it, in a file that a stranger's machine may open without fear.
 
 One safetensors file: the weights under the network's own names (any safetensors reader can list
-them), and, as JSON in its metadata, the card, the classes, the shape of a sample, the network's
-recipe, the objective, and how stored values become inputs.
+them), and, as JSON in its metadata, the card. docs/member-file.md describes it for other programs.
+
+There is one reader. It looks at limits before it parses, at the card before it builds, at what the
+network would be before it reads a weight, and at the weights before anybody asks them.
 """
 
+import hashlib
+import io
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ostraka.core.card import Card
-from ostraka.core.member import Member, Model
-from ostraka.core.net import Params, Recipe
-from ostraka.core.samples import stored_view
-from ostraka.core.settings import choice, plain_choice, values_of
-from ostraka.core.wire import wire
-from ostraka.errors import StoreError
-from ostraka.registry import OBJECTIVES
-from ostraka.store import codec
+from torch import Tensor
 
-FORMAT = 2
+from ostraka.core.arrival import check_numbers, check_varied, embedding_width
+from ostraka.core.card import Card
+from ostraka.core.member import Making, Member, Model
+from ostraka.core.net import Params
+from ostraka.core.samples import stored_view
+from ostraka.core.settings import values_of
+from ostraka.core.told import PLACES, check_places
+from ostraka.core.wire import wire
+from ostraka.errors import DamagedFile, OstrakaError, ReportRefused, StoreError
+from ostraka.store import codec, member_card
+from ostraka.store.container import HEADER, TENSORS, Container, Entry, TensorHash, opened
+from ostraka.store.layout import TYPES, bytes_of, file_of, head_of, header_of
+from ostraka.store.outline import Outline, outline
+from ostraka.store.strict_json import parse
+
+MODE = 0o644
+"""A member file holds nothing that its reader may not see."""
+CARD, CARD_HASH = codec.KEY, "sha256"
+"""Names in the metadata: the card, and the sha256 of its text."""
+DEEPEST, BRACKETS = 32, 20_000
+"""How deep a card may nest, and how many objects and lists it may have."""
+SHOWN = 600
+"""Characters of an error: what it quotes is a stranger's."""
+OWN = "calibration/"
+"""Before the names of the card's own tensors."""
 WEIGHTS = "weights"
+OLDER = ("card", "classes", "shape", "net", "objective", "view", WEIGHTS)
+"""What a file of format 2 holds beside the number of its format."""
 
 
 @wire("member-file/1", "MemberFile")
@@ -40,69 +64,246 @@ class _First:
     format: int = 1
 
 
-def save_member(path: Path, member: Member) -> bytes:
-    """Write a member, atomically; returns the bytes of its file."""
-    data = encode_member(member)
-    codec.write_atomically(path, data)
-    return data
+@dataclass(frozen=True)
+class _Said:
+    """What a file says before its tensors are read."""
+
+    card: Card
+    model: Model
+    made: Making
+    weights: Mapping[str, Entry]
+    """The header's entries by the network's names."""
+    found: Outline
+    """What the network's tensors must be."""
+    sha256: str
 
 
-def save_members(folder: Path, members: Sequence[Member], name: str = "members") -> codec.Beside:
-    """Write members into the folder `name` of `folder`; what a file of `folder` need not repeat."""
+def save_member(path: Path, member: Member) -> str:
+    """Write a member, atomically and readable for all; returns the sha256 of its tensors."""
+    data, sha256 = _encoded(member)
+    codec.write_atomically(path, data, mode=MODE)
+    return sha256
+
+
+def save_members(
+    folder: Path, members: Sequence[Member], made: Making | None = None, name: str = "members"
+) -> codec.Beside:
+    """Write members into the folder `name` of `folder`; what a file of `folder` need not repeat.
+
+    `made` says how they came about, unless they say it themselves.
+    """
     paths = [f"{name}/p{member.card.party:05d}.safetensors" for member in members]
+    told = members if made is None else [replace(member, made=made) for member in members]
     return codec.Beside.of(
         (path, save_member(folder / path, member), member.params)
-        for path, member in zip(paths, members, strict=True)
+        for path, member in zip(paths, told, strict=True)
     )
 
 
 def encode_member(member: Member) -> bytes:
     """The bytes of a member file."""
-    model = member.model
-    content = {
-        "member": FORMAT,
-        "card": member.card,
-        "classes": tuple(model.classes),
-        "shape": tuple(model.shape),
-        "net": {"name": model.net.name, "options": dict(model.net.options)},
-        "objective": plain_choice(model.objective, OBJECTIVES),
-        "view": values_of(model.view),
-        WEIGHTS: dict(member.params),
-    }
-    return codec.encode(content, bare=WEIGHTS)
+    return _encoded(member)[0]
+
+
+def _encoded(member: Member) -> tuple[bytes, str]:
+    tensors: dict[str, Tensor] = dict(member.params)
+
+    def put(path: str, tensor: Tensor) -> str:
+        tensors[path] = tensor
+        return path
+
+    said = member_card.said_of(member, put)
+    header = header_of(tensors)
+    body = [bytes_of(tensors[name]) for name in header]
+    digest = TensorHash()
+    for name, data in zip(header, body, strict=True):
+        digest.add(name, data)
+    try:
+        card = json.dumps({**said, "sha256": digest.hexdigest()}, allow_nan=False)
+    except ValueError as error:
+        raise StoreError(f"the card of {member.card} cannot be written: {error}") from None
+    notes = {CARD: card, CARD_HASH: hashlib.sha256(card.encode()).hexdigest()}
+    if len(header) > TENSORS or len(head_of(header, notes)) > HEADER:
+        raise StoreError(
+            f"the member of {member.card} has {len(header):,} tensors and a header of "
+            f"{len(head_of(header, notes)):,} bytes; a member file has at most {TENSORS:,} and "
+            f"{HEADER:,}: choose a smaller network"
+        )
+    return file_of(header, notes, body), digest.hexdigest()
 
 
 def load_member(path: str | Path) -> Member:
-    """Read a member; anything else is refused."""
-    value = codec.load(Path(path))
-    if isinstance(value, _First):
-        content = {**vars(value), "member": value.format, WEIGHTS: value.params}
-    elif isinstance(value, dict) and isinstance(value.get("member"), int):
-        content = value
-    else:
-        raise StoreError(
-            f"{path} holds a {type(value).__name__}, not a member; "
-            "members are written to a run's members/"
-        )
-    if content["member"] > FORMAT:
-        raise StoreError(
-            f"{path} is a member of format {content['member']}; "
-            f"this version reads up to {FORMAT}: update ostraka"
-        )
-    return _member(content, path)
+    """Read a member from a file; anything that is not one in every respect is refused."""
+    with opened(Path(path)) as container:
+        return _member(container)
 
 
-def _member(content: Mapping[str, Any], path: str | Path) -> Member:
-    missing = [key for key in ("card", "classes", "shape", "net", "objective", "view", WEIGHTS)
-               if key not in content]  # fmt: skip
-    if missing:
-        raise StoreError(f"{path} is a member without {', '.join(missing)}; it is not whole")
-    net, shape = content["net"], tuple(content["shape"])
-    model = Model(
-        classes=tuple(content["classes"]),
-        shape=shape,
-        net=Recipe(net["name"], net["options"]),
-        objective=choice(content["objective"], OBJECTIVES, "objective"),
-        view=stored_view(content["view"], shape),
-    )
-    return Member(content["card"], model, content[WEIGHTS])
+def decode_member(data: bytes, origin: str = "the data") -> Member:
+    """Read a member from the bytes of its file; `origin` names them in errors."""
+    return _member(Container.of(io.BytesIO(data), len(data), origin))
+
+
+def _member(container: Container) -> Member:
+    try:
+        older = codec.DIGEST in container.notes
+        said = _older(container) if older else _newest(container)
+        _check_tensors(said, container)
+        tensors = _older_tensors(container) if older else _newest_tensors(container, said)
+        return _checked(said, tensors)
+    except StoreError:
+        raise
+    except OstrakaError as error:  # what a card tells, what a recipe takes, how a network answers
+        raise StoreError(
+            f"{container.origin} cannot be used as a member: {str(error)[:SHOWN]}"
+        ) from None
+
+
+def _newest(container: Container) -> _Said:
+    notes = container.notes
+    if notes.keys() != {CARD, CARD_HASH}:
+        raise ReportRefused(
+            f"it is not one; its metadata hold {sorted(notes)!r:.200}, those of a member hold its "
+            f"card, {CARD!r}, and the hash of that, {CARD_HASH!r}. Members are written to a run's "
+            "members/"
+        )
+    text = notes[CARD].encode("utf-8", "surrogatepass")
+    if hashlib.sha256(text).hexdigest() != notes[CARD_HASH]:
+        raise DamagedFile(
+            f"the card of {container.origin} does not fit its sha256: it was damaged or changed; "
+            "send it again, or write it anew with its hash"
+        )
+    values = parse(text, f"the card of {container.origin}", DEEPEST, BRACKETS)
+    fields = dict(member_card.check_fields(values))
+    told = fields.get("calibration", {})
+    fields["calibration"] = member_card.with_entries(told, container.entries)
+    weights = {name: e for name, e in container.entries.items() if not name.startswith(OWN)}
+    return _said(fields, weights, container)
+
+
+def _newest_tensors(container: Container, said: _Said) -> dict[str, Tensor]:
+    return container.verified(said.sha256, "its card was written with")
+
+
+def _older(container: Container) -> _Said:
+    """What a file of format 1 or 2 says: a tree of values, as files of a run hold them."""
+    text = container.notes.get(CARD, "null").encode("utf-8", "surrogatepass")
+    tree = parse(text, f"the card of {container.origin}", DEEPEST, BRACKETS)
+    value = codec.Opened(tree, container.entries, container.origin, len(text)).value()
+    content = {**vars(value), WEIGHTS: value.params} if isinstance(value, _First) else value
+    version = content.get("member", content.get("format")) if isinstance(content, dict) else None
+    if type(version) is not int:
+        raise ReportRefused(
+            f"it is not one, it holds a {type(value).__name__}; members are written to a run's "
+            "members/"
+        )
+    member_card.check_format(version)
+    lacking = [name for name in OLDER if name not in content]
+    if lacking:
+        raise ReportRefused(f"it is a member without {', '.join(lacking)}; it is not whole")
+    wanted = {"card": Card, WEIGHTS: dict, "view": dict, "shape": tuple | list}
+    for name, kind in wanted.items():
+        if not isinstance(content[name], kind):
+            raise ReportRefused(f"its {name} is a {type(content[name]).__name__}; it is not ours")
+    return _said(_as_newest(content), content[WEIGHTS], container)
+
+
+def _as_newest(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an older file under the names that they have now."""
+    card: Card = content["card"]
+    plain = {name: _plain(content[name]) for name in ("classes", "shape", "net", "objective")}
+    view = values_of(stored_view(_plain(content["view"]), plain["shape"]))
+    counts = {} if card.counts is None else {"counts": _plain(card.counts)}
+    return {
+        **plain,
+        "unknown": None,  # these did not say it
+        "kind": view.pop("kind"),
+        "view": view,
+        **{name: _plain(getattr(card, name)) for name in ("party", "size", "scores", "name")},
+        "calibration": card.calibration,
+        "sha256": "",
+        **counts,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """With lists for tuples, as JSON has them."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _older_tensors(container: Container) -> dict[str, Tensor]:
+    """The tensors of a file that holds one digest of everything in it."""
+    notes = dict(container.notes)
+    given = notes.pop(codec.DIGEST)
+    digest = codec.digest_begun(container.header, notes)
+    tensors = container.tensors(lambda _, data: digest.update(data))
+    if digest.hexdigest() != given:
+        raise DamagedFile(
+            f"{container.origin} is damaged: its content does not fit the digest in it; "
+            "send it again"
+        )
+    return tensors
+
+
+def _said(fields: Mapping[str, Any], weights: Mapping[str, Entry], container: Container) -> _Said:
+    try:
+        plain = {name: fields[name] for name in member_card.MODEL}
+        text = json.dumps(plain, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ReportRefused("its model is described by tensors, NaN or infinity") from None
+    model, found = _known(text, len(container.entries), container.values)
+    card, made = member_card.card_of(fields), member_card.making_of(fields)
+    return _Said(card, model, made, weights, found, fields["sha256"])
+
+
+@lru_cache(maxsize=16)
+def _known(text: str, tensors: int, values: int) -> tuple[Model, Outline]:
+    """The model that a card describes, and the outline of its network.
+
+    Hundreds of members have the same one, so it is found once, and they share it.
+    """
+    model = member_card.model_of(json.loads(text))
+    return model, outline(model, tensors, values)
+
+
+def _check_tensors(said: _Said, container: Container) -> None:
+    """Refuse tensors that are not those of the network and of the card, by their description."""
+    net, wanted = said.model.net.name, said.found.tensors
+    for name in said.weights:
+        if name not in wanted:
+            raise ReportRefused(f"it has the tensor {name!r:.80}; its network {net} has none such")
+    for name, (dtype, shape) in wanted.items():
+        if name not in said.weights:
+            raise ReportRefused(f"it lacks the tensor {name!r} of its network {net}")
+        entry = said.weights[name]
+        if not isinstance(entry, Entry) or (entry.dtype, entry.shape) != (dtype, shape):
+            raise ReportRefused(
+                f"its tensor {name!r} is {entry!s:.80}; its network {net} has {TYPES[dtype]} "
+                f"{list(shape)} there"
+            )
+    used = {said.weights[name].name for name in wanted}
+    told = member_card.entries_in(said.card.calibration)
+    for name in container.entries.keys() - used - told:
+        raise ReportRefused(f"it has the tensor {name!r:.80}, of which its card does not tell")
+    if used & told:
+        raise ReportRefused(f"its card tells its weights {sorted(used & told)!r:.120} as its own")
+
+
+def _checked(said: _Said, tensors: Mapping[str, Tensor]) -> Member:
+    """The member, after a look at its numbers and a few answers of its network."""
+    params = {name: tensors[entry.name] for name, entry in said.weights.items()}
+    calibration = member_card.filled(said.card.calibration, tensors)
+    check_numbers(params, "the weights")
+    check_numbers(calibration, "calibration")
+    for name in said.found.variances:
+        if float(params[name].min()) < 0:
+            raise ReportRefused(f"its tensor {name!r} is a variance, but has negative values")
+    for name, tensor in params.items():
+        if not tensor.is_floating_point() and tensor.numel() and int(tensor.min()) < 0:
+            raise ReportRefused(f"its tensor {name!r} counts something, but has negative values")
+    check_varied(said.model.task, said.model.objective, params)
+    if PLACES in calibration:
+        width = embedding_width(said.model.task, said.model.objective)
+        check_places(calibration[PLACES], len(said.model.classes), width)
+    return Member(replace(said.card, calibration=calibration), said.model, params, said.made)

@@ -76,7 +76,7 @@ def tree_of(value: Any, path: str, tensors: Named) -> Any:
     )
 
 
-def value_of(tree: Any, tensors: Mapping[str, Tensor], origin: str) -> Any:
+def value_of(tree: Any, tensors: Mapping[str, Any], origin: str) -> Any:
     """The value that `tree_of` was given."""
     if not isinstance(tree, dict):
         return tree
@@ -95,7 +95,7 @@ def value_of(tree: Any, tensors: Mapping[str, Tensor], origin: str) -> Any:
     return _rebuilt(tree, tensors, origin)
 
 
-def _rebuilt(tree: dict[str, Any], tensors: Mapping[str, Tensor], origin: str) -> Any:
+def _rebuilt(tree: dict[str, Any], tensors: Mapping[str, Any], origin: str) -> Any:
     known = WIRE_TYPES.get(str(tree.get("is")))
     if known is None:
         raise StoreError(
