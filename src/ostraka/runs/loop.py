@@ -12,6 +12,7 @@ from ostraka.core.digest import digest_of
 from ostraka.core.method import Method
 from ostraka.core.party import PartyRef
 from ostraka.core.predictor import Predictor
+from ostraka.core.spent import account, spent_on
 from ostraka.engines.base import Crew, Engine, Failure, Job, Work
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, StoreError
@@ -135,7 +136,9 @@ class _Run:
         arrived = arrivals.reports(job.party for job in jobs if job.party not in failed)
         if self.method.talks:
             self.totals.bytes_down += sum(message.stat().st_size for message in messages.values())
-        state = self.method.aggregate(self.task, state, arrived)
+        with account() as spent:
+            state = self.method.aggregate(self.task, state, arrived)
+        self.totals.spend(spent)
         self.totals.dropped += [failure.party for failure in failures]
         self.round = index
         if index % self.plan.config.eval_every == 0 or index == self.method.exchanges:
@@ -211,7 +214,10 @@ class _Run:
         test = self.plan.test.to(self.device)
         predictor = after_looking(self.method.predictor(self.plan.task, state), test.samples)
         predictor, promise = place(self.plan, predictor, self.device)
-        on_test = evaluate(predictor, test.samples, self.plan.task.classes, domains=test.domains)
+        classes = self.plan.task.classes
+        with account() as spent, spent_on("inference"):
+            on_test = evaluate(predictor, test.samples, classes, domains=test.domains)
+        self.totals.spend(spent)
         row = MetricsRow(
             round=self.round,
             test=on_test,
@@ -247,7 +253,7 @@ class _Run:
         looked = after_looking(
             self.method.predictor(self.plan.task, state), self.plan.test.samples.to(self.device)
         )
-        summary = replace(summary, trust=looked.trust())
+        summary = replace(summary, trust=looked.trust(), selection=self.method.selection(state))
         placed, promise = place(self.plan, looked, self.device)
         members = save_members(self.home.root, self.method.members(self.plan.task, state))
         self.home.model_place().save(
