@@ -139,6 +139,14 @@ class Clustered(Selector):
         seed = derive(pool.seed, "select", "clusters") % 2**32
         return Grouping(groups, rows, self._clustering(pool, rows[0], seed, notes), seed)
 
+    def rows(self, pool: Pool) -> Matrix:
+        """A row for each member, as they are compared; members of several networks by their
+        answers.
+        """
+        many = self.representation not in FREE and len(kinds(pool.members)) > 1
+        how = "answers" if many else self.representation
+        return self._rows(pool, range(len(pool.members)), how)
+
     def _rows(self, pool: Pool, group: Sequence[int], how: str) -> Matrix:
         part = replace(pool, members=[pool.members[i] for i in group])
         seed = derive(pool.seed, "select", "reduction") % 2**32
