@@ -49,10 +49,8 @@ def draw_clusters(
         colour = COLOURS[group % len(COLOURS)]
         marker = ("o", *MARKERS)[group // len(COLOURS) % (len(MARKERS) + 1)]
         axes.scatter(x, y, s=30, color=colour, marker=marker, linewidths=0)
-    ringed = places[list(choice.chosen)]
-    axes.scatter(
-        *ringed.T, s=150, facecolors="none", edgecolors="black", linewidths=1.4, label="votes"
-    )
+    x, y = places[list(choice.chosen)].T
+    axes.scatter(x, y, s=150, facecolors="none", edgecolors="black", linewidths=1.4, label="votes")
     if len(rows) <= FEW:
         for name, (x, y) in zip(names, places, strict=True):
             axes.annotate(cut(name, 12), (x, y), (5, 5), textcoords="offset points", fontsize=6)

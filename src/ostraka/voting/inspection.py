@@ -51,8 +51,8 @@ def team_accuracy(votes: Votes, labels: Tensor, ballot: Ballot, team: Sequence[i
     """The share of samples of known classes whose closed answer by the team is right, 0 to 1."""
     part = votes_of(votes, team)
     if ballot.looks:
-        some = replace(part, logits=part.logits[:, :SEEN],
-                       typicality=None if part.typicality is None else part.typicality[:, :SEEN])  # fmt: skip
+        usual = None if part.typicality is None else part.typicality[:, :SEEN]
+        some = replace(part, logits=part.logits[:, :SEEN], typicality=usual)
         part = replace(part, assessment=ballot.assess(some))
     known = labels >= 0
     right = ballot.count(part).closed.cpu() == labels.cpu()
