@@ -68,9 +68,11 @@ def clusters(rows: Matrix, how: Clustering, size: int, seed: int) -> Labels:
         return np.arange(len(rows))
     if size == 1 or not _spread(rows):
         return np.zeros(len(rows), dtype=np.int64)
+    from scipy.spatial.distance import cdist
     from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
 
     model: Any
+    rows = narrow(rows)
     with _one_thread():
         if how == "kmeans":
             model = KMeans(size, n_init=STARTS, random_state=seed)
@@ -79,8 +81,11 @@ def clusters(rows: Matrix, how: Clustering, size: int, seed: int) -> Labels:
         else:
             # scikit-learn's default, gamma=1, leaves no edge in a graph of rows of 1,000 columns
             gamma = 1.0 / _median_square(rows)
-            model = SpectralClustering(size, gamma=gamma, n_init=STARTS, random_state=seed)
-        found = model.fit_predict(narrow(rows))
+            rows = np.exp(-gamma * cdist(rows, rows, "sqeuclidean"))
+            model = SpectralClustering(
+                size, affinity="precomputed", n_init=STARTS, random_state=seed
+            )
+        found = model.fit_predict(rows)
     _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[inverse], dtype=np.int64)
 

@@ -39,7 +39,11 @@ class KeepAll(OutlierFilter):
 @FILTERS.add("box")
 @dataclass(frozen=True)
 class Box(OutlierFilter):
-    """Below q_low - scale * (q_high - q_low): DeDES's supplement, Algorithm 1."""
+    """Below q_low - scale * (q_high - q_low): DeDES's supplement, Algorithm 1.
+
+    Quantiles are scores themselves, the next one above: between two scores the least of few
+    members would pull the lower quantile down to itself and never be an outlier.
+    """
 
     low: float = setting(0.10, "share of the scores below the lower quantile", span="[0, 1]")
     high: float = setting(0.75, "share of the scores below the upper quantile", span="[0, 1]")
@@ -47,7 +51,7 @@ class Box(OutlierFilter):
 
     def least(self, scores: Sequence[float]) -> float:
         """The lower quantile minus its share of the distance."""
-        low, high = np.quantile(scores, [self.low, self.high])
+        low, high = np.quantile(scores, [self.low, self.high], method="higher")
         return float(low - self.scale * (high - low))
 
 
