@@ -9,7 +9,8 @@ the way to compare several networks change it.
 `time` needs no data: members are random networks of LeNet-5's size. `ablation` chooses anew among
 the members of a finished run, with the run's own ballot and size, and judges the teams on its
 test set. `bad` has one party of such a run train again with another learning rate, and tells
-whether the filters leave its member out. `mixed` trains members of two networks and compares both ways to choose among them.
+whether the filters leave its member out. `mixed` trains members of two networks and compares both
+ways to choose among them.
 CPU-seconds on one thread; libraries are loaded before.
 """
 

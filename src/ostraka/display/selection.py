@@ -32,12 +32,8 @@ def draw_clusters(
     Colour and marker are the cluster, a ring is a member that votes,
     a cross one that was left out before.
     """
-    from sklearn.decomposition import PCA
-
     check_suffix(path)
-    places = np.zeros((len(rows), 2))
-    found = PCA(min(2, *rows.shape), svd_solver="full").fit(rows)
-    places[:, : found.n_components_] = found.transform(rows)
+    places, shares = _two_dimensions(rows)
     figure = new_figure(6.4, 5.0)
     axes = figure.add_subplot()
     groups = np.array(choice.groups or [0] * len(rows))
@@ -54,13 +50,25 @@ def draw_clusters(
     if len(rows) <= FEW:
         for name, (x, y) in zip(names, places, strict=True):
             axes.annotate(cut(name, 12), (x, y), (5, 5), textcoords="offset points", fontsize=6)
-    shares = [*found.explained_variance_ratio_, 0.0]
     axes.set_xlabel(f"first principal component ({100 * shares[0]:.0f} % of the variance)")
     axes.set_ylabel(f"second ({100 * shares[1]:.0f} %)")
     axes.tick_params(labelsize=7)
     axes.set_title(title, fontsize=9, loc="left")
     figure.legend(fontsize=8, frameon=False, loc="outside lower center", ncols=2)
     save(figure, path)
+
+
+def _two_dimensions(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[float]]:
+    """Rows in their two principal components, and what share of the variance each has."""
+    from sklearn.decomposition import PCA
+
+    places, shares = np.zeros((len(rows), 2)), [0.0, 0.0]
+    count = min(2, len(rows) - 1, rows.shape[1])
+    if count > 0 and (rows != rows[0]).any():
+        found = PCA(count, svd_solver="full").fit(rows)
+        places[:, :count] = found.transform(rows)
+        shares[:count] = found.explained_variance_ratio_.tolist()
+    return places, shares
 
 
 def draw_teams(
@@ -127,7 +135,8 @@ def draw_parties(
     axes.tick_params(labelsize=7)
     _lines(axes, places, lines)
     axes.set_title(title, fontsize=9, loc="left")
-    figure.legend(fontsize=7, frameon=False, loc="outside right center")
+    if lines or len(classes) <= LISTED:
+        figure.legend(fontsize=7, frameon=False, loc="outside right center")
     save(figure, path)
 
 

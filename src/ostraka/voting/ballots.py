@@ -174,30 +174,32 @@ class Plurality(Ballot):
         answers = torch.nn.functional.one_hot(shares.argmax(dim=2), shares.shape[2])
         if self.voice == "member":
             voices, least = answers.sum(dim=0), 1.0 / len(shares)
-            known = voices[:, :-1] + self._ties(shares)
+            known = voices[:, :-1] + self._ties(votes.logits, shares)
         else:
             sizes = torch.tensor([max(1, card.size) for card in votes.cards], dtype=torch.float64)
             sizes, answers = sizes.to(shares.device), answers.double()
             voices, least = (answers * sizes.view(-1, 1, 1)).sum(dim=0), 1.0 / float(sizes.sum())
-            known = ((voices[:, :-1] + self._ties(shares)) * least * len(shares)).to(shares)
+            known = ((voices[:, :-1] + self._ties(votes.logits, shares)) * least * len(shares)).to(
+                shares
+            )
             voices = (voices * least * len(shares)).to(shares)
         abstained = voices[:, -1] / len(shares)
         # unknown where every member abstained; a closed-set panel never does
         return Scores(known, abstained, float("inf") if votes.closed else 1 - 0.5 * least)
 
-    def _ties(self, shares: Tensor) -> Tensor:
+    def _ties(self, logits: Tensor, shares: Tensor) -> Tensor:
         """What is added to the voices [B, K]: below one, and different for every class.
 
         A lot is drawn by the seed and by the sample's own votes (the far digits of a class's
         summed probability), so a sample's answer depends neither on the others of its batch, nor
         on the numbers of classes and members.
         """
-        known = shares[:, :, :-1]
         if self.ties == "probability":
-            return known.sum(dim=0) / (len(shares) + 1)
-        mass = known.double().sort(dim=0).values.sum(dim=0)
+            return shares[:, :, :-1].sum(dim=0) / (len(shares) + 1)
+        # in double precision: another order of classes must not change a far digit
+        mass = logits.double().softmax(dim=2)[:, :, :-1].sort(dim=0).values.sum(dim=0)
         factor = 1e5 * (1.0 + derive(self.lot, "lots") / 2**63)
-        return 0.5 * (mass * factor).frac().to(shares)
+        return 0.5 * (mass * factor).frac().to(logits)
 
 
 def summed(shares: Tensor, kept: Tensor, doubt: Doubt, closed: bool) -> Scores:
