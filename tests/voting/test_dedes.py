@@ -92,6 +92,27 @@ def test_size_auto_finds_the_blobs() -> None:
     assert len(choice.chosen) == 3
 
 
+def test_size_auto_without_clusters_is_half() -> None:
+    """Random weights have no clusters."""
+    found = pool([member(i) for i in range(9)])
+    choice = DeDES(clustering="kmeans", representation="first").choose(found)
+    assert choice.notes[-1] == "size 5: no clusters are separated, so half of the members or more"
+
+
+def test_size_auto_leaves_no_class_out() -> None:
+    """Two clusters are separated best, but nobody with bees would be in the team of two:
+    the best score of the second one has ants alone.
+    """
+    places, counts = [0.0, 0.01, 5.0, 5.3], [(9, 0), (9, 0), (9, 0), (0, 9)]
+    scores = [0.9, 0.8, 0.9, 0.8]
+    rows = zip(places, counts, scores, strict=True)
+    members = [member(i, p, counts=c, score=s) for i, (p, c, s) in enumerate(rows)]
+    choice = DeDES(clustering="kmeans").choose(pool(members))
+    assert choice.chosen == (0, 2, 3)
+    silent = [replace(one, card=replace(one.card, counts=None)) for one in members]
+    assert DeDES(clustering="kmeans").choose(pool(silent)).chosen == (0, 2)
+
+
 def test_size_auto_by_votes_is_the_least_that_votes_as_all() -> None:
     """Equal networks vote alike: two are enough where there are public samples."""
     twins = [replace(member(1), card=member(i).card) for i in range(8)]

@@ -31,23 +31,24 @@ class Choice:
 
 def told(choice: Choice, cards: Sequence[Card]) -> dict[str, Any]:
     """The choice as plain values for people and files; `cards` are those of all that arrived."""
+    left = ", ".join(map(str, uncovered(cards, choice.chosen)))
+    warning = [f"nobody who was chosen has samples of class {left}"] if left else []
     names = labels([card.name or f"party {card.party}" for card in cards])
     return {
         "parties": list(names),
         "chosen": [names[i] for i in choice.chosen],
         "groups": list(choice.groups),
         "why": dict(zip(names, choice.why, strict=True)),
-        "notes": [*choice.notes, *_uncovered(choice, cards)],
+        "notes": [*choice.notes, *warning],
     }
 
 
-def _uncovered(choice: Choice, cards: Sequence[Card]) -> list[str]:
-    """A warning if nobody who was chosen has samples of a class that others have."""
+def uncovered(cards: Sequence[Card], team: Sequence[int]) -> list[int]:
+    """The classes of which others have samples but nobody in the team does,
+    where all tell their counts; else none that is known of.
+    """
     if any(card.counts is None for card in cards):
         return []
     have = [sum(column) for column in zip(*(card.counts or () for card in cards), strict=True)]
-    kept = [cards[i].counts or () for i in choice.chosen]
-    left = [c for c, n in enumerate(have) if n and not any(counts[c] for counts in kept)]
-    if not left:
-        return []
-    return [f"nobody who was chosen has samples of class {', '.join(map(str, left))}"]
+    kept = [cards[i].counts or () for i in team]
+    return [c for c, n in enumerate(have) if n and not any(counts[c] for counts in kept)]

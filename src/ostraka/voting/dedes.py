@@ -10,7 +10,9 @@ Readings and additions of ours: sizes are compared within a cluster; equal ones 
 does not know how data was divided, so `clustering=auto` looks at the told class counts, or where
 they are not told, at which clustering separates the rows better. `size=auto` takes the least size
 at which the team votes as all do on public samples, or where there are none, the size whose
-clusters are separated best. Members of several networks have no weights to compare: see `mixed`.
+clusters are separated best among those that leave no class without a member that has samples of
+it; half of the members, where no clusters are separated. Members of several networks have no
+weights to compare: see `mixed`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +26,7 @@ from ostraka.core.card import Card
 from ostraka.core.seeds import derive
 from ostraka.core.settings import setting
 from ostraka.registry import FILTERS, SELECTORS
-from ostraka.voting.choice import NOWHERE, Choice
+from ostraka.voting.choice import NOWHERE, Choice, uncovered
 from ostraka.voting.clustering import (
     Clustering,
     Labels,
@@ -47,6 +49,8 @@ SKEWED = 0.2
 """Skew of the told class counts above which data counts as skewed by label."""
 SIZES = 12
 """Sizes that `size=auto` tries at the most."""
+SEPARATED = 0.25
+"""Silhouette below which there is no substantial structure (Kaufman & Rousseeuw 1990)."""
 SAME = 0.98
 """Share of public samples on which a team must vote as all members do."""
 
@@ -177,13 +181,34 @@ class Clustered(Selector):
                 notes.append(f"{self.size} were asked for, {count} are there: all of them vote")
             return min(self.size, count)
         steps: list[float] = np.geomspace(2, max(2, count - 1), SIZES).tolist()
-        sizes = [size for size in sorted({round(step) for step in steps}) if size < count]
+        tried = sorted({*(round(step) for step in steps), -(-count // 2)})
+        sizes = [size for size in tried if size < count]
         votes = pool.public is not None if self.size_by == "auto" else self.size_by == "votes"
         if votes:
             return self._size_by_votes(pool, grouping, [*sizes, count], notes)
-        worth = {size: grouping.separation(size) for size in sizes} or {count: 0.0}
-        best = max(worth, key=lambda size: worth[size])
-        notes.append(f"size {best}: its clusters are separated best (silhouette {worth[best]:.3f})")
+        return self._size_by_silhouette(pool, grouping, sizes, notes)
+
+    def _size_by_silhouette(
+        self, pool: Pool, grouping: Grouping, sizes: Sequence[int], notes: list[str]
+    ) -> int:
+        """Of the sizes whose team has samples of every class, as far as is told, the one whose
+        clusters are separated best; half of the members where none is separated.
+        """
+        cards, count = pool.cards, len(pool.members)
+        half = -(-count // 2)
+        worth = {
+            size: grouping.separation(size)
+            for size in sizes
+            if not uncovered(cards, self._representatives(pool, grouping.labels(size))[0])
+        }
+        best = max(worth, key=lambda size: worth[size], default=count)
+        words = f"its clusters are separated best (silhouette {worth.get(best, 0.0):.3f})"
+        if not worth:
+            words = "no smaller team that was tried has samples of every class"
+        elif worth[best] < SEPARATED:
+            best = min((size for size in worth if size >= half), default=count)
+            words = "no clusters are separated, so half of the members or more"
+        notes.append(f"size {best}: {words}")
         return best
 
     def _size_by_votes(
