@@ -5,16 +5,18 @@ the way to compare several networks change it.
     python -m benchmarks.selection_study ablation runs/cells/...
     python -m benchmarks.selection_study bad runs/cells/... --party 3 --lr 1.0
     python -m benchmarks.selection_study mixed --data digits
+    python -m benchmarks.selection_study pareto runs/grid --out pareto.svg
 
 `time` needs no data: members are random networks of LeNet-5's size. `ablation` chooses anew among
 the members of a finished run, with the run's own ballot and size, and judges the teams on its
 test set. `bad` has one party of such a run train again with another learning rate, and tells
 whether the filters leave its member out. `mixed` trains members of two networks and compares both
-ways to choose among them.
+ways to choose among them. `pareto` draws accuracy against the cost of answers, from a grid.
 CPU-seconds on one thread; libraries are loaded before.
 """
 
 import argparse
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,6 +32,7 @@ from ostraka.core.net import Params, Recipe, params_of
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.seeds import derive, torch_rng
 from ostraka.core.task import Task
+from ostraka.display.curves import Curve, accuracy_curves
 from ostraka.display.teams import Members
 from ostraka.methods.closed_voting import ClosedVoting
 from ostraka.objectives.cross_entropy import CrossEntropy
@@ -138,7 +141,9 @@ def two_networks(data: str, parties: int, seed: int) -> tuple[Pool, torch.Tensor
     samples, test = division.data.train, division.data.test
     names, members = tuple(division.data.classes), []
     for i, rows in enumerate(division.partition.parties):
-        net = Recipe("mlp", {"hidden": [64]}) if i % 2 else Recipe("simple-cnn")
+        net = (
+            Recipe("mlp", {"hidden": [64]}) if i % 2 else Recipe("simple-cnn", {"padding": "same"})
+        )
         model = Model.of(Task(names, samples.shape, net, view=samples.view), CrossEntropy())
         own = samples.take(torch.as_tensor(rows))
         terms = Terms(replace(ClosedVoting().local, epochs=15), scored=True)
@@ -171,8 +176,33 @@ def mixed(data: str, parties: int, seeds: Sequence[int]) -> None:
             print(f"| {seed} | {size} | {figures} |", flush=True)
 
 
+def pareto(grid: Path, out: Path) -> None:
+    """Draw accuracy against the CPU-seconds of all answers to the test set, means over seeds,
+    a panel for each data set and division; who is beaten in both by none is named in the table.
+    """
+    cells: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for line in json.loads((grid / "results.json").read_text()):
+        if line["status"] == "ok" and "inference" in line.get("spent", {}):
+            where = cells.setdefault(f"{line['data']} / {line['partition']}", {})
+            found = (line["spent"]["inference"], line["accuracy"])
+            where.setdefault(line["method"], []).append(found)
+    panels = {}
+    for title, methods in cells.items():
+        means = {m: (fmean(s for s, _ in f), fmean(a for _, a in f)) for m, f in methods.items()}
+        panels[title] = [
+            Curve(method, [means[method][0]], [[accuracy] for _, accuracy in found])
+            for method, found in methods.items()
+        ]
+        print(f"| {title} | seconds | accuracy (%) | beaten by none |\n|---|---|---|---|")
+        for method, (seconds, accuracy) in sorted(means.items(), key=lambda item: item[1]):
+            beaten = any(s <= seconds and a >= accuracy and (s, a) != (seconds, accuracy)
+                         for s, a in means.values())  # fmt: skip
+            print(f"| {method} | {seconds:.2f} | {accuracy:.2f} | {'' if beaten else 'yes'} |")
+    accuracy_curves(panels, out, xlabel="CPU-seconds of all answers")
+
+
 def main() -> None:
-    """Run one of the four."""
+    """Run one of the five."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("time").add_argument("--members", type=int, default=400)
@@ -181,6 +211,9 @@ def main() -> None:
     worse.add_argument("run", type=Path)
     worse.add_argument("--party", type=int, default=3)
     worse.add_argument("--lr", type=float, default=1.0)
+    cost = verbs.add_parser("pareto")
+    cost.add_argument("grid", type=Path)
+    cost.add_argument("--out", type=Path, required=True)
     both = verbs.add_parser("mixed")
     both.add_argument("--data", default="digits")
     both.add_argument("--parties", type=int, default=20)
@@ -191,6 +224,8 @@ def main() -> None:
         time_all(options.members)
     elif options.verb == "ablation":
         ablation(options.run)
+    elif options.verb == "pareto":
+        pareto(options.grid, options.out)
     elif options.verb == "bad":
         bad(options.run, options.party, options.lr)
     else:
