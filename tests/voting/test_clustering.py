@@ -12,11 +12,20 @@ from tests.voting.pool import blobs
 @pytest.mark.parametrize("how", ["kmeans", "spectral", "hierarchical"])
 @pytest.mark.parametrize("columns", [3, 2000])
 def test_blobs_are_found(how: Clustering, columns: int) -> None:
-    """Also in thousands of columns, where a graph with gamma 1 has no edges."""
+    """Also in thousands of columns."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = clusters(scaled(blobs([0, 5, 9], 6, columns), "min-max"), how, 3, seed=1)
     assert found.tolist() == [0] * 6 + [1] * 6 + [2] * 6
+
+
+def test_a_graph_of_far_rows_has_edges() -> None:
+    """Squared distances are 4,000 within a blob and 12,000 between: exp(-4000) is 0."""
+    noise = np.random.default_rng(0).standard_normal((12, 2000))
+    rows = noise + np.repeat([[0.0], [2.0]], 6, axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert clusters(rows, "spectral", 2, seed=0).tolist() == [0] * 6 + [1] * 6
 
 
 @pytest.mark.parametrize("how", ["kmeans", "spectral", "hierarchical"])
