@@ -1,12 +1,14 @@
 """DeDES on members whose last layers are put where the test wants them."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from ostraka.core import settings
+from ostraka.core.net import Recipe, params_of
 from ostraka.core.samples import Samples
 from ostraka.errors import ConfigError
 from ostraka.voting.choice import NOWHERE
@@ -14,6 +16,7 @@ from ostraka.voting.dedes import DeDES, LabelCounts
 from ostraka.voting.grouping import Grouping, label_skew
 from ostraka.voting.outliers import Floor
 from ostraka.voting.representation import kinds, layers, rows_of
+from tests.contract.test_all_plug_ins import NET_CASES
 from tests.voting.pool import blobs, member, pool
 
 PLACES = [0.0, 0.01, 0.02, 5.0, 5.01, 9.0]
@@ -159,6 +162,18 @@ def test_representations() -> None:
     assert rows_of(found, "answers").shape == (3, 150 * 3)
     with pytest.raises(ConfigError, match="no layer or representation 'lost'"):
         rows_of(found, "lost")
+
+
+@pytest.mark.parametrize(("name", "shape", "options"), NET_CASES)
+def test_the_last_layer_of_every_net_is_its_head(
+    name: str, shape: tuple[int, ...], options: dict[str, Any]
+) -> None:
+    """Its rows are the outputs: six classes and unknown. What an objective adds is no layer."""
+    net = Recipe(name, options).build_net(shape, 6, True, 0)
+    params = {**params_of(net), "objective.points.weight": torch.ones(3, 3)}
+    found = layers(params)
+    assert params[list(found.values())[-1][0]].shape[0] == 7
+    assert not any(layer.startswith("objective") for layer in found)
 
 
 @pytest.mark.parametrize("mixed", ["answers", "grouped"])
