@@ -19,6 +19,9 @@ examples:
   ostraka figure outliers --run runs/mine --party 2 --out enhanced.png
   ostraka figure features --run runs/mine --party 2 --out features.svg
   ostraka figure top-k --run runs/mine --out top-k.svg
+  ostraka run dedes --data digits --out runs/few
+  ostraka figure clusters --run runs/few --out clusters.svg
+  ostraka figure teams --run runs/few --out teams.svg
   ostraka figure masks --run runs/fedpd --out masks.png
   ostraka figure confusion --run runs/mine --out confusion.pdf
   ostraka figure trust --run runs/mine --out trust.svg
@@ -36,7 +39,9 @@ def add_to(verbs: Any) -> None:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=tuple(KINDS), help="what to draw")
+    parser.add_argument(
+        "what", choices=tuple(KINDS), metavar="WHAT", help="what to draw: one of the names above"
+    )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="FILE", help=f"where to draw it ({FORMATS})"
     )
@@ -44,7 +49,7 @@ def add_to(verbs: Any) -> None:
         "--run",
         type=Path,
         metavar="DIR",
-        help="a finished run (features, top-k: of a voting method)",
+        help="a finished run (features, top-k, clusters, sizes, teams, parties: of a vote)",
     )
     parser.add_argument(
         "--party", type=int, default=0, metavar="N", help="whose member (default 0)"
