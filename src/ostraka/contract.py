@@ -20,13 +20,14 @@ from ostraka.core.settings import setting
 from ostraka.core.task import Commons, Task
 from ostraka.core.wire import wire
 from ostraka.errors import ConfigError, DataError, OstrakaError
-from ostraka.registry import BALLOTS, METHODS, NETS, OBJECTIVES
+from ostraka.registry import BALLOTS, METHODS, NETS, OBJECTIVES, SELECTORS
 
 __all__ = [
     "BALLOTS",
     "METHODS",
     "NETS",
     "OBJECTIVES",
+    "SELECTORS",
     "UNKNOWN",
     "Batch",
     "Budget",

@@ -234,6 +234,8 @@ def all_registries() -> tuple[Registry[Any], ...]:
         PARTITIONS,
         AUGMENTATIONS,
         BALLOTS,
+        SELECTORS,
+        FILTERS,
         ENGINES,
     )
 
@@ -254,6 +256,12 @@ AUGMENTATIONS: Registry[Any] = Registry(
     "augmentation", "ostraka.data.augment", "ostraka.core.augmentation:Augmentation"
 )
 BALLOTS: Registry[Any] = Registry("ballot", "ostraka.voting", "ostraka.voting.ballots:Ballot")
+SELECTORS: Registry[Any] = Registry(
+    "selector", "ostraka.voting", "ostraka.voting.selectors:Selector"
+)
+FILTERS: Registry[Any] = Registry(
+    "filter", "ostraka.voting", "ostraka.voting.outliers:OutlierFilter"
+)
 ENGINES: Registry[Any] = Registry("engine", "ostraka.engines", "ostraka.engines.base:Engine")
 
 METHODS.stands_beside(PRESETS)

@@ -25,6 +25,8 @@ def test_every_objective_keeps_the_contract(name: str) -> None:
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("calibrated", {"public": "mix", "doubt": "own", "typicality": "off"}),
     ("calibrated", {"public": "probe", "typicality": "on"}),
+    ("plurality", {"voice": "size"}),
+    ("plurality", {"ties": "lot", "lot": 3}),
     ("sum", {"doubt": "mean"}),
     ("top-k", {"k": 1, "doubt": "product"}),
 ]

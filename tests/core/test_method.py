@@ -77,7 +77,7 @@ def test_senseless_settings(values: dict[str, Any], words: str) -> None:
 def test_one_exchange_is_no_setting() -> None:
     """Methods with rounds make as many; pooled training makes the passes of all rounds at once."""
     several = [name for name in METHODS if issubclass(METHODS.get(name), Iterative)]
-    assert {"closed-voting", "fedkt", "fedov", "solo"} == set(METHODS) - set(several)
+    assert {"average", "closed-voting", "fedkt", "fedov", "solo"} == set(METHODS) - set(several)
     for name in METHODS:
         method = METHODS.get(name)(**({"rounds": 3} if name in several else {}))
         assert method.exchanges == (3 if name in several and name != "centralised" else 1)

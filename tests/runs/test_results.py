@@ -71,6 +71,8 @@ SUMMARY: dict[str, Any] = {
     },
     "out": "runs/mine",
     "trust": {"parties": ["a"]},
+    "selection": {"chosen": ["a"]},
+    "spent": {"inference": 0.5},
     "digest": "ef",
 }
 OLDEST = {

@@ -101,7 +101,7 @@ def assert_same(a: Path, b: Path) -> None:
     assert (a / "metrics.jsonl").read_bytes() == (b / "metrics.jsonl").read_bytes()
     both = [codec.read_json(home / "summary.json") for home in (a, b)]
     for summary in both:
-        for key in ("seconds", "cpu_seconds", "out", "digest"):
+        for key in ("seconds", "cpu_seconds", "spent", "out", "digest"):
             del summary[key]
     assert both[0] == both[1]
 

@@ -77,6 +77,41 @@ def test_plurality_answers_unknown_only_when_all_abstain() -> None:
     assert Plurality().count(Votes(THREE, ANYONE)).open.item() == 1
 
 
+def test_plurality_by_size() -> None:
+    """Class 0 has 30 samples, class 1 has 50: in units of a mean member (100 / 3), 0.9 and 1.5."""
+    sized = [Card(0, 30), Card(1, 20), Card(2, 50)]
+    scores = Plurality(voice="size").count(Votes(THREE, sized))
+    torch.testing.assert_close(scores.known, torch.tensor([[0.9, 1.5]]), atol=0.02, rtol=0)
+    assert scores.unknown.item() == pytest.approx(0.2)
+    assert scores.closed.item() == 1
+    two_to_one = logits_of([0.6, 0.1, 0.3], [0.5, 0.2, 0.3], [0.0, 1.0, 0.0])
+    outvoted = [Card(0, 20), Card(1, 20), Card(2, 50)]
+    assert Plurality(voice="size").count(Votes(two_to_one, outvoted)).closed.item() == 1
+    equal = [Card(i, 7) for i in range(3)]
+    doubtful = logits_of([0.1, 0.2, 0.7], [0.3, 0.1, 0.6], [0.1, 0.1, 0.8])
+    assert Plurality(voice="size").count(Votes(doubtful, equal)).open.item() == -1
+
+
+def test_lots_are_seeded_and_fair() -> None:
+    """One voice for each of two classes, the first always surer: by probability it wins all of
+    200 samples, by lot about half, others with another seed; two voices still beat one.
+    """
+    rng = torch.Generator().manual_seed(0)
+    sure = 0.7 + 0.2 * torch.rand(200, generator=rng)
+    rest = 0.6 - 0.05 * torch.rand(200, generator=rng)
+    zero = torch.full_like(sure, 1e-9)
+    first = torch.stack([sure, 1 - sure, zero], dim=1)
+    second = torch.stack([1 - rest, rest, zero], dim=1)
+    votes = Votes(torch.stack([first, second]).log(), ANYONE[:2])
+    assert not Plurality().count(votes).closed.any()
+    drawn = [Plurality(ties="lot", lot=seed).count(votes).closed for seed in (0, 0, 1)]
+    assert 70 < int(drawn[0].sum()) < 130
+    assert torch.equal(drawn[0], drawn[1])
+    assert 60 < int((drawn[0] != drawn[2]).sum()) < 140
+    three = Votes(torch.stack([first, second, second]).log(), ANYONE)
+    assert Plurality(ties="lot").count(three).closed.all()
+
+
 def test_closed_members_never_answer_unknown() -> None:
     closed = THREE.clone()
     closed[:, :, -1] = float("-inf")

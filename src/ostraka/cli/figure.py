@@ -19,6 +19,9 @@ examples:
   ostraka figure outliers --run runs/mine --party 2 --out enhanced.png
   ostraka figure features --run runs/mine --party 2 --out features.svg
   ostraka figure top-k --run runs/mine --out top-k.svg
+  ostraka run dedes --data digits --out runs/few
+  ostraka figure clusters --run runs/few --out clusters.svg
+  ostraka figure teams --run runs/few --out teams.svg
   ostraka figure masks --run runs/fedpd --out masks.png
   ostraka figure confusion --run runs/mine --out confusion.pdf
   ostraka figure trust --run runs/mine --out trust.svg
@@ -48,7 +51,7 @@ def add_to(verbs: Any) -> None:
         "--run",
         type=Path,
         metavar="DIR",
-        help="a finished run (features, top-k: of a voting method)",
+        help="a finished run (features, top-k, clusters, sizes, teams, parties: of a vote)",
     )
     parser.add_argument(
         "--party", type=int, default=0, metavar="N", help="whose member (default 0)"

@@ -12,10 +12,12 @@ from ostraka.errors import ConfigError, choices, did_you_mean
 from ostraka.registry import (
     BALLOTS,
     ENGINES,
+    FILTERS,
     METHODS,
     NETS,
     OBJECTIVES,
     PRESETS,
+    SELECTORS,
     Registry,
     summary_of,
 )
@@ -32,8 +34,8 @@ examples:
   ostraka list settings fedov-paper
   ostraka list settings simple-cnn
   ostraka list data --data-dir ~/datasets --json
-settings takes a method, preset, objective, ballot or net, or run for those of
-a run itself.
+settings takes a method, preset, objective, ballot, selector, filter or net, or
+run for those of a run itself.
 """
 
 
@@ -152,6 +154,8 @@ SHELVES: dict[str, Callable[[argparse.Namespace], Any]] = {
     "nets": _registry(NETS),
     "objectives": _registry(OBJECTIVES),
     "ballots": _registry(BALLOTS),
+    "selectors": _registry(SELECTORS),
+    "filters": _registry(FILTERS),
     "engines": _registry(ENGINES),
     "data": _data,
     "partitions": _partitions,

@@ -12,11 +12,26 @@ from ostraka.core.net import net_options
 from ostraka.core.values import allowed
 from ostraka.display.tables import Table
 from ostraka.errors import ConfigError, did_you_mean
-from ostraka.registry import BALLOTS, ENGINES, METHODS, NETS, OBJECTIVES, PRESETS, Registry
+from ostraka.registry import (
+    BALLOTS,
+    ENGINES,
+    FILTERS,
+    METHODS,
+    NETS,
+    OBJECTIVES,
+    PRESETS,
+    SELECTORS,
+    Registry,
+)
 from ostraka.runs.config import Config, build_method
 
 RUN = "run"
 """The name under which the settings of a run itself are listed."""
+
+NAMED: tuple[Registry[Any], ...] = (
+    METHODS, PRESETS, OBJECTIVES, BALLOTS, SELECTORS, FILTERS, NETS, ENGINES,
+)  # fmt: skip
+"""What has settings and a name."""
 
 COLUMNS = ("setting", "value", "allowed", "meaning")
 
@@ -80,7 +95,7 @@ def find_settings(name: str) -> list[Owner]:
     """
     found = [
         owner
-        for kind in (_method, _objective, _ballot, _net, _engine)
+        for kind in (_method, _objective, _ballot, _selector, _filter, _net, _engine)
         if (owner := kind(name)) is not None
     ]
     if name == RUN:
@@ -93,14 +108,11 @@ def find_settings(name: str) -> list[Owner]:
             )
         )
     if not found:
-        known = [
-            n
-            for registry in (METHODS, PRESETS, OBJECTIVES, BALLOTS, NETS, ENGINES)
-            for n in (*registry, *registry.aliases())
-        ]
+        known = [n for registry in NAMED for n in (*registry, *registry.aliases())]
         raise ConfigError(
             f"nothing with settings is called {name!r}.{did_you_mean(name, [*known, RUN])} Give a "
-            "method, preset, objective, ballot, net or engine (ostraka list methods, ...), or "
+            "method, preset, objective, ballot, selector, filter, net or engine (ostraka list "
+            "methods, ...), or "
             f"{RUN} for the settings of a run"
         )
     return found
@@ -124,6 +136,16 @@ def _objective(name: str) -> Owner | None:
 
 def _ballot(name: str) -> Owner | None:
     return _listed(BALLOTS, name, "--set ballot={}", "ballot.NAME", "set.ballot")
+
+
+def _selector(name: str) -> Owner | None:
+    return _listed(SELECTORS, name, "--set select={}", "select.NAME", "set.select")
+
+
+def _filter(name: str) -> Owner | None:
+    return _listed(
+        FILTERS, name, "--set select.filter={}", "select.filter.NAME", "set.select.filter"
+    )
 
 
 def _engine(name: str) -> Owner | None:

@@ -189,6 +189,12 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
         """
         return ()
 
+    def selection(self, state: State) -> Mapping[str, Any]:
+        """Which of the members answer and why, as plain values for the summary;
+        empty where all do, or there are none.
+        """
+        return {}
+
     def work_key(self, task: Task) -> Any:
         """Plain values that name all that the parties' work depends on; None:
         their reports are shared with nobody.

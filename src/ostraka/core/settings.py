@@ -10,10 +10,10 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, 
 from difflib import get_close_matches
 from functools import lru_cache
 from inspect import Parameter, signature
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from ostraka.core.span import ANYTHING, Span
-from ostraka.core.values import convert, plain
+from ostraka.core.values import convert, plain, words_in
 from ostraka.errors import ConfigError, choices, did_you_mean
 from ostraka.registry import Registry
 
@@ -226,8 +226,8 @@ def _metadata(
 
 @lru_cache(maxsize=256)
 def _words_of(cls: type) -> dict[str, Any]:
-    """The settings that take one of a few words."""
-    return {name: hint for name, hint in get_type_hints(cls).items() if get_origin(hint) is Literal}
+    """The settings that take one of a few words, or one of a few words or else a number."""
+    return {name: hint for name, hint in get_type_hints(cls).items() if words_in(hint)}
 
 
 def _default(spec: Any) -> Any:
@@ -237,6 +237,8 @@ def _default(spec: Any) -> Any:
 def _check_span(value: Any, spec: "Field[Any]", path: str) -> None:
     span = spec.metadata.get("span")
     for one in value if isinstance(value, tuple) else (value,):
+        if isinstance(one, str) and one in words_in(spec.type):
+            continue
         if span is not None and one is not None:
             span.check(one, path)
         elif isinstance(one, float):

@@ -36,7 +36,9 @@ def convert(value: Any, hint: Any, path: str) -> Any:
     if origin in (Union, types.UnionType):
         if value is None or (value == "none" and type(None) in args and str not in args):
             return None
-        return convert(value, next(a for a in args if a is not type(None)), path)
+        if value in words_in(hint):
+            return value
+        return convert(value, _other(args), path)
     if origin is Literal:
         return _one_of(value, args, path)
     if origin in (tuple, list, Sequence):
@@ -46,6 +48,17 @@ def convert(value: Any, hint: Any, path: str) -> Any:
     if hint is Any or origin in (dict, Mapping):
         return _storable(value, path, table=hint is not Any)
     return _single(value, hint, path)
+
+
+def words_in(hint: Any) -> tuple[Any, ...]:
+    """The words that a type takes: of a Literal, or of one in a union (`Literal["auto"] | int`)."""
+    parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return tuple(word for part in parts if get_origin(part) is Literal for word in get_args(part))
+
+
+def _other(args: tuple[Any, ...]) -> Any:
+    """The type among those of a union that is neither None nor a few words."""
+    return next(a for a in args if a is not type(None) and get_origin(a) is not Literal)
 
 
 def _one_of(value: Any, allowed: tuple[Any, ...], path: str) -> Any:
@@ -94,7 +107,8 @@ def allowed(hint: Any, span: Span | None) -> str:
     """What a setting of the type `hint` takes, in words: `whole number, at least 1`."""
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return f"{allowed(next(a for a in args if a is not type(None)), span)}, or none"
+        words = ", ".join(map(str, words_in(hint)))
+        return f"{allowed(_other(args), span)}, or {words or 'none'}"
     if origin is Literal:
         return ", ".join(map(str, args))
     if origin in (tuple, list, Sequence):

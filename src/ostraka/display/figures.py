@@ -179,9 +179,9 @@ def _top_k(wanted: Wanted) -> None:
                 f"{wanted.run} has no accuracy to draw: its test samples are all of unknown classes"
             )
         values.append(accuracy)
-    title = f"{plan.name} on {plan.config.data}, {plan.config.partition}, seed {plan.config.seed}"
     curve = Curve("top-k vote", list(ks), [values])
-    accuracy_curve([curve], wanted.out, title, xlabel="members that count for a sample (k)")
+    xlabel = "members that count for a sample (k)"
+    accuracy_curve([curve], wanted.out, _plan_title(plan), xlabel=xlabel)
 
 
 def _masks(wanted: Wanted) -> None:
@@ -198,6 +198,71 @@ def _masks(wanted: Wanted) -> None:
     draw_masks(state.masks, wanted.out, wanted.party)
 
 
+def _clusters(wanted: Wanted) -> None:
+    from ostraka.core.party import labels
+    from ostraka.display.selection import draw_clusters
+    from ostraka.display.teams import Members
+
+    run = Members.of(wanted.folder)
+    names = labels([str(card) for card in run.pool.cards])
+    draw_clusters(run.rows(), run.choice, names, wanted.out, _plan_title(run.plan))
+
+
+def _sizes(wanted: Wanted) -> None:
+    from ostraka.display.curves import accuracy_curve
+    from ostraka.display.teams import Members
+
+    run = Members.of(wanted.folder)
+    xlabel = "members that vote"
+    accuracy_curve(run.curves(), wanted.out, _plan_title(run.plan), xlabel=xlabel)
+
+
+def _teams(wanted: Wanted) -> None:
+    from ostraka.display.selection import draw_teams
+    from ostraka.display.teams import Members
+
+    run = Members.of(wanted.folder)
+    found, own = run.inspect(), run.choice.chosen
+    size = len(own) if len(own) < len(run.members) else -(-len(own) // 2)
+    chosen = {name: one.choose(run.pool).chosen for name, one in run.selectors(size).items()}
+    teams = {**chosen, "all": tuple(range(len(run.members))), "best": found.best}
+    for name, team in teams.items():
+        different = "".join(f", {key} {value:.3f}" for key, value in run.diversity(team).items())
+        accuracy = 100 * found.accuracy[tuple(sorted(team))]
+        print(
+            f"{name}: rank {found.rank(team)} of {len(found.accuracy)}, {accuracy:.2f} %, "
+            f"{len(team)} members{different}"
+        )
+    draw_teams(found, teams, wanted.out, _plan_title(run.plan))
+
+
+def _parties(wanted: Wanted) -> None:
+    import numpy as np
+
+    from ostraka.core.party import labels
+    from ostraka.display.selection import draw_parties
+    from ostraka.display.teams import Members
+
+    run = Members.of(wanted.folder)
+    cards, plan = run.pool.cards, run.plan
+    scores = [card.scores.get("validation") for card in cards]
+    held = [None if score is None else 100 * score for score in scores]
+    lines = {"own held-out samples": held} if any(s is not None for s in scores) else {}
+    draw_parties(
+        np.stack([plan.counts[card.party] for card in cards]),
+        labels([str(card) for card in cards]),
+        plan.task.classes,
+        {**lines, "whole test set": run.alone()},
+        wanted.out,
+        _plan_title(plan),
+    )
+
+
+def _plan_title(plan: "Plan") -> str:
+    config = plan.config
+    return f"{plan.name} on {config.data}, {config.partition}, seed {config.seed}"
+
+
 class Kind(NamedTuple):
     """One figure: what it shows, how it is drawn, and the options without which it cannot be."""
 
@@ -210,6 +275,23 @@ KINDS = {
     "outliers": Kind("samples and what destruction and enhancement make of them", _outliers),
     "features": Kind("t-SNE of a member's embedding", _features, ("run",)),
     "top-k": Kind("accuracy of the vote against the number of voters that count", _top_k, ("run",)),
+    "clusters": Kind(
+        "members by their weights, in clusters; those that a selector chose are ringed",
+        _clusters,
+        ("run",),
+    ),
+    "sizes": Kind("accuracy of each selector's team against its size", _sizes, ("run",)),
+    "teams": Kind(
+        "accuracy of all teams of up to 12 members, and the ranks of the selectors' choices",
+        _teams,
+        ("run",),
+    ),
+    "parties": Kind(
+        "each party's samples by class, and how its member does on its own held-out samples and "
+        "on the test set",
+        _parties,
+        ("run",),
+    ),
     "masks": Kind(
         "which weights fedpd's parties found important for what, by layer and unit",
         _masks,

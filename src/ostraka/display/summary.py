@@ -42,10 +42,26 @@ def show_summary(console: Console, summary: Summary) -> None:
         _show_confusion(console, stored_confusion(summary))
     if summary.per_domain:
         show_wide(console, _domains(summary))
+    _show_selection(console, summary.selection)
     _show_suspects(console, summary.trust)
     for note in [*summary.notes, *_unpromised(summary)]:
         console.print(f"Note: {note}", soft_wrap=True, highlight=False)
     console.print(f"Results: {summary.out}", soft_wrap=True, highlight=False)
+
+
+def _show_selection(console: Console, selection: Mapping[str, Any]) -> None:
+    """Who votes and why; nothing where everybody does."""
+    if not selection:
+        return
+    chosen, why = selection["chosen"], selection["why"]
+    count = f"{len(chosen)} of {len(selection['parties'])} members vote"
+    console.print(f"{count}, chosen by {selection['selector']}:", highlight=False)
+    for name in chosen[:SHOWN]:
+        console.print(f"  {name}: {why[name]}", soft_wrap=True, highlight=False)
+    if len(chosen) > SHOWN:
+        console.print(f"  ... and {len(chosen) - SHOWN} more, in summary.json", highlight=False)
+    for note in selection["notes"]:
+        console.print(f"  ({note})", soft_wrap=True, highlight=False)
 
 
 def _show_suspects(console: Console, trust: Mapping[str, Any]) -> None:
@@ -126,6 +142,9 @@ def _division_and_costs(summary: Summary) -> list[tuple[str, str]]:
         ("time", f"{human_seconds(summary.seconds)} ({cpu} of CPU)"),
         ("sent up / down", f"{human_bytes(summary.bytes_up)} / {human_bytes(summary.bytes_down)}"),
     ]
+    if "selection" in summary.spent:
+        took = [f"{summary.spent[part]:.3f} s" for part in ("selection", "inference")]
+        rows.append(("selection / inference", f"{' / '.join(took)} of CPU"))
     if summary.dropped:
         rows.append(("dropped parties", ", ".join(map(str, summary.dropped))))
     return rows

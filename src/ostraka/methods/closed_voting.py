@@ -5,12 +5,26 @@ The baseline that FedOV (Diao, Li & He, ICLR 2023) improves on:
 members know nothing of the classes they did not see.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from ostraka.contract import METHODS, Task
 from ostraka.methods.panel import VotingMethod
 from ostraka.registry import PRESETS, Preset
+
+DEDES: dict[str, Any] = {
+    "epochs": 200,
+    "most_steps": 0,
+    "class_steps": 0,
+    "batch": 128,
+    "optimiser": "sgd",
+    "lr": 0.1,
+    "momentum": 0.9,
+    "weight_decay": 5e-4,
+    "schedule": "cosine",
+}
+"""The members' training in DeDES's supplement; the last model is kept, not the best one."""
 
 
 @final
@@ -18,6 +32,11 @@ from ostraka.registry import PRESETS, Preset
 @dataclass(frozen=True)
 class ClosedVoting(VotingMethod):
     """One-shot vote of ordinary classifiers that never answer unknown."""
+
+    RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        **VotingMethod.RECIPES,
+        "dedes": {"local": DEDES, "scored": True},
+    }
 
     def work_key(self, task: Task) -> dict[str, Any]:
         """Members serve every ballot, and students too."""
@@ -40,5 +59,23 @@ PRESETS.add("closed-voting-owners")(
         "closed-voting",
         {"ballot": "calibrated"},
         "closed voting, every class judged by the members that have it",
+    )
+)
+PRESETS.add("dedes")(
+    Preset(
+        "closed-voting",
+        {"scored": True, "select": "dedes", "ballot": "plurality"},
+        "DeDES: one member of each cluster votes, by plurality (supplement of 2022)",
+    )
+)
+PRESETS.add("dedes-tmlr")(
+    Preset(
+        "closed-voting",
+        {
+            "scored": True,
+            "select": {"name": "dedes", "recipe": "tmlr"},
+            "ballot": {"name": "plurality", "voice": "size"},
+        },
+        "DeDES as its later revision has it: other filter, votes weighed by size",
     )
 )

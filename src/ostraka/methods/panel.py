@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from ostraka.contract import (
     BALLOTS,
+    SELECTORS,
     Budget,
     Card,
     ConfigError,
@@ -35,13 +36,16 @@ from ostraka.contract import (
 )
 from ostraka.core.arrival import check_answers
 from ostraka.core.fit import Student
+from ostraka.core.spent import spent_on
 from ostraka.core.told import check_told
 from ostraka.methods.training import Training
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.distil import Distillation, numbered
 from ostraka.voting.ballots import Ballot, Sum
+from ostraka.voting.choice import told
 from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.panel import Panel, Seat
+from ostraka.voting.selectors import All, Pool, Selector
 from ostraka.voting.training import Tell, Terms, train_member
 
 FAST = Budget(
@@ -93,6 +97,10 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
         "to tell how its member answers it; 0: none",
         span="[0, 0.5]",
     )
+    scored: bool = setting(
+        False,
+        "members that cannot answer unknown hold samples out too, and all tell a validation score",
+    )
     start: Literal["own", "shared"] = setting(
         "own", "each member's first weights: its own, or the same for all"
     )
@@ -110,7 +118,7 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Train one member on the party's data."""
-        terms = Terms(self.local, self.tell, self.hold_out)
+        terms = Terms(self.local, self.tell, self.hold_out, self.scored)
         model = Model.of(rnd.task.for_party(party.ref), self.objective)
         member = train_member(model, terms, party, rnd.seed, rnd.message or None)
         return Report(member.params, float(len(party.samples)), member.card)
@@ -139,9 +147,13 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
         """The members that arrived; none before that,
         also where a first one holds the shared start.
         """
+        return self.seated(task, state.members)
+
+    def seated(self, task: Task, seats: Sequence[Seat]) -> tuple[Member, ...]:
+        """The members on these seats of a panel."""
         usual = Model.of(task, self.objective)
         members = []
-        for seat in state.members:
+        for seat in seats:
             if seat.card.party < 0:
                 continue
             own = task.for_party(PartyRef(seat.card.party, seat.card.size, seat.card.name))
@@ -157,6 +169,9 @@ class VotingMethod(PanelMethod):
     """
 
     ballot: Ballot = setting(Sum(), "how the votes are counted", server=True, registry=BALLOTS)
+    select: Selector = setting(
+        All(), "which of the members that arrived vote", server=True, registry=SELECTORS
+    )
     distil: Student = setting(
         STUDENT, "training of the student that replaces the vote; 0 epochs: none", server=True
     )
@@ -178,10 +193,10 @@ class VotingMethod(PanelMethod):
         return Needs(public=self.distil.wanted or self.ballot.wants_public)
 
     def aggregate(self, task: Task, state: Panel, reports: Sequence[Report[Params]]) -> Panel:
-        """The panel, its ballot tuned, its members shown junk and its
+        """The panel, its voters chosen, its ballot tuned, its members shown junk and its
         student trained where asked for.
         """
-        panel = super().aggregate(task, state, reports)
+        panel = self._selected(task, super().aggregate(task, state, reports))
         if self.ballot.wants_junk:
             panel = replace(panel, junk=self.ensemble(task, panel).known_junk())
         public = task.commons.public
@@ -191,6 +206,22 @@ class VotingMethod(PanelMethod):
         if self.distil.wanted and public is not None:
             panel = replace(panel, student=self._student(task, panel, public))
         return panel
+
+    def _selected(self, task: Task, panel: Panel) -> Panel:
+        """The panel with the choice of who votes; none is needed for everybody."""
+        if isinstance(self.select, All):
+            return panel
+        self.select.load()
+        with spent_on("selection"):
+            pool = Pool(self.members(task, panel), task.classes, panel.seed, task.commons.public)
+            return replace(panel, choice=self.select.choose(pool))
+
+    def selection(self, state: Panel) -> dict[str, Any]:
+        """Who votes and why; empty where everybody does."""
+        if state.choice is None:
+            return {}
+        name = SELECTORS.name_of(type(self.select))
+        return {"selector": name, **told(state.choice, [seat.card for seat in state.members])}
 
     def _student(self, task: Task, panel: Panel, public: Samples) -> Params:
         """One closed-set network that answers as the vote does."""
@@ -214,5 +245,5 @@ class VotingMethod(PanelMethod):
 
     def ensemble(self, task: Task, panel: Panel) -> Ensemble:
         """The members that vote on the task's classes."""
-        members = self.members(task, panel)
+        members = self.seated(task, panel.voters)
         return Ensemble.of(members, self.ballot, task.classes, panel.tuned, panel.junk)

@@ -14,6 +14,7 @@ from ostraka.core.member import Making
 from ostraka.core.method import Method
 from ostraka.core.party import PartyRef
 from ostraka.core.predictor import Predictor
+from ostraka.core.spent import account, spent_on
 from ostraka.engines.base import Crew, Engine, Failure, Job, Work
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, StoreError
@@ -143,7 +144,9 @@ class _Run:
             if self.method.talks:
                 self.totals.bytes_down += sizes_of(messages)
                 self._count_generator(messages)
-            state = self.method.aggregate(self.task, state, arrived)
+            with account() as spent:
+                state = self.method.aggregate(self.task, state, arrived)
+            self.totals.spend(spent)
             self.totals.dropped += [failure.party for failure in failures]
             self.round = index
             if index % self.plan.config.eval_every == 0 or index == self.method.exchanges:
@@ -227,7 +230,10 @@ class _Run:
         test = self.plan.test.to(self.device)
         predictor = after_looking(self.method.predictor(self.plan.task, state), test.samples)
         predictor, promise = place(self.plan, predictor, self.device)
-        on_test = evaluate(predictor, test.samples, self.plan.task.classes, domains=test.domains)
+        classes = self.plan.task.classes
+        with account() as spent, spent_on("inference"):
+            on_test = evaluate(predictor, test.samples, classes, domains=test.domains)
+        self.totals.spend(spent)
         row = MetricsRow(
             round=self.round,
             test=on_test,
@@ -263,7 +269,7 @@ class _Run:
         looked = after_looking(
             self.method.predictor(self.plan.task, state), self.plan.test.samples.to(self.device)
         )
-        summary = replace(summary, trust=looked.trust())
+        summary = replace(summary, trust=looked.trust(), selection=self.method.selection(state))
         placed, promise = place(self.plan, looked, self.device)
         config = self.plan.config
         made = Making.now(config.method, str(config.set.get("recipe", "")))

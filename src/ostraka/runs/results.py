@@ -196,6 +196,10 @@ class Summary:
     out: str = ""
     trust: Mapping[str, Any] = field(default_factory=dict)
     """What a vote found of its members (`voting.trust`)."""
+    selection: Mapping[str, Any] = field(default_factory=dict)
+    """Which members vote and why (`voting.choice`); empty: all of them."""
+    spent: Mapping[str, float] = field(default_factory=dict)
+    """CPU-seconds of parts of the server's work: `selection`, and `inference` of the test set."""
     run: str = ""
     """The hash of the run."""
     digest: str = ""

@@ -31,6 +31,12 @@ class Totals:
     """Reports that another run had made already."""
     equipped: list[int] = field(default_factory=list)
     """Parties that were sent the generator."""
+    spent: dict[str, float] = field(default_factory=dict)
+    """CPU-seconds of some parts of the server's work, each as it was last."""
+
+    def spend(self, parts: Mapping[str, float]) -> None:
+        """Note what parts of the server's work took; of one that comes again, the last."""
+        self.spent = {**self.spent, **parts}
 
 
 def summarise(plan: Plan, rows: Sequence[MetricsRow], costs: Totals, out: Path) -> Summary:
@@ -68,6 +74,7 @@ def summarise(plan: Plan, rows: Sequence[MetricsRow], costs: Totals, out: Path) 
         bytes_down=costs.bytes_down,
         dropped=tuple(costs.dropped),
         reused=costs.reused,
+        spent=dict(costs.spent),
         start=plan.start.figures(before[0].test.accuracy) if plan.start else None,
         out=str(out),
     )

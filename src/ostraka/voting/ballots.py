@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ostraka.core.card import Card
 from ostraka.core.predictor import Scores
+from ostraka.core.seeds import derive
 from ostraka.core.settings import Settings, setting
 from ostraka.registry import BALLOTS
 from ostraka.voting.assessment import Assessment
@@ -153,19 +154,52 @@ class TopK(Ballot):
 @BALLOTS.add("plurality")
 @dataclass(frozen=True)
 class Plurality(Ballot):
-    """One voice per member; who answers unknown abstains. Ties go to the
-    class with more summed probability.
+    """One voice per member, or as many as it has samples; who answers unknown abstains.
+
+    Of classes with equally many voices the one with more summed probability wins, or one drawn by
+    lot. Sizes are the parties' own word: with `voice=size` who tells a large one has most to say.
     """
 
+    voice: Literal["member", "size"] = setting(
+        "member", "what a member counts: one, or its party's samples"
+    )
+    ties: Literal["probability", "lot"] = setting(
+        "probability", "equally many voices: the class with more summed probability, or a lot"
+    )
+    lot: int = setting(0, "seed of the lots", span="[0, inf)")
+
     def count(self, votes: Votes) -> Scores:
-        """Voices, with the summed probabilities (always below one voice) as the tie-breaker."""
+        """Voices, with a tie-breaker that is always below one voice."""
         shares = votes.logits.softmax(dim=2)
-        answers = shares.argmax(dim=2)
-        voices = torch.nn.functional.one_hot(answers, shares.shape[2]).sum(dim=0)
-        known = voices[:, :-1] + shares[:, :, :-1].sum(dim=0) / (len(shares) + 1)
+        answers = torch.nn.functional.one_hot(shares.argmax(dim=2), shares.shape[2])
+        if self.voice == "member":
+            voices, least = answers.sum(dim=0), 1.0 / len(shares)
+            known = voices[:, :-1] + self._ties(votes.logits, shares)
+        else:
+            sizes = torch.tensor([max(1, card.size) for card in votes.cards], dtype=torch.float64)
+            sizes, answers = sizes.to(shares.device), answers.double()
+            voices, least = (answers * sizes.view(-1, 1, 1)).sum(dim=0), 1.0 / float(sizes.sum())
+            known = ((voices[:, :-1] + self._ties(votes.logits, shares)) * least * len(shares)).to(
+                shares
+            )
+            voices = (voices * least * len(shares)).to(shares)
         abstained = voices[:, -1] / len(shares)
         # unknown where every member abstained; a closed-set panel never does
-        return Scores(known, abstained, float("inf") if votes.closed else 1 - 0.5 / len(shares))
+        return Scores(known, abstained, float("inf") if votes.closed else 1 - 0.5 * least)
+
+    def _ties(self, logits: Tensor, shares: Tensor) -> Tensor:
+        """What is added to the voices [B, K]: below one, and different for every class.
+
+        A lot is drawn by the seed and by the sample's own votes (the far digits of a class's
+        summed probability), so a sample's answer depends neither on the others of its batch, nor
+        on the numbers of classes and members.
+        """
+        if self.ties == "probability":
+            return shares[:, :, :-1].sum(dim=0) / (len(shares) + 1)
+        # in double precision: another order of classes must not change a far digit
+        mass = logits.double().softmax(dim=2)[:, :, :-1].sort(dim=0).values.sum(dim=0)
+        factor = 1e5 * (1.0 + derive(self.lot, "lots") / 2**63)
+        return 0.5 * (mass * factor).frac().to(logits)
 
 
 def summed(shares: Tensor, kept: Tensor, doubt: Doubt, closed: bool) -> Scores:

@@ -70,6 +70,21 @@ def tell_of(
     return told
 
 
+@torch.no_grad()
+def held_scores(net: Net, objective: Objective, held: Samples) -> dict[str, float]:
+    """How well a member does on held-out samples, by its closed answers, each 0 to 1: the share
+    of right ones (`validation`) and its mean probability of them (`confidence`).
+    """
+    if not len(held):
+        return {}
+    net.eval()
+    index = torch.linspace(0, len(held) - 1, min(len(held), MOST)).round().long()
+    known = objective.scores(net, held.inputs(index)).known
+    sure, answers = known.softmax(dim=1).max(dim=1)
+    right = (answers == held.labels[index]).float()
+    return {"validation": float(right.mean()), "confidence": float(sure.mean())}
+
+
 def claims(votes: Tensor, labels: Tensor) -> Tensor:
     """Log odds [B] of each sample's class against every other output, of votes [B, K + 1]."""
     own = votes.gather(1, labels.unsqueeze(1)).squeeze(1)

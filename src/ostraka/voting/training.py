@@ -13,7 +13,7 @@ from ostraka.core.net import Net, Params
 from ostraka.core.party import Party
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive
-from ostraka.voting.calibration import measure, tell_of
+from ostraka.voting.calibration import held_scores, measure, tell_of
 
 Tell = Literal["size", "counts", "statistics"]
 """What a party tells beside its weights: its size; class counts, doubt and answers to held-out
@@ -29,6 +29,10 @@ class Terms:
     tell: Tell = "counts"
     hold_out: float = 0.1
     """Share of each class that is kept from training, to tell how the member answers it."""
+    scored: bool = False
+    """Whether a member that cannot answer unknown, or tells its size only,
+    keeps samples from training too, to tell a score.
+    """
 
 
 def train_member(
@@ -46,15 +50,16 @@ def _split(model: Model, terms: Terms, samples: Samples, seed: int) -> tuple[Sam
     """What the member learns from, and what is held out to tell how it answers:
     nothing, if nobody is told.
     """
-    wanted = model.objective.refuses and terms.tell != "size"
+    wanted = terms.scored or (model.objective.refuses and terms.tell != "size")
     return samples.split(terms.hold_out if wanted else 0.0, derive(seed, "hold-out"))
 
 
 def _card(
     model: Model, tell: Tell, party: Party, net: Net, scores: dict[str, float], held: Samples
 ) -> Card:
-    """What the party agrees to tell of its member, beside its loss."""
+    """What the party agrees to tell of its member, beside its loss and its scores."""
     samples = party.samples
+    scores = {**scores, **held_scores(net, model.objective, held)}
     if tell == "size":
         return Card(party.id, len(samples), None, scores, name=party.ref.name)
     counts = tuple(samples.counts(len(model.classes)).tolist())

@@ -1,0 +1,54 @@
+"""What a selector chose among the members that arrived, and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ostraka.core.card import Card
+from ostraka.core.party import labels
+from ostraka.core.wire import wire
+
+NOWHERE = -1
+"""The group of a member that is in none."""
+
+
+@wire("choice/1")
+@dataclass(frozen=True)
+class Choice:
+    """Who votes, by position among the members that arrived."""
+
+    chosen: tuple[int, ...]
+    """Ascending, without repeats."""
+    why: tuple[str, ...]
+    """For every member that arrived, chosen or not: the reason in words."""
+    groups: tuple[int, ...] = ()
+    """For every member: its cluster, NOWHERE if it was left out before;
+    empty where nothing was clustered.
+    """
+    notes: tuple[str, ...] = ()
+    """What was decided on the way, and what was missing."""
+
+
+def told(choice: Choice, cards: Sequence[Card]) -> dict[str, Any]:
+    """The choice as plain values for people and files; `cards` are those of all that arrived."""
+    left = ", ".join(map(str, uncovered(cards, choice.chosen)))
+    warning = [f"nobody who was chosen has samples of class {left}"] if left else []
+    names = labels([card.name or f"party {card.party}" for card in cards])
+    return {
+        "parties": list(names),
+        "chosen": [names[i] for i in choice.chosen],
+        "groups": list(choice.groups),
+        "why": dict(zip(names, choice.why, strict=True)),
+        "notes": [*choice.notes, *warning],
+    }
+
+
+def uncovered(cards: Sequence[Card], team: Sequence[int]) -> list[int]:
+    """The classes of which others have samples but nobody in the team does,
+    where all tell their counts; else none that is known of.
+    """
+    if any(card.counts is None for card in cards):
+        return []
+    have = [sum(column) for column in zip(*(card.counts or () for card in cards), strict=True)]
+    kept = [cards[i].counts or () for i in team]
+    return [c for c, n in enumerate(have) if n and not any(counts[c] for counts in kept)]

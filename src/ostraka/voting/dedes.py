@@ -1,0 +1,279 @@
+"""DeDES: a diverse few among many members, chosen without data.
+
+Wang et al., "Data-Free Diversity-Based Ensemble Selection for One-Shot Federated Learning"
+(the supplement of 2022, and as the recipe `tmlr` the later revision). Members that tell an
+unusually bad score are left out (`voting.outliers`); the others are compared by their weights
+(`voting.representation`) and clustered (`voting.clustering`), and one of each cluster votes: of
+parties of unequal sizes the largest, of others the one with the best score.
+
+Readings and additions of ours: sizes are compared within a cluster; equal ones go by lot. A server
+does not know how data was divided, so `clustering=auto` looks at the told class counts, or where
+they are not told, at which clustering separates the rows better. `size=auto` takes the least size
+at which the team votes as all do on public samples, or where there are none, the size whose
+clusters are separated best among those that leave no class without a member that has samples of
+it; half of the members, where no clusters are separated. Members of several networks have no
+weights to compare: see `mixed`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+import torch
+
+from ostraka.core.card import Card
+from ostraka.core.seeds import derive
+from ostraka.core.settings import setting
+from ostraka.registry import FILTERS, SELECTORS
+from ostraka.voting.choice import NOWHERE, Choice, uncovered
+from ostraka.voting.clustering import (
+    Clustering,
+    Labels,
+    Matrix,
+    Reduction,
+    Scaling,
+    clusters,
+    load_libraries,
+    narrow,
+    reduced,
+    scaled,
+    silhouette,
+)
+from ostraka.voting.grouping import Grouping, label_skew
+from ostraka.voting.outliers import Box, OutlierFilter
+from ostraka.voting.representation import FREE, answers_on_probes, kinds, rows_of
+from ostraka.voting.selectors import Pool, Score, Selector, Size, scores_of
+
+SKEWED = 0.2
+"""Skew of the told class counts above which data counts as skewed by label."""
+SIZES = 12
+"""Sizes that `size=auto` tries at the most."""
+SEPARATED = 0.25
+"""Silhouette below which there is no substantial structure (Kaufman & Rousseeuw 1990)."""
+SAME = 0.98
+"""Share of public samples on which a team must vote as all members do."""
+
+
+@dataclass(frozen=True)
+class Clustered(Selector):
+    """One member of each cluster votes."""
+
+    RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "supplement": {},
+        "tmlr": {"filter": "floor", "unbalanced": 1 / 0.9, "clustering": "revised"},
+    }
+
+    size: Size = setting(
+        "auto", "clusters, and members that vote; auto: see size_by", span="[1, inf)"
+    )
+    size_by: Literal["auto", "votes", "silhouette"] = setting(
+        "auto",
+        "how an automatic size is found: by the vote on public samples, or by how well clusters "
+        "are separated; auto: votes where there are public samples",
+    )
+    representation: str = setting(
+        "last", "how members are compared: last, first, all, the name of a layer, counts, answers"
+    )
+    mixed: Literal["answers", "grouped"] = setting(
+        "answers", "members of several networks: compare their answers, or cluster each network's"
+    )
+    reduction: Reduction = setting("none", "fewer dimensions before clustering")
+    components: int = setting(10, "dimensions after a reduction", span="[1, inf)")
+    scaling: Literal["auto", "min-max", "standard", "none"] = setting(
+        "auto", "of every column; auto: standard for counts, min-max for the rest"
+    )
+    clustering: Literal["auto", "revised", "kmeans", "spectral", "hierarchical"] = setting(
+        "auto",
+        "auto: kmeans if data is skewed by label, else spectral; revised: else hierarchical",
+    )
+    filter: OutlierFilter = setting(Box(), "who is left out before, by its score", registry=FILTERS)
+    score: Score = setting("validation", "accuracy on held-out samples, or mean confidence in them")
+    unbalanced: float = setting(
+        2.0,
+        "largest over median size in a cluster above which the largest party's member votes",
+        span="[1, inf)",
+    )
+
+    def load(self) -> None:
+        """Import scikit-learn."""
+        load_libraries()
+
+    def choose(self, pool: Pool) -> Choice:
+        """Filter, cluster, and take one of each cluster."""
+        kept, least, notes = self._kept(pool.cards)
+        inner = replace(pool, members=[pool.members[i] for i in kept])
+        grouping = self._grouping(inner, notes)
+        labels = grouping.labels(self._size(inner, grouping, notes))
+        team, words = self._representatives(inner, labels)
+        groups, why = [NOWHERE] * len(pool.members), [""] * len(pool.members)
+        for place, i in enumerate(kept):
+            groups[i], why[i] = int(labels[place]), words[place]
+        for i in sorted({*range(len(why))} - {*kept}):
+            own = pool.cards[i].scores[self.score]
+            why[i] = f"left out: {self.score} score {own:.4g} is below {least:.4g}"
+        return Choice(tuple(kept[i] for i in team), tuple(why), tuple(groups), tuple(notes))
+
+    def _kept(self, cards: Sequence[Card]) -> tuple[list[int], float, list[str]]:
+        """Who is not left out (who tells no score stays), the least score,
+        and what is to be said.
+        """
+        scores = scores_of(cards, self.score)
+        told = [score for score in scores if score is not None]
+        least = self.filter.least(told) if told else float("-inf")
+        kept = [i for i, score in enumerate(scores) if score is None or score >= least]
+        notes, silent, out = [], len(cards) - len(told), len(cards) - len(kept)
+        if silent:
+            notes.append(f"{silent} of {len(cards)} members tell no {self.score} score")
+        if out:
+            notes.append(f"{out} left out: {self.score} score below {least:.4g}")
+        return kept, least, notes
+
+    def _grouping(self, pool: Pool, notes: list[str]) -> Grouping:
+        """The rows of the members, in groups that can be compared, and how they are clustered."""
+        groups, how = [list(range(len(pool.members)))], self.representation
+        found = groups if how in FREE else kinds(pool.members)
+        if len(found) > 1 and self.mixed == "grouped":
+            groups = found
+            notes.append(f"members of {len(found)} networks: each network's are clustered")
+        elif len(found) > 1:
+            how = "answers"
+            notes.append(f"members of {len(found)} networks: compared by their answers")
+        rows = [self._rows(pool, group, how) for group in groups]
+        seed = derive(pool.seed, "select", "clusters") % 2**32
+        return Grouping(groups, rows, self._clustering(pool, rows[0], seed, notes), seed)
+
+    def rows(self, pool: Pool) -> Matrix:
+        """A row for each member, as they are compared; members of several networks by their
+        answers.
+        """
+        many = self.representation not in FREE and len(kinds(pool.members)) > 1
+        how = "answers" if many else self.representation
+        return self._rows(pool, range(len(pool.members)), how)
+
+    def _rows(self, pool: Pool, group: Sequence[int], how: str) -> Matrix:
+        part = replace(pool, members=[pool.members[i] for i in group])
+        seed = derive(pool.seed, "select", "reduction") % 2**32
+        rows = reduced(rows_of(part, how), self.reduction, self.components, seed)
+        auto: Scaling = "standard" if how == "counts" else "min-max"
+        return narrow(scaled(rows, auto if self.scaling == "auto" else self.scaling))
+
+    def _clustering(self, pool: Pool, rows: Matrix, seed: int, notes: list[str]) -> Clustering:
+        if self.clustering != "auto" and self.clustering != "revised":
+            return self.clustering
+        even: Clustering = "spectral" if self.clustering == "auto" else "hierarchical"
+        skew = label_skew(pool.cards)
+        if skew is not None:
+            how: Clustering = "kmeans" if skew > SKEWED else even
+            notes.append(f"clustering: {how}, as the skew of the told class counts is {skew:.2f}")
+            return how
+        half = max(2, len(rows) // 2)
+        both: tuple[Clustering, ...] = ("kmeans", even)
+        how = max(both, key=lambda name: silhouette(rows, clusters(rows, name, half, seed)))
+        notes.append(f"clustering: {how}, whose clusters are separated best (no counts are told)")
+        return how
+
+    def _size(self, pool: Pool, grouping: Grouping, notes: list[str]) -> int:
+        """The number of clusters: as set, or found."""
+        count = len(pool.members)
+        if self.size != "auto":
+            if self.size > count:
+                notes.append(f"{self.size} were asked for, {count} are there: all of them vote")
+            return min(self.size, count)
+        steps: list[float] = np.geomspace(2, max(2, count - 1), SIZES).tolist()
+        tried = sorted({*(round(step) for step in steps), -(-count // 2)})
+        sizes = [size for size in tried if size < count]
+        votes = pool.public is not None if self.size_by == "auto" else self.size_by == "votes"
+        if votes:
+            return self._size_by_votes(pool, grouping, [*sizes, count], notes)
+        return self._size_by_silhouette(pool, grouping, sizes, notes)
+
+    def _size_by_silhouette(
+        self, pool: Pool, grouping: Grouping, sizes: Sequence[int], notes: list[str]
+    ) -> int:
+        """Of the sizes whose team has samples of every class, as far as is told, the one whose
+        clusters are separated best; half of the members where none is separated.
+        """
+        cards, count = pool.cards, len(pool.members)
+        half = -(-count // 2)
+        worth = {
+            size: grouping.separation(size)
+            for size in sizes
+            if not uncovered(cards, self._representatives(pool, grouping.labels(size))[0])
+        }
+        best = max(worth, key=lambda size: worth[size], default=count)
+        words = f"its clusters are separated best (silhouette {worth.get(best, 0.0):.3f})"
+        if not worth:
+            words = "no smaller team that was tried has samples of every class"
+        elif worth[best] < SEPARATED:
+            best = min((size for size in worth if size >= half), default=count)
+            words = "no clusters are separated, so half of the members or more"
+        notes.append(f"size {best}: {words}")
+        return best
+
+    def _size_by_votes(
+        self, pool: Pool, grouping: Grouping, sizes: Sequence[int], notes: list[str]
+    ) -> int:
+        """The least size whose team votes as all do on nearly all probes."""
+        answers = answers_on_probes(pool).argmax(dim=2)
+        whole, size = _plurality(answers), sizes[-1]
+        for size in sizes:
+            team, _ = self._representatives(pool, grouping.labels(size))
+            same = float((_plurality(answers[team]) == whole).float().mean())
+            if same >= SAME:
+                break
+        notes.append(f"size {size}: votes as all do on {100 * same:.0f} % of the probes")
+        return size
+
+    def _representatives(self, pool: Pool, labels: Labels) -> tuple[list[int], list[str]]:
+        """The member of each cluster that votes, and for every member why or why not."""
+        cards, lots, scores = pool.cards, pool.lots(), scores_of(pool.cards, self.score)
+        team, why = [], [""] * len(cards)
+        for cluster in range(int(labels.max()) + 1):
+            group = np.flatnonzero(labels == cluster).tolist()
+            words, ranks = self._ranks(group, [card.size for card in cards], scores, lots)
+            best = max(group, key=lambda i, ranks=ranks: ranks[i])  # type: ignore[misc]
+            for i in group:
+                why[i] = f"cluster {cluster}: {cards[best]} has the {words}"
+            alone = f"alone in cluster {cluster}"
+            why[best] = f"{words} of {len(group)} in cluster {cluster}" if len(group) > 1 else alone
+            team.append(best)
+        return sorted(team), why
+
+    def _ranks(
+        self,
+        group: Sequence[int],
+        sizes: Sequence[int],
+        scores: Sequence[float | None],
+        lots: Sequence[int],
+    ) -> tuple[str, dict[int, tuple[float, float, int]]]:
+        """By what a cluster's member is chosen, and the rank of each: the highest is chosen."""
+        own = [sizes[i] for i in group]
+        uneven = max(own) > self.unbalanced * float(np.median(own))
+        if uneven or any(scores[i] is None for i in group):
+            return "most samples", {i: (sizes[i], scores[i] or 0.0, -lots[i]) for i in group}
+        by_score = {i: (scores[i] or 0.0, float(sizes[i]), -lots[i]) for i in group}
+        return f"best {self.score} score", by_score
+
+
+@final
+@SELECTORS.add("dedes")
+@dataclass(frozen=True)
+class DeDES(Clustered):
+    """One member of each cluster of similar members votes: the largest party's, or the best."""
+
+
+@final
+@SELECTORS.add("ld", "label-counts")
+@dataclass(frozen=True)
+class LabelCounts(Clustered):
+    """As dedes, by the class counts that parties tell (DeDES's ground truth, LD)."""
+
+    representation: str = setting("counts", "how members are compared; see dedes")
+
+
+def _plurality(answers: torch.Tensor) -> torch.Tensor:
+    """The answer that most members give [B]; of equally many the lowest class,
+    which is enough to compare two teams.
+    """
+    return answers.mode(dim=0).values

@@ -1,0 +1,73 @@
+"""Outlier filters: which members are left out before a choice, by the scores that they tell.
+
+A score is the party's own word. A filter guards against a training that went wrong, not
+against a party that lies.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from ostraka.core.settings import Settings, setting
+from ostraka.registry import FILTERS
+
+
+@dataclass(frozen=True)
+class OutlierFilter(Settings, ABC):
+    """A rule that says below which score a member is left out."""
+
+    @abstractmethod
+    def least(self, scores: Sequence[float]) -> float:
+        """The score below which a member is an outlier among these (one or more)."""
+
+
+@final
+@FILTERS.add("none")
+@dataclass(frozen=True)
+class KeepAll(OutlierFilter):
+    """No member is left out."""
+
+    def least(self, scores: Sequence[float]) -> float:
+        """Minus infinity."""
+        return float("-inf")
+
+
+@final
+@FILTERS.add("box")
+@dataclass(frozen=True)
+class Box(OutlierFilter):
+    """Below q_low - scale * (q_high - q_low): DeDES's supplement, Algorithm 1.
+
+    Quantiles are scores themselves, the next one above: between two scores the least of few
+    members would pull the lower quantile down to itself and never be an outlier.
+    """
+
+    low: float = setting(0.10, "share of the scores below the lower quantile", span="[0, 1]")
+    high: float = setting(0.75, "share of the scores below the upper quantile", span="[0, 1]")
+    scale: float = setting(1.5, "by how much of their distance below the lower", span="[0, inf)")
+
+    def least(self, scores: Sequence[float]) -> float:
+        """The lower quantile minus its share of the distance."""
+        low, high = np.quantile(scores, [self.low, self.high], method="higher")
+        return float(low - self.scale * (high - low))
+
+
+@final
+@FILTERS.add("floor")
+@dataclass(frozen=True)
+class Floor(OutlierFilter):
+    """Below min + scale * (q_high - q_low): DeDES's later revision. Wherever the quantiles
+    differ it leaves the least score out.
+    """
+
+    low: float = setting(0.25, "share of the scores below the lower quantile", span="[0, 1]")
+    high: float = setting(0.75, "share of the scores below the upper quantile", span="[0, 1]")
+    scale: float = setting(1.0, "by how much of their distance above the least", span="[0, inf)")
+
+    def least(self, scores: Sequence[float]) -> float:
+        """The least score plus its share of the distance."""
+        low, high = np.quantile(scores, [self.low, self.high])
+        return float(min(scores) + self.scale * (high - low))

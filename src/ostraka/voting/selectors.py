@@ -1,0 +1,152 @@
+"""Selectors: which of the members that arrived may vote.
+
+They see what a server sees: members with their cards, and public samples where there are any.
+Their choice depends on nothing else, so trained members are shared by all selectors of a grid.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, final
+
+import torch
+
+from ostraka.core.card import Card
+from ostraka.core.member import Member
+from ostraka.core.samples import Samples
+from ostraka.core.seeds import torch_rng
+from ostraka.core.settings import Settings, setting
+from ostraka.errors import ConfigError
+from ostraka.registry import SELECTORS
+from ostraka.voting.choice import Choice
+
+Size = Literal["auto"] | int
+Score = Literal["validation", "confidence"]
+"""What a party tells of samples that it kept from training:
+the share that its member answers rightly, or how sure it is of its answers.
+"""
+UNSCORED = (
+    "let the parties hold samples out (--set scored=true, and hold_out above 0): "
+    "they then tell it on their cards"
+)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Whom a selector chooses among, and what it may look at."""
+
+    members: Sequence[Member]
+    classes: tuple[str, ...]
+    seed: int = 0
+    public: Samples | None = None
+
+    @property
+    def cards(self) -> list[Card]:
+        """The members' cards."""
+        return [member.card for member in self.members]
+
+    def lots(self) -> list[int]:
+        """A place for each member in a drawn order: it decides where nothing else does."""
+        count = len(self.members)
+        order = torch.randperm(count, generator=torch_rng(self.seed, "select", "lots"))
+        places = [0] * count
+        for place, member in enumerate(order.tolist()):
+            places[member] = place
+        return places
+
+
+@dataclass(frozen=True)
+class Selector(Settings, ABC):
+    """A rule that says who votes."""
+
+    def load(self) -> None:
+        """Import libraries that take long, so that the seconds of `choose` are its own."""
+
+    @abstractmethod
+    def choose(self, pool: Pool) -> Choice:
+        """The members that vote; at least one, whatever the pool of one or more."""
+
+
+@final
+@SELECTORS.add("all", "as")
+@dataclass(frozen=True)
+class All(Selector):
+    """Every member that arrived votes (DeDES calls it AS)."""
+
+    def choose(self, pool: Pool) -> Choice:
+        """All of them."""
+        count = len(pool.members)
+        return Choice(tuple(range(count)), ("all vote",) * count)
+
+
+@dataclass(frozen=True)
+class Best(Selector, ABC):
+    """The members that are first in some order vote."""
+
+    size: Size = setting("auto", "members that vote; auto: half of them", span="[1, inf)")
+
+    @abstractmethod
+    def worth(self, pool: Pool) -> tuple[str, Sequence[float]]:
+        """A number for each member, higher is better, and what it is."""
+
+    def choose(self, pool: Pool) -> Choice:
+        """As many as `size` says, the best ones; equal ones by lot."""
+        what, worth = self.worth(pool)
+        lots, count = pool.lots(), len(pool.members)
+        order = sorted(range(count), key=lambda i: (-worth[i], lots[i]))
+        size = min(count, -(-count // 2) if self.size == "auto" else self.size)
+        place = {member: number for number, member in enumerate(order, 1)}
+        why = tuple(f"{what} {worth[i]:.4g}: place {place[i]} of {count}" for i in range(count))
+        return Choice(tuple(sorted(order[:size])), why)
+
+
+@final
+@SELECTORS.add("cv", "best-validation")
+@dataclass(frozen=True)
+class BestValidation(Best):
+    """The members with the best local validation scores vote (DeDES calls it CV)."""
+
+    score: Score = setting("validation", "accuracy on held-out samples, or mean confidence in them")
+
+    def worth(self, pool: Pool) -> tuple[str, Sequence[float]]:
+        """The scores that the parties tell; all must tell one."""
+        scores = scores_of(pool.cards, self.score)
+        missing = [
+            str(card) for card, score in zip(pool.cards, scores, strict=True) if score is None
+        ]
+        if missing:
+            raise ConfigError(
+                f"the selector cv chooses by the parties' {self.score} scores, and "
+                f"{len(missing)} of {len(scores)} members tell none ({missing[0]} ...); {UNSCORED}"
+            )
+        return f"{self.score} score", [score or 0.0 for score in scores]
+
+
+@final
+@SELECTORS.add("ds", "most-data")
+@dataclass(frozen=True)
+class MostData(Best):
+    """The members of the parties with most samples vote (DeDES calls it DS)."""
+
+    def worth(self, pool: Pool) -> tuple[str, Sequence[float]]:
+        """The sizes that the parties tell."""
+        return "samples", [float(card.size) for card in pool.cards]
+
+
+@final
+@SELECTORS.add("rs", "random")
+@dataclass(frozen=True)
+class Random(Best):
+    """Members drawn by lot vote (DeDES calls it RS)."""
+
+    draw: int = setting(0, "which of many draws; the seed of a run decides too", span="[0, inf)")
+
+    def worth(self, pool: Pool) -> tuple[str, Sequence[float]]:
+        """Random numbers."""
+        rng = torch_rng(pool.seed, "select", "random", self.draw)
+        return "drawn number", torch.rand(len(pool.members), generator=rng).tolist()
+
+
+def scores_of(cards: Sequence[Card], score: Score) -> list[float | None]:
+    """The score that each party tells; None: it tells none."""
+    return [card.scores.get(score) for card in cards]

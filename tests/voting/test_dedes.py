@@ -1,0 +1,202 @@
+"""DeDES on members whose last layers are put where the test wants them."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ostraka.core import settings
+from ostraka.core.net import Recipe, params_of
+from ostraka.core.samples import Samples
+from ostraka.errors import ConfigError
+from ostraka.voting.choice import NOWHERE
+from ostraka.voting.dedes import DeDES, LabelCounts
+from ostraka.voting.grouping import Grouping, label_skew
+from ostraka.voting.outliers import Floor
+from ostraka.voting.representation import kinds, layers, rows_of
+from tests.contract.test_all_plug_ins import NET_CASES
+from tests.voting.pool import blobs, member, pool
+
+PLACES = [0.0, 0.01, 0.02, 5.0, 5.01, 9.0]
+KMEANS = DeDES(3, clustering="kmeans")
+
+
+def test_one_of_each_cluster_the_best_by_score() -> None:
+    """Sizes are even, so the score decides: members 1, 3 and the one that is alone."""
+    scores = [0.80, 0.82, 0.81, 0.85, 0.84, 0.83]
+    found = pool(
+        [member(i, p, score=s) for i, (p, s) in enumerate(zip(PLACES, scores, strict=True))]
+    )
+    choice = KMEANS.choose(found)
+    assert choice.chosen == (1, 3, 5)
+    assert choice.groups == (0, 0, 0, 1, 1, 2)
+    assert choice.why[1] == "best validation score of 3 in cluster 0"
+    assert choice.why[0] == "cluster 0: party 1 has the best validation score"
+    assert choice.why[5] == "alone in cluster 2"
+
+
+@pytest.mark.parametrize(("largest", "chosen"), [(20, 1), (21, 0)])
+def test_unequal_sizes_decide_above_twice_the_median(largest: int, chosen: int) -> None:
+    """Sizes largest, 10, 10: the median is 10; 20 is not above twice that, 21 is."""
+    sizes, scores = [largest, 10, 10], [0.80, 0.82, 0.81]
+    both = zip(sizes, scores, strict=True)
+    found = pool([member(i, size=n, score=s) for i, (n, s) in enumerate(both)])
+    assert DeDES(1, clustering="kmeans").choose(found).chosen == (chosen,)
+
+
+def test_the_later_revision() -> None:
+    """12 of a median of 10 is unbalanced there (10 / 12 < 0.9), 11 is not (10 / 11 > 0.9)."""
+    revised = settings.build(DeDES, {"recipe": "tmlr", "size": 1, "clustering": "kmeans"})
+    assert isinstance(revised.filter, Floor)
+    for largest, chosen in ((12, 0), (11, 1)):
+        sizes = [largest, 10, 10]
+        scores = [0.8, 0.9, 0.8]
+        both = zip(sizes, scores, strict=True)
+        found = pool([member(i, size=n, score=s) for i, (n, s) in enumerate(both)])
+        plain = replace(revised, filter=settings.build(DeDES, {"filter": "none"}).filter)
+        assert plain.choose(found).chosen == (chosen,)
+
+
+def test_a_badly_trained_member_is_left_out() -> None:
+    """It is alone in its cluster, so it would vote."""
+    scores = [0.9, 0.91, 0.92, 0.89, 0.9, 0.2]
+    found = pool(
+        [member(i, p, score=s) for i, (p, s) in enumerate(zip(PLACES, scores, strict=True))]
+    )
+    choice = KMEANS.choose(found)
+    assert 5 not in choice.chosen
+    assert choice.groups[5] == NOWHERE
+    assert choice.why[5].startswith("left out: validation score 0.2 is below 0.")
+    everyone = replace(KMEANS, filter=settings.build(DeDES, {"filter": "none"}).filter)
+    assert 5 in everyone.choose(found).chosen
+
+
+def test_without_scores_the_largest_and_a_note() -> None:
+    sizes = [10, 12, 11, 10, 11, 10]
+    found = pool([member(i, p, size=n) for i, (p, n) in enumerate(zip(PLACES, sizes, strict=True))])
+    choice = KMEANS.choose(found)
+    assert choice.chosen == (1, 4, 5)
+    assert "6 of 6 members tell no validation score" in choice.notes
+
+
+def test_fewer_survivors_than_asked_for_all_vote() -> None:
+    found = pool([member(i, p) for i, p in enumerate(PLACES)])
+    choice = DeDES(50, clustering="kmeans").choose(found)
+    assert choice.chosen == (0, 1, 2, 3, 4, 5)
+    assert any("all of them vote" in note for note in choice.notes)
+
+
+def test_size_auto_finds_the_blobs() -> None:
+    found = pool([member(i, p) for i, p in enumerate(PLACES)])
+    choice = DeDES(clustering="kmeans").choose(found)
+    assert choice.chosen[-1] == 5
+    assert len(choice.chosen) == 3
+
+
+def test_size_auto_without_clusters_is_half() -> None:
+    """Random weights have no clusters."""
+    found = pool([member(i) for i in range(9)])
+    choice = DeDES(clustering="kmeans", representation="first").choose(found)
+    assert choice.notes[-1] == "size 5: no clusters are separated, so half of the members or more"
+
+
+def test_size_auto_leaves_no_class_out() -> None:
+    """Two clusters are separated best, but nobody with bees would be in the team of two:
+    the best score of the second one has ants alone.
+    """
+    places, counts = [0.0, 0.01, 5.0, 5.3], [(9, 0), (9, 0), (9, 0), (0, 9)]
+    scores = [0.9, 0.8, 0.9, 0.8]
+    rows = zip(places, counts, scores, strict=True)
+    members = [member(i, p, counts=c, score=s) for i, (p, c, s) in enumerate(rows)]
+    choice = DeDES(clustering="kmeans").choose(pool(members))
+    assert choice.chosen == (0, 2, 3)
+    silent = [replace(one, card=replace(one.card, counts=None)) for one in members]
+    assert DeDES(clustering="kmeans").choose(pool(silent)).chosen == (0, 2)
+
+
+def test_size_auto_by_votes_is_the_least_that_votes_as_all() -> None:
+    """Equal networks vote alike: two are enough where there are public samples."""
+    twins = [replace(member(1), card=member(i).card) for i in range(8)]
+    public = Samples(torch.randn(30, 4, generator=torch.Generator().manual_seed(0)))
+    choice = DeDES(clustering="kmeans").choose(replace(pool(twins), public=public))
+    assert len(choice.chosen) <= 2
+    assert "votes as all do on 100 % of the probes" in choice.notes[-1]
+
+
+def test_clustering_is_decided_by_the_told_counts() -> None:
+    skewed = [member(i, p, counts=((40, 0), (0, 40))[i % 2]) for i, p in enumerate(PLACES)]
+    even = [member(i, p, counts=(20, 20)) for i, p in enumerate(PLACES)]
+    silent = [member(i, p) for i, p in enumerate(PLACES)]
+    for members, words in ((skewed, "kmeans, as the skew of the told class counts is 0.44"),
+                           (even, "spectral, as"), (silent, "no counts are told")):  # fmt: skip
+        assert any(words in note for note in DeDES(3).choose(pool(members)).notes)
+
+
+def test_skew_by_hand_and_of_chance() -> None:
+    """Ants alone and bees alone: each lies 1/2 from the whole, less sqrt(1/2 / (pi n))."""
+    cards = [member(0, counts=(800, 0)).card, member(1, counts=(0, 800)).card]
+    assert label_skew(cards) == pytest.approx(0.5 - (0.5 / (np.pi * 800)) ** 0.5)
+    rng = np.random.default_rng(0)
+    drawn = [member(i, counts=tuple(rng.multinomial(40, [0.5, 0.5]))).card for i in range(30)]
+    assert (label_skew(drawn) or 0.0) < 0.05
+    assert label_skew([member(0).card]) is None
+
+
+def test_label_counts_cluster_by_counts_and_say_what_they_lack() -> None:
+    counts = [(40, 0), (39, 1), (0, 40), (1, 39)]
+    found = [member(i, place=i % 2, counts=c) for i, c in enumerate(counts)]
+    assert LabelCounts(2).choose(pool(found)).groups == (0, 0, 1, 1)
+    assert DeDES(2).choose(pool(found)).groups == (0, 1, 0, 1)
+    with pytest.raises(ConfigError, match="tell their size only; use tell=counts"):
+        LabelCounts(2).choose(pool([member(0), member(1)]))
+
+
+def test_representations() -> None:
+    found = pool([member(i, float(i)) for i in range(3)])
+    names = list(layers(found.members[0].params))
+    sizes = {how: rows_of(found, how).shape[1] for how in ("first", "last", "all", names[0])}
+    assert sizes == {"first": 15, "last": 8, "all": 23, names[0]: 15}
+    assert rows_of(found, "last").tolist() == [[float(i)] * 8 for i in range(3)]
+    assert rows_of(found, "answers").shape == (3, 150 * 3)
+    with pytest.raises(ConfigError, match="no layer or representation 'lost'"):
+        rows_of(found, "lost")
+
+
+@pytest.mark.parametrize(("name", "shape", "options"), NET_CASES)
+def test_the_last_layer_of_every_net_is_its_head(
+    name: str, shape: tuple[int, ...], options: dict[str, Any]
+) -> None:
+    """Its rows are the outputs: six classes and unknown. What an objective adds is no layer."""
+    net = Recipe(name, options).build_net(shape, 6, True, 0)
+    params = {**params_of(net), "objective.points.weight": torch.ones(3, 3)}
+    found = layers(params)
+    assert params[list(found.values())[-1][0]].shape[0] == 7
+    assert not any(layer.startswith("objective") for layer in found)
+
+
+@pytest.mark.parametrize("mixed", ["answers", "grouped"])
+def test_members_of_two_networks(mixed: str) -> None:
+    """Six of one network and two of another: four clusters are three and one when grouped."""
+    many = [member(i, p) for i, p in enumerate(PLACES)]
+    members = [*many, member(6, hidden=4), member(7, hidden=4)]
+    assert [len(kind) for kind in kinds(members)] == [6, 2]
+    chosen = settings.build(DeDES, {"size": 4, "mixed": mixed, "clustering": "kmeans"})
+    choice = chosen.choose(pool(members))
+    assert len(choice.chosen) <= 4
+    assert "members of 2 networks" in choice.notes[-1]
+    if mixed == "grouped":
+        assert choice.groups == (0, 0, 0, 1, 1, 2, 3, 3)
+
+
+def test_grouping_gives_every_group_a_share() -> None:
+    rows = [blobs([0, 3, 6, 9], 2), blobs([0], 2)]
+    grouping = Grouping([range(8), range(8, 10)], rows, "kmeans", 0)
+    assert [grouping._parts(size) for size in (2, 5, 10)] == [[1, 1], [4, 1], [8, 2]]
+    assert grouping.labels(5).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_the_same_seed_chooses_the_same() -> None:
+    found = pool([member(i, float(i)) for i in range(20)], seed=5)
+    assert DeDES(7).choose(found) == DeDES(7).choose(found)

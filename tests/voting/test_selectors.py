@@ -1,0 +1,103 @@
+"""Who votes: all, the best, the largest, or some by lot."""
+
+import pytest
+
+from ostraka.errors import ConfigError
+from ostraka.registry import FILTERS, SELECTORS
+from ostraka.voting.choice import Choice, told
+from ostraka.voting.outliers import Box, Floor, KeepAll
+from ostraka.voting.selectors import All, Best, BestValidation, MostData, Random, Selector
+from tests.voting.pool import member, pool
+
+
+def test_names_and_the_papers_names() -> None:
+    assert set(SELECTORS) == {"all", "cv", "ds", "rs", "ld", "dedes"}
+    assert SELECTORS.get("as") is All
+    assert set(FILTERS) == {"none", "box", "floor"}
+
+
+def test_all() -> None:
+    assert All().choose(pool([member(i) for i in range(3)])).chosen == (0, 1, 2)
+
+
+def test_the_best_by_score_and_by_size() -> None:
+    scores, sizes = [0.5, 0.9, 0.7, 0.8], [40, 10, 30, 20]
+    both = zip(scores, sizes, strict=True)
+    found = pool([member(i, score=s, size=n) for i, (s, n) in enumerate(both)])
+    assert BestValidation(2).choose(found).chosen == (1, 3)
+    assert BestValidation(2, score="confidence").choose(found).chosen == (0, 2)
+    choice = MostData(1).choose(found)
+    assert choice.chosen == (0,)
+    assert choice.why[1] == "samples 10: place 4 of 4"
+
+
+@pytest.mark.parametrize(("count", "half"), [(1, 1), (4, 2), (5, 3)])
+def test_auto_is_half_and_more_than_there_are_is_all(count: int, half: int) -> None:
+    found = pool([member(i, size=i + 1) for i in range(count)])
+    assert len(MostData().choose(found).chosen) == half
+    assert len(MostData(99).choose(found).chosen) == count
+
+
+def test_a_missing_score_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"1 of 2 members tell none \(party 1 .*scored=true"):
+        BestValidation(1).choose(pool([member(0, score=0.5), member(1)]))
+
+
+def test_equal_ones_go_by_lot_not_by_number() -> None:
+    """Ten equal members, one is chosen: over 40 seeds it is many different ones."""
+    equal = [member(i) for i in range(10)]
+    winners = {MostData(1).choose(pool(equal, seed)).chosen for seed in range(40)}
+    assert len(winners) > 6
+    assert MostData(1).choose(pool(equal, 3)) == MostData(1).choose(pool(equal, 3))
+
+
+def test_random_depends_on_seed_and_draw() -> None:
+    members = [member(i) for i in range(12)]
+    teams = {Random(6, draw).choose(pool(members, seed)).chosen
+             for draw in range(3) for seed in range(3)}  # fmt: skip
+    assert len(teams) > 6
+    assert all(len(set(team)) == 6 for team in teams)
+
+
+@pytest.mark.parametrize("cls", [MostData, BestValidation, Random])
+@pytest.mark.parametrize("size", [0, -1, "many", True])
+def test_no_other_size(cls: type[Best], size: object) -> None:
+    with pytest.raises(ConfigError):
+        cls(size)  # type: ignore[arg-type]
+
+
+def test_box_filter_by_hand() -> None:
+    """Eleven scores 0.0, 0.1 .. 1.0: a tenth lies at 0.1, three quarters between 0.7 and 0.8."""
+    scores = [i / 10 for i in range(11)]
+    assert Box(scale=0.1).least(scores) == pytest.approx(0.1 - 0.1 * 0.7)
+    assert Box().least(scores) == pytest.approx(0.1 - 1.5 * 0.7)
+
+
+def test_floor_filter_by_hand() -> None:
+    """Quantiles 0.25 and 0.75 of 0.0 .. 1.0; the least score plus half."""
+    assert Floor().least([i / 10 + 0.2 for i in range(11)]) == pytest.approx(0.2 + 0.5)
+    assert KeepAll().least([0.1]) == float("-inf")
+
+
+def test_the_party_of_the_papers_figure_is_an_outlier() -> None:
+    """A rate that is too large: 20.9 % where nine others have about 90 %."""
+    scores = [0.90, 0.91, 0.89, 0.92, 0.88, 0.90, 0.91, 0.209, 0.93, 0.90]
+    for rule in (Box(), Floor()):
+        assert scores[7] < rule.least(scores)
+    assert sum(score < Box().least(scores) for score in scores) == 1
+
+
+def test_what_is_told_of_a_choice() -> None:
+    cards = [member(i, counts=c).card for i, c in enumerate([(5, 0), (0, 5), (5, 0)])]
+    found = told(Choice((0, 2), ("a", "b", "c"), (0, 1, 0)), cards)
+    assert found["chosen"] == ["party 0", "party 2"]
+    assert found["why"]["party 1"] == "b"
+    assert found["notes"] == ["nobody who was chosen has samples of class 1"]
+    assert told(Choice((0, 1), ("a", "b", "c")), cards)["notes"] == []
+
+
+def test_every_selector_chooses_of_one() -> None:
+    alone = pool([member(0, score=0.5, counts=(5, 5))])
+    for name in SELECTORS:
+        selector: Selector = SELECTORS.get(name)()
+        assert selector.choose(alone).chosen == (0,), name
