@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ostraka.methods.panel import PanelMethod
-from ostraka.store import codec
+from ostraka.store import jsonfile
 from tests.cli.calling import ONE_EPOCH, TINY, Ostraka, Result
 
 GRID = (
@@ -102,7 +102,8 @@ def test_a_failed_cell_is_reported_and_the_others_go_on(ostraka: Ostraka, fragil
     assert done.code == 3
     assert "failed [1]" in done.out
     assert "the disk of this party is full" in " ".join(done.out.split())
-    status = {cell["method"]: cell["status"] for cell in codec.read_json(Path("grid/results.json"))}
+    cells = jsonfile.read_json(Path("grid/results.json"))
+    status = {cell["method"]: cell["status"] for cell in cells}
     assert status == {"fragile": "failed", "solo": "ok"}
 
 

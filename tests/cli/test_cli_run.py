@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ostraka.store import codec
+from ostraka.store import jsonfile
 from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
 KEYS = {
@@ -54,7 +54,7 @@ def test_open_set_runs_report_auroc(ostraka: Ostraka) -> None:
     )
     assert listed.code == 0
     assert "AUROC of unknown" in listed.out
-    stored = codec.read_json(Path("listed/summary.json"))
+    stored = jsonfile.read_json(Path("listed/summary.json"))
     assert list(stored["per_class"]) == ["7", "0", "3"]
     refused = {"known_refused", "unknown_refused", "balanced_accuracy"}
     assert stored["open"].keys() == {"auroc", "fpr95", "oscr", "open_accuracy"} | refused
@@ -159,7 +159,7 @@ def test_a_failed_party_can_be_dropped(ostraka: Ostraka, fragile: str) -> None:
     done = ostraka("run", fragile, *TINY, *ONE_EPOCH, "--on-failure", "drop", "--out", "mine")
     assert done.code == 0
     assert "dropped parties" in done.out
-    assert codec.read_json(Path("mine/summary.json"))["dropped"] == [1]
+    assert jsonfile.read_json(Path("mine/summary.json"))["dropped"] == [1]
 
 
 def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bits(ostraka: Ostraka) -> None:

@@ -17,7 +17,7 @@ from ostraka.core.method import Method
 from ostraka.registry import METHODS, NETS, OBJECTIVES
 from ostraka.runs.config import read_toml
 from ostraka.runs.variant import read_variant
-from ostraka.store import codec
+from ostraka.store import jsonfile
 from tests.cli.calling import TINY, Ostraka
 
 FILE = 'data = "digits"\npartition = "iid"\nparties = 2\ntrain_per_class = 4\nengine = "serial"\n'
@@ -262,7 +262,7 @@ def test_one_method_with_several_settings(ostraka: Ostraka) -> None:
     done = ostraka(*words).json()
     assert [cell["method"] for cell in done["cells"]] == named
     assert [row["method"] for row in done["tables"][0]] == named
-    assert [cell["method"] for cell in codec.read_json(Path("grid/results.json"))] == named
+    assert [cell["method"] for cell in jsonfile.read_json(Path("grid/results.json"))] == named
     assert [
         row["method"] for row in csv.DictReader(Path("grid/accuracy.csv").read_text().splitlines())
     ] == named

@@ -10,7 +10,7 @@ import pytest
 
 from ostraka.runs.record import RunDir
 from ostraka.runs.results import BesidePublished
-from ostraka.store import codec
+from ostraka.store import codec, jsonfile
 from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
 GRID = ("compare", "solo", "fedavg", *TINY, *ONE_EPOCH, "--seeds", "2", "--out", "grid")
@@ -85,10 +85,10 @@ def aged(home: RunDir, finished: bool) -> None:
         left_out = {"known_refused", "unknown_refused", "open_balanced_accuracy", codec.DIGEST}
         summary = {
             key: value
-            for key, value in codec.read_json(home.summary).items()
+            for key, value in jsonfile.read_json(home.summary).items()
             if key not in left_out
         }
-        codec.write_signed(home.summary, older(summary))
+        jsonfile.write_signed(home.summary, older(summary))
 
 
 @pytest.mark.parametrize("known", [(), ("--known", "6")], ids=["closed", "open"])
@@ -152,7 +152,7 @@ def test_published_figures_are_shown_again(ostraka: Ostraka) -> None:
     out does not tell what was chosen.
     """
     ostraka(*GRID)
-    records = codec.read_json(Path("grid/results.json"))
+    records = jsonfile.read_json(Path("grid/results.json"))
     told = {
         "value": 80.0,
         "std": None,
@@ -161,7 +161,7 @@ def test_published_figures_are_shown_again(ostraka: Ostraka) -> None:
         "difference": 1.0,
     }
     records[0]["published"] = {"accuracy": told}
-    codec.write_json(Path("grid/results.json"), records)
+    jsonfile.write_json(Path("grid/results.json"), records)
     assert "Beside the published figures" in ostraka("show", "grid", "--format", "markdown").out
 
 
@@ -177,7 +177,7 @@ def test_compare_stores_published_figures(
     )
     ostraka(*GRID)
     assert [
-        r["published"]["accuracy"]["value"] for r in codec.read_json(Path("grid/results.json"))
+        r["published"]["accuracy"]["value"] for r in jsonfile.read_json(Path("grid/results.json"))
     ] == [80.0] * 4
 
 

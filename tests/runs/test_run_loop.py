@@ -25,7 +25,7 @@ from ostraka.runs.record import RunDir, load_state
 from ostraka.runs.results import MetricsRow
 from ostraka.runs.summary import brief
 from ostraka.runs.watch import Watch
-from ostraka.store import codec
+from ostraka.store import codec, jsonfile
 
 BASE: dict[str, Any] = {
     "train_per_class": 10,
@@ -262,7 +262,7 @@ ROWS = [MetricsRow.from_json(ROW), MetricsRow.from_json({**ROW, "round": 2})]
 
 def begun(root: Path) -> RunDir:
     home = RunDir(root)
-    codec.write_signed(home.marks, {"run": "ab12", "data": {}, "partition": ""})
+    jsonfile.write_signed(home.marks, {"run": "ab12", "data": {}, "partition": ""})
     return home
 
 

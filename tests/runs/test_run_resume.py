@@ -18,7 +18,7 @@ from ostraka.runs.loop import execute
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import RunDir
 from ostraka.runs.watch import Watch
-from ostraka.store import codec
+from ostraka.store import codec, jsonfile
 
 SCRIPT = Path(__file__).parent / "run_alone.py"
 BASE = {
@@ -99,7 +99,7 @@ def assert_same(a: Path, b: Path) -> None:
     """The same state and metrics to the bit, and the same summary but for time and place."""
     assert (a / "model.safetensors").read_bytes() == (b / "model.safetensors").read_bytes()
     assert (a / "metrics.jsonl").read_bytes() == (b / "metrics.jsonl").read_bytes()
-    both = [codec.read_json(home / "summary.json") for home in (a, b)]
+    both = [jsonfile.read_json(home / "summary.json") for home in (a, b)]
     for summary in both:
         for key in ("seconds", "cpu_seconds", "spent", "out", "digest"):
             del summary[key]

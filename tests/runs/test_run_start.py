@@ -16,7 +16,7 @@ from ostraka.runs.plan import make_plan
 from ostraka.runs.record import RunDir, load_state
 from ostraka.runs.results import Record, Summary
 from ostraka.runs.watch import Watch
-from ostraka.store import codec
+from ostraka.store import codec, jsonfile
 
 BASE: dict[str, Any] = {
     "train_per_class": 10,
@@ -239,7 +239,7 @@ def test_results_keep_the_finished_cells_of_earlier_calls(tmp_path: Path) -> Non
     run_grid(grid("solo", "fedavg", seeds=(0,)), tmp_path)
     shown = run_grid(grid("fedavg", seeds=(0, 1)), tmp_path)
     assert len(shown) == 2
-    listed = codec.read_json(tmp_path / "results.json")
+    listed = jsonfile.read_json(tmp_path / "results.json")
     assert [(r["method"], r["seed"], r["status"]) for r in listed] == [
         ("fedavg", 0, "ok"),
         ("fedavg", 1, "ok"),

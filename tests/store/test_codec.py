@@ -24,7 +24,7 @@ from ostraka.core.card import Card
 from ostraka.core.method import Report
 from ostraka.core.wire import WIRE_TYPES, wire
 from ostraka.errors import StoreError
-from ostraka.store import codec
+from ostraka.store import codec, jsonfile
 from ostraka.testing import difference
 
 
@@ -283,22 +283,22 @@ def test_pickles_are_never_read(data: bytes) -> None:
 
 def test_signed_json(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    written = codec.write_signed(path, {"accuracy": 91.25, "list": [1, None, "ü"]})
-    assert codec.read_signed(path) == written
+    written = jsonfile.write_signed(path, {"accuracy": 91.25, "list": [1, None, "ü"]})
+    assert jsonfile.read_signed(path) == written
     path.write_text(path.read_text().replace("91.25", "99.25"))
     with pytest.raises(StoreError, match="was changed after it was written"):
-        codec.read_signed(path)
+        jsonfile.read_signed(path)
     for content in ("{}", "[]", "3", '{"a": 1}'):
         path.write_text(content)
         with pytest.raises(StoreError, match="not a file that Ostraka wrote"):
-            codec.read_signed(path)
+            jsonfile.read_signed(path)
 
 
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="No such file"):
         codec.load(tmp_path / "none")
     with pytest.raises(StoreError, match="No such file"):
-        codec.read_json(tmp_path / "none")
+        jsonfile.read_json(tmp_path / "none")
 
 
 def test_save_and_load(tmp_path: Path) -> None:
@@ -326,13 +326,13 @@ def test_a_failed_write_leaves_the_old_file(
 
 def test_json_files(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    codec.write_json(path, {"a": [1, None]})
-    assert codec.read_json(path) == {"a": [1, None]}
+    jsonfile.write_json(path, {"a": [1, None]})
+    assert jsonfile.read_json(path) == {"a": [1, None]}
     with pytest.raises(ValueError, match="JSON"):
-        codec.write_json(path, math.nan)
+        jsonfile.write_json(path, math.nan)
     path.write_text("{")
     with pytest.raises(StoreError, match="not valid JSON"):
-        codec.read_json(path)
+        jsonfile.read_json(path)
 
 
 def test_size_of() -> None:

@@ -23,7 +23,7 @@ from ostraka.runs.results import Record
 from ostraka.runs.start import find_start, pinned
 from ostraka.runs.variant import as_values, label_of, read_variant
 from ostraka.runs.watch import Watch
-from ostraka.store import codec
+from ostraka.store import jsonfile
 
 MANY = 10_000
 """The largest number of seeds; a larger one was meant as a list of one seed."""
@@ -142,13 +142,13 @@ RECORDS = "results.json"
 
 def write_records(out: Path, records: Sequence[Record]) -> None:
     """Write the records of a grid into its folder."""
-    codec.write_json(out / RECORDS, [record.to_json() for record in records])
+    jsonfile.write_json(out / RECORDS, [record.to_json() for record in records])
 
 
 def read_records(out: Path) -> list[Record]:
     """The records in the folder of a grid."""
     path = out / RECORDS
-    held = codec.read_json(path)
+    held = jsonfile.read_json(path)
     if not isinstance(held, list):
         raise StoreError(f"{path} holds no list of records; run the same ostraka compare again")
     return [Record.from_json(one, f"{path}, record {i}") for i, one in enumerate(held, start=1)]

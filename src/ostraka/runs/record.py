@@ -35,7 +35,7 @@ from ostraka.runs.config import (
 )
 from ostraka.runs.folder import check_free
 from ostraka.runs.results import MetricsRow, Summary
-from ostraka.store import codec
+from ostraka.store import codec, jsonfile
 from ostraka.store.desk import Desk, Place
 
 
@@ -96,7 +96,7 @@ class RunDir:
                 f"{self.root} lacks {self.marks.name}, so nothing in it "
                 "can be checked; begin a new run"
             )
-        marks = codec.read_signed(self.marks)
+        marks = jsonfile.read_signed(self.marks)
         if not all(key in marks for key in ("run", "data", "partition")):
             raise StoreError(f"{self.marks} is not what a run writes there; begin a new run")
         return marks
@@ -140,9 +140,9 @@ class RunDir:
         if not self.marks.exists():
             made_of = [identity(config), sorted(_parts(marks)), marks["partition"]]
             made_of += [marks["generator"]] if "generator" in marks else []
-            codec.write_signed(self.marks, {"run": digest_of(made_of), **marks})
+            jsonfile.write_signed(self.marks, {"run": digest_of(made_of), **marks})
         codec.write_atomically(self.config, write_toml(values_of(config)).encode())
-        codec.write_json(self.root / "environment.json", environment())
+        jsonfile.write_json(self.root / "environment.json", environment())
 
     def stored_config(self) -> Config:
         """The configuration of a run that was begun before."""
@@ -157,7 +157,7 @@ class RunDir:
         """The summary of a finished run; one that is not this run's, or was changed, is refused."""
         if not self.summary.exists():
             return None
-        held = codec.read_signed(self.summary)
+        held = jsonfile.read_signed(self.summary)
         if held.get("run") != self.run:
             raise StoreError(
                 f"{self.summary} is of the run {held.get('run')}, but this folder holds the run "
@@ -169,7 +169,7 @@ class RunDir:
         """Write the summary, with the hash of the run and a digest;
         returns it as it was written.
         """
-        signed = codec.write_signed(self.summary, replace(summary, run=self.run).to_json())
+        signed = jsonfile.write_signed(self.summary, replace(summary, run=self.run).to_json())
         return Summary.from_json(signed)
 
     def read_metrics(self) -> list[MetricsRow]:

@@ -17,7 +17,7 @@ from ostraka.errors import ConfigError
 from ostraka.runs.config import Config, build_method
 from ostraka.runs.record import RunDir, load_state
 from ostraka.runs.results import StartFigures, Summary
-from ostraka.store import codec
+from ostraka.store import codec, jsonfile
 
 HALF_TEST = "half-test"
 """The public samples that are a part of the test set."""
@@ -70,7 +70,7 @@ def find_start(config: Config) -> Start | None:
             "folder with --start-from, or begin a new run"
         )
     path = RunDir(folder).summary
-    summary = Summary.from_json(codec.read_json(path), str(path))
+    summary = Summary.from_json(jsonfile.read_json(path), str(path))
     return Start(folder, was, params, digest, summary)
 
 

@@ -344,47 +344,6 @@ def _beside(path: Path) -> str:
     return str(path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}"))
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write plain values as readable JSON, atomically."""
-    write_atomically(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
-
-
-def read_json(path: Path) -> Any:
-    """The plain values in a JSON file."""
-    try:
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise StoreError(f"{path} is not valid JSON: {error}") from None
-
-
-def write_signed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Write plain values as JSON with a digest of them; returns what was written."""
-    signed = {**value, DIGEST: _json_digest(value)}
-    write_json(path, signed)
-    return signed
-
-
-def read_signed(path: Path) -> dict[str, Any]:
-    """What `write_signed` wrote; anything else, or what was changed since, is refused."""
-    value = read_json(path)
-    if not isinstance(value, dict) or DIGEST not in value:
-        raise StoreError(f"{path} is not a file that Ostraka wrote; move it away")
-    if value[DIGEST] != _json_digest({key: item for key, item in value.items() if key != DIGEST}):
-        raise StoreError(
-            f"{path} was changed after it was written: "
-            "its content does not fit its digest; move it away"
-        )
-    return value
-
-
-def _json_digest(value: Mapping[str, Any]) -> str:
-    return blake2b(
-        json.dumps(value, sort_keys=True, allow_nan=False).encode(), digest_size=16
-    ).hexdigest()
-
-
 def size_of(tensors: Mapping[str, Tensor]) -> int:
     """Bytes of the tensors alone."""
     return sum(t.numel() * t.element_size() for t in tensors.values())
@@ -397,11 +356,7 @@ __all__ = [
     "encode",
     "load",
     "read_bytes",
-    "read_json",
-    "read_signed",
     "save",
     "size_of",
     "write_atomically",
-    "write_json",
-    "write_signed",
 ]
