@@ -31,9 +31,8 @@ PENDING_DATA = {"kws"}  # FedOVA's spoken words
 DOMAINS = {f"hdr-fl/{part}" for part in (*NAMED["hdr-fl"], "average")}
 PENDING_NETS = {"resnet50", "densenet", "dla"}
 PENDING_METHODS = {
-    "fedos",
     "fedpd-split-none",  # repeats the figures of fedma
-    "dedes", "as", "cv", "ds", "rs", "ld", "average", "average-by-size",
+    "as", "cv", "ds", "rs", "ld",  # selectors: settings of a vote
     "dd-paste", "dd-swap",  # the two halves of the operation `cut`
 }  # fmt: skip
 NO_PARTITION = {"centralised", ""}

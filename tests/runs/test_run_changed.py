@@ -78,11 +78,17 @@ class StopAfter(Watch):
 
 
 def go(
-    out: str = "run", resume: bool = False, watch: Watch | None = None, **values: Any
+    out: str = "run",
+    resume: bool = False,
+    watch: Watch | None = None,
+    save_seconds: float = 60.0,
+    **values: Any,
 ) -> dict[str, Any]:
     home = RunDir(Path(out))
     ready = prepare(config.make({**VALUES, **values}), home, resume)
-    return execute(ready, home, watch, resume) if isinstance(ready, Plan) else ready
+    if not isinstance(ready, Plan):
+        return ready
+    return execute(ready, home, watch, resume, save_seconds=save_seconds)
 
 
 def stop(out: str = "run", after: int = 1, **values: Any) -> None:
@@ -298,7 +304,7 @@ def test_what_must_survive_a_power_cut_is_synced(
     monkeypatch: pytest.MonkeyPatch, method: str, reports_synced: bool
 ) -> None:
     """Members of one exchange, memories and checkpoints one by one; messages and the reports of
-    rounds that are repeated anyway are not."""
+    rounds that are repeated anyway are not, where they are written at all."""
     synced: dict[str, set[bool]] = {}
     usual = codec.write_atomically
 
@@ -310,7 +316,7 @@ def test_what_must_survive_a_power_cut_is_synced(
 
     monkeypatch.setattr(codec, "write_atomically", write)
     one_shot = {"local": {"steps": 2}}
-    go(method=method, **({"set": one_shot} if method == "closed-voting" else {}))
+    go(method=method, save_seconds=0, **({"set": one_shot} if method == "closed-voting" else {}))
     assert synced["reports"] == {reports_synced}
     assert synced["messages"] == {False}
     assert synced["checkpoint.safetensors"] == synced["model.safetensors"] == {True}
@@ -371,7 +377,7 @@ def test_a_lock_that_is_a_folder_and_folders_that_are_not_ours() -> None:
 
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk fills up when party 2 stores its report.
+    """The disk fills up when party 2 stores its report, which it does at once.
 
     With space again, only that party trains.
     """
@@ -386,7 +392,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(monkeypatch: pytest.MonkeyP
     with pytest.raises(
         StoreError, match=r"could not be stored: party-2: .*No space left.*--resume --out run"
     ) as caught:
-        go(on_failure="drop")
+        go(on_failure="drop", save_seconds=0)
     assert caught.value.exit_code == 2
     full = False
     trained: list[int] = []

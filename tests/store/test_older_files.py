@@ -35,7 +35,7 @@ BARE = (
 """The names in those files."""
 
 
-LATER = {"Panel": {"junk": ()}}
+LATER = {"Panel": {"junk": (), "choice": None}}
 """Fields that came afterwards, and what they are in such files."""
 
 
@@ -110,7 +110,7 @@ def test_the_names_that_are_written_never_change() -> None:
         if found.cls.__module__.startswith("ostraka.")
     }
     assert ours == {
-        "assessment/1", "card/1", "envelope/1", "fedaws.positive/1", "fedaws.spread/1",
+        "assessment/1", "card/1", "choice/1", "envelope/1", "fedaws.positive/1", "fedaws.spread/1",
         "feddf.fused/1", "fedkt.transfer/2", "fedma.matched/1", "fedma.order/1",
         "fednova.stepped/1", "fedova.late/1", "fedova.server/1", "fedpd.conquered/1",
         "fedpd.disentangled/1",

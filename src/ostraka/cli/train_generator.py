@@ -40,8 +40,7 @@ def add_to(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         NAME,
         help="train a generator of images (DCGAN) for fedos",
-        description="Train a DCGAN on unlabelled images, and write its generator and a picture of "
-        "samples.",
+        description="Train a DCGAN on unlabelled images; write its generator and a picture.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
