@@ -1,5 +1,6 @@
 """Generator files: what was written is read, anything else is refused with its reason."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,8 +96,11 @@ def test_other_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(StoreError, match="ostraka train-generator --data DATA --out"):
         load_generator(tmp_path / "none.safetensors")
     (tmp_path / "text.safetensors").write_text("hello")
-    with pytest.raises(StoreError, match="damaged"):
+    with pytest.raises(StoreError, match="5 bytes, which is no safetensors file"):
         load_generator(tmp_path / "text.safetensors")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StoreError, match="is a pipe"):  # and nobody waits for its writer
+        load_generator(tmp_path / "pipe")
     whole = save_generator(tmp_path / "g.safetensors", OWN) and (tmp_path / "g.safetensors")
     data = bytearray(whole.read_bytes())
     data[-5] ^= 1

@@ -17,6 +17,7 @@ from ostraka.core.generator import TrainedGenerator
 from ostraka.core.net import Params
 from ostraka.errors import StoreError
 from ostraka.store import codec
+from ostraka.store.container import opened
 from ostraka.store.layout import bytes_of
 
 FORMAT = 1
@@ -65,7 +66,8 @@ def read_generator(path: str | Path) -> TrainedGenerator:
         ) from None
     if size > MOST_BYTES:
         raise StoreError(f"{path} has {size} bytes; a generator has at most {MOST_BYTES}")
-    content = codec.load(path)
+    with opened(path):  # a plain file whose header keeps to the limits; only then is it parsed
+        content = codec.load(path)
     if not isinstance(content, dict) or not _whole(content.get("generator")):
         raise StoreError(
             f"{path} holds no generator; ostraka train-generator writes them, a run's "
