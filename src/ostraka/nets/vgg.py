@@ -15,6 +15,8 @@ from ostraka.nets.blocks import ConvBlock
 from ostraka.nets.simple_cnn import image_channels
 from ostraka.registry import NETS
 
+Dropout = Annotated[float, Option("share of values that are dropped in training", "[0, 1)")]
+
 
 class VGG(Net):
     """3x3 convolutions, some of them pooled, and three linear layers."""
@@ -81,9 +83,7 @@ class VGG9(VGG):
         shape: tuple[int, ...],
         classes: int,
         unknown: bool,
-        dropout: Annotated[
-            float, Option("share of values that are dropped in training", "[0, 1)")
-        ] = 0.05,
+        dropout: Dropout = 0.05,
     ) -> None:
         super().__init__("vgg9", shape, classes, unknown, dropout)
 
@@ -103,9 +103,7 @@ class VGG11(VGG):
         shape: tuple[int, ...],
         classes: int,
         unknown: bool,
-        dropout: Annotated[
-            float, Option("share of values that are dropped in training", "[0, 1)")
-        ] = 0.0,
+        dropout: Dropout = 0.0,
     ) -> None:
         super().__init__("vgg11", shape, classes, unknown, dropout)
         for conv in self.convs:  # torch's own first weights let the signal fade over eight layers
