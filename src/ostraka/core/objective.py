@@ -110,8 +110,10 @@ class Objective(Settings, ABC):
     def attach(self, net: Net) -> None:
         """Add this objective's own tensors to the network; most have none."""
 
-    renews: ClassVar[bool] = False
-    """Whether `material` is asked for anew in every epoch."""
+    @property
+    def renews(self) -> bool:
+        """Whether `material` is asked for anew in every epoch; most have the same in all."""
+        return False
 
     def material(self, net: Net, samples: Samples, seed: int, epoch: int) -> Samples:
         """What `net` is trained on in `epoch` (from 0): the party's samples, and what is added to

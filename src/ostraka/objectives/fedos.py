@@ -57,7 +57,7 @@ class UnknownClass(Drawing):
     """What samples are drawn by, where it is not the training's own seed."""
 
     @property
-    def renews(self) -> bool:  # type: ignore[override]  # as a setting says
+    def renews(self) -> bool:
         """Whether every epoch has other generated samples."""
         return self.draw == "epoch" and self.f_unknown > 0
 

@@ -44,7 +44,7 @@ class AddedTerm(Objective):
         self.inner.check_samples(kind, shape)
 
     @property
-    def renews(self) -> bool:  # type: ignore[override]  # the inner objective decides
+    def renews(self) -> bool:
         """Whether every epoch has its own samples."""
         return self.inner.renews
 
