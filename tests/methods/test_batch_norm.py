@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ostraka.core.card import Card
-from ostraka.core.method import AnyMethod, Report
+from ostraka.core.method import Method, Report
 from ostraka.core.net import Params, Recipe, params_of
 from ostraka.core.task import Task
 from ostraka.methods.average import Average
@@ -43,7 +43,7 @@ def models() -> list[Params]:
     ]
 
 
-def averaged(method: AnyMethod) -> Params:
+def averaged(method: Method[Any, Any, Any]) -> Params:
     """What the method makes of the two models."""
     payloads: list[Any] = list(models())
     if isinstance(method, Scaffold):
@@ -74,7 +74,7 @@ def averaged(method: AnyMethod) -> Params:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_running_statistics_by_hand(method: AnyMethod, by_size: bool) -> None:
+def test_running_statistics_by_hand(method: Method[Any, Any, Any], by_size: bool) -> None:
     """Sizes 1 and 3: means (2 + 3 * 6) / 4 = 5, variances (1 + 9) / 4 = 2.5, counters
     (10 + 63) / 4 = 18.25, so 18; all alike: 4, 2 and 15.5, which is rounded to the even 16.
     """
@@ -103,6 +103,7 @@ def test_runs_with_a_normalised_network(method: str, norm: str, tmp_path: Path) 
         "method": method,
         "data": "digits",
         "parties": 2,
+        "partition": "iid",
         "train_per_class": 10,
         "net": {"name": "resnet", "options": {"width": 4, "norm": norm}},
         "engine": "serial",
