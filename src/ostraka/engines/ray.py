@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, final
@@ -26,7 +27,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-import ostraka
 from ostraka.core.party import PartyRef
 from ostraka.core.settings import Settings, setting
 from ostraka.engines.base import (
@@ -164,7 +164,11 @@ class _Errand:
 
 def _versions() -> dict[str, str]:
     """What must be the same everywhere for the same bits."""
-    return {"ostraka": ostraka.__version__, "torch": torch.__version__, "numpy": np.__version__}
+    try:
+        own = version("ostraka")
+    except PackageNotFoundError:
+        own = "as source"
+    return {"ostraka": own, "torch": torch.__version__, "numpy": np.__version__}
 
 
 @final
@@ -359,7 +363,7 @@ def _do(errand: _Errand, order: Order, progress: Place) -> Outcome:
     here = _versions()
     if here != errand.versions:
         raise ConfigError(
-            f"a node of the cluster has {_said(here)}, the server has {_said(errand.versions)}; "
+            f"a node of the cluster has {here}, the server has {errand.versions}; "
             "install the same versions on both"
         )
     torch.set_num_threads(1)
@@ -382,10 +386,6 @@ def _do(errand: _Errand, order: Order, progress: Place) -> Outcome:
     if outcome.failure is None:
         rmtree(place.path, ignore_errors=True)
     return outcome
-
-
-def _said(versions: dict[str, str]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def _own_place(progress: Place, order: Order) -> Place:
