@@ -102,13 +102,21 @@ MIXES: Mapping[str, Mapping[str, float]] = {
     "wide": {name: 0.4 * share for name, share in FEDOV.items()} | WIDER,
     "tables": {"exchange": 1 / 3, "shuffle": 1 / 3, "noise": 1 / 3},
     "audio": {"mask": 1 / 4, "shift": 1 / 4, "paste": 1 / 4, "swap": 1 / 4},
+    "wide-tables": {
+        "noise": 2 / 9,
+        "extreme": 2 / 9,
+        "negate": 2 / 9,
+        "permute": 2 / 9,
+        "shuffle": 1 / 9,
+    },
+    "wide-audio": {"elastic": 1 / 4, "patchswap": 1 / 4, "permute": 1 / 4, "bandswap": 1 / 4},
 }
 """Shares of the operations, together 1; a single operation is also the name of a mix."""
 
 
 BY_KIND: Mapping[str, Mapping[Kind, str]] = {
     "destruction": {"image": "fedov", "table": "tables", "sound": "fedov"},
-    "auto": {"image": "wide", "table": "tables", "sound": "wide"},
+    "auto": {"image": "wide", "table": "wide-tables", "sound": "wide-audio"},
 }
 """Names that mean another mix for each kind of samples."""
 
@@ -125,6 +133,8 @@ def destroy(
         raise DataError(f"destruction takes floating-point samples; these are {x.dtype}")
     shares = check_mix(mix, kind, x.shape[1:])
     names = list(shares)
+    if not len(x):
+        return x.clone()
     if len(names) == 1:
         return OPERATIONS[names[0]](x, rng)
     out = torch.empty_like(x, memory_format=torch.contiguous_format)

@@ -1,4 +1,4 @@
-"""Destruction of features: the columns of a table [B, D], or the coefficients of sound [B, 1, T, D].
+"""Destruction of features: columns of a table [B, D], or coefficients of sound [B, 1, T, D].
 
 FedOV names both as open (appendix A.3). The idea is kept: values that occur in the data, in places
 where they do not belong together, or values that lie beyond it. A feature is an entry of the last
@@ -80,8 +80,6 @@ def apply_extreme(x: Tensor, drawn: Drawn) -> Tensor:
     """Some features lie out of the range that these samples have; a constant feature has none and
     stays constant.
     """
-    if len(x) == 0:
-        return x.clone()
     low, high = x.amin(dim=_all_but_features(x)), x.amax(dim=_all_but_features(x))
     beyond = _beside(drawn["excess"], x).to(x) * (high - low)
     outside = torch.where(_beside(drawn["below"], x), low - beyond, high + beyond)
@@ -126,7 +124,7 @@ def _some(count: int, features: int, share: tuple[float, float], rng: Generator)
 
 
 def _beside(drawn: Tensor, x: Tensor) -> Tensor:
-    """Drawn numbers [B, D] where the samples are, with axes of length 1 for all but the features."""
+    """Drawn numbers [B, D] where the samples are, with an axis of length 1 for each of theirs."""
     return drawn.to(x.device).view(len(drawn), *(1 for _ in x.shape[1:-1]), drawn.shape[1])
 
 

@@ -103,11 +103,11 @@ def apply_speed(x: Tensor, drawn: Drawn) -> Tensor:
     place = place.clamp(0, x.shape[2] - 1)
     before = place.floor().long()
     after = (before + 1).clamp_max(x.shape[2] - 1)
-    share = (place - before).view(len(x), 1, -1, 1).to(x)
+    share = (place - before)[:, None, :, None].to(x)
     earlier = _take_frames(x, before)
     return earlier + share * (_take_frames(x, after) - earlier)
 
 
 def _take_frames(x: Tensor, source: Tensor) -> Tensor:
     """x with every frame replaced by the one that `source` [B, T] names."""
-    return x.gather(2, source.to(x.device).view(len(x), 1, -1, 1).expand_as(x))
+    return x.gather(2, source.to(x.device)[:, None, :, None].expand_as(x))

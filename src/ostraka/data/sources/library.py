@@ -1,7 +1,7 @@
 """Tables that come with scikit-learn: small, real, and there wherever it is installed.
 
-`iris` (150 rows of 4 columns), `wine` (178 of 13) and `breast-cancer` (569 of 30) as the library has
-them, and `digits-rows`: the pixels of its handwritten digits as 64 columns, a table with ten
+`iris` (150 rows of 4 columns), `wine` (178 of 13) and `breast-cancer` (569 of 30) as the library
+has them, and `digits-rows`: the pixels of its handwritten digits as 64 columns, a table with ten
 classes. The split is fixed: of every class, in the library's order, each fifth sample is a test
 sample.
 """
