@@ -6,6 +6,7 @@ bad parties, several networks, and accuracy against the cost of answers.
     python -m benchmarks.selection_study ablation runs/grid/cells/dedes-*
     python -m benchmarks.selection_study sizes runs/ten/cells/*
     python -m benchmarks.selection_study bad runs/one --party 3 --lr 1.0
+    python -m benchmarks.selection_study filters --data digits --seeds 0 1 2 3
     python -m benchmarks.selection_study mixed --data digits
     python -m benchmarks.selection_study pareto runs/grid --figure pareto.svg
 
@@ -39,11 +40,12 @@ from ostraka.core.seeds import derive, torch_rng
 from ostraka.core.task import Task
 from ostraka.display.teams import Members
 from ostraka.methods.closed_voting import ClosedVoting
+from ostraka.methods.panel import VotingMethod
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.registry import FILTERS
 from ostraka.runs.config import make
 from ostraka.runs.division import divide
-from ostraka.runs.plan import party_seed
+from ostraka.runs.plan import make_plan, party_seed
 from ostraka.voting.ballots import Plurality
 from ostraka.voting.choice import NOWHERE
 from ostraka.voting.clustering import Reduction
@@ -56,6 +58,8 @@ from ostraka.voting.training import Terms, train_member
 
 AUTO = {"auto, by silhouette": "silhouette", "auto, by votes on probes": "votes"}
 """Both ways by which dedes finds a size."""
+BAD = (3, 7)
+"""The parties that are bad in turn, of ten."""
 REPRESENTATIONS = ("first", "last", "all", "answers", "counts")
 REDUCTIONS = get_args(Reduction)
 ALL, BEST = "all members", "the best team, by the labels"
@@ -205,6 +209,52 @@ def bad(folder: Path, party: int, lr: float) -> Lines:
         yield row(name, out, votes, f"{run.accuracy(choice.chosen):.2f}")
 
 
+def filters(data: str, partitions: Sequence[str], seeds: Sequence[int], lr: float) -> Lines:
+    """How many badly and how many well trained parties of ten each filter leaves out: two parties
+    are bad in turn; and where nobody is.
+    """
+    yield from head("division", "filter", "bad ones out", "honest ones out", "where nobody is bad")
+    for spec in partitions:
+        found = {name: [0] * 3 for name in FILTERS}
+        for seed in seeds:
+            good, bad_ones = well_and_badly(data, spec, seed, lr)
+            for name, seen in found.items():
+                way = DeDES(5, filter=FILTERS.get(name)())
+                seen[2] += len(dismissed(way, good))
+                for party, worse in bad_ones.items():
+                    out = dismissed(way, [worse if i == party else m for i, m in enumerate(good)])
+                    seen[0] += party in out
+                    seen[1] += len(out - {party})
+        bads = len(seeds) * len(BAD)
+        for name, (caught, lost, idle) in found.items():
+            yield row(spec, name, f"{caught} of {bads}", f"{lost} of {9 * bads}",
+                      f"{idle} of {10 * len(seeds)}")  # fmt: skip
+
+
+def well_and_badly(
+    data: str, spec: str, seed: int, lr: float
+) -> tuple[list[Member], dict[int, Member]]:
+    """Members of ten parties, and those of the BAD ones if they train at the rate `lr`."""
+    given = {"data": data, "parties": 10, "partition": spec, "seed": seed, "method": "dedes"}
+    plan = make_plan(make({**given, "set": {"local": {"epochs": 12}}}))
+    usual = plan.method
+    assert isinstance(usual, VotingMethod)
+
+    def made(party: int, method: VotingMethod) -> Member:
+        order: Round[Params] = Round(plan.task, 1, {}, party_seed(plan.config, 1, party))
+        report = method.local_update(order, plan.parties[party], {})
+        return Member(report.card, Model.of(plan.task, method.objective), report.payload)
+
+    worse = replace(usual, local=replace(usual.local, lr=lr))
+    return [made(i, usual) for i in range(10)], {i: made(i, worse) for i in BAD}
+
+
+def dismissed(way: DeDES, members: Sequence[Member]) -> set[int]:
+    """The places of those that the filter leaves out."""
+    groups = way.choose(Pool(members, members[0].model.classes)).groups
+    return {i for i, group in enumerate(groups) if group == NOWHERE}
+
+
 def two_networks(data: str, parties: int, seed: int) -> tuple[Pool, torch.Tensor, torch.Tensor]:
     """Members of two networks in turn, and the test samples with their labels."""
     config = make({"data": data, "parties": parties, "partition": "dirichlet:0.5", "seed": seed})
@@ -247,7 +297,7 @@ def mixed(data: str, parties: int, seeds: Sequence[int]) -> Lines:
 
 
 def main() -> None:
-    """Run one of the seven."""
+    """Run one of them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
     made = {name: verbs.add_parser(name) for name in VERBS}
@@ -265,6 +315,10 @@ def main() -> None:
     made["mixed"].add_argument("--data", default="digits")
     made["mixed"].add_argument("--parties", type=int, default=20)
     made["mixed"].add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    made["filters"].add_argument("--data", default="digits")
+    made["filters"].add_argument("--partition", nargs="+", default=["dirichlet:0.5"])
+    made["filters"].add_argument("--seeds", type=int, nargs="+", default=[0])
+    made["filters"].add_argument("--lr", type=float, default=1.0)
     options = parser.parse_args()
     torch.set_num_threads(1)
     say(VERBS[options.verb](options), options.out)
@@ -286,6 +340,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], Lines]] = {
     "ablation": lambda options: ablation(options.run),
     "sizes": lambda options: sizes(options.run),
     "bad": lambda options: bad(options.run, options.party, options.lr),
+    "filters": lambda o: filters(o.data, o.partition, o.seeds, o.lr),
     "mixed": lambda options: mixed(options.data, options.parties, options.seeds),
     "pareto": lambda options: pareto(options.grid, options.figure),
 }

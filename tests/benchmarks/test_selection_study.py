@@ -78,6 +78,7 @@ def test_every_part_runs_on_a_tiny_grid(tmp_path: Path, monkeypatch: pytest.Monk
         "ablation": cells,
         "sizes": cells,
         "bad": [cells[0], "--party", "1"],
+        "filters": ["--partition", "iid"],
         "pareto": [str(tmp_path), "--figure", str(tmp_path / "pareto.svg")],
         "time": ["--members", "4"],
         "mixed": ["--parties", "4", "--seeds", "0"],

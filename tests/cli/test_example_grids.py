@@ -120,6 +120,26 @@ def test_fedos(ostraka: Ostraka, name: str, tmp_path: Path) -> None:
         assert len(relative) == len(absolute)
 
 
+@pytest.mark.parametrize("name", ["table14", "table14_100"])
+def test_fedovs_table_14(ostraka: Ostraka, name: str) -> None:
+    """Destruction alone, with batch norm; the same members vote and teach."""
+    path = EXAMPLES / "fedov" / f"{name}.toml"
+    [command] = commands_of(path)
+    assert command[:4] == ["ostraka", "compare", "--config", str(path.relative_to(EXAMPLES.parent))]
+    methods = tomllib.loads(path.read_text())["methods"]
+    students = [name for name in methods if not name.endswith("-paper")]
+    short = [f"{name}:local.steps=2" for name in methods]
+    short += [f"{name}:distil.epochs=1" for name in students]
+    little = ("--parties", "3", "--partition", "iid", "--set", "net.width=1", *LITTLE)
+    words = [word for setting in short for word in ("--set", setting)]
+    done = ostraka("compare", "--config", str(path), *little, *words, "--out", command[-1])
+    assert done.code == 0, done.err
+    cells = done.json()["cells"]
+    assert [cell["method"] for cell in cells] == methods
+    assert all(cell["status"] == "ok" for cell in cells)
+    assert [cell["reused"] for cell in cells] == [0, 3, 0, 3, 0]
+
+
 @pytest.mark.parametrize("name", ["selectors", "combination", "ten"])
 def test_dedes(ostraka: Ostraka, name: str) -> None:
     """Every selector of the grids chooses among a few members, which are trained once."""

@@ -2,10 +2,12 @@
 
 import pytest
 
+from ostraka.core.card import Card
 from ostraka.errors import ConfigError
 from ostraka.registry import FILTERS, SELECTORS
 from ostraka.voting.choice import Choice, told
-from ostraka.voting.outliers import Box, Floor, KeepAll
+from ostraka.voting.dedes import DeDES
+from ostraka.voting.outliers import Box, Floor, KeepAll, Learnt
 from ostraka.voting.selectors import All, Best, BestValidation, MostData, Random, Selector
 from tests.voting.pool import member, pool
 
@@ -13,7 +15,7 @@ from tests.voting.pool import member, pool
 def test_names_and_the_papers_names() -> None:
     assert set(SELECTORS) == {"all", "cv", "ds", "rs", "ld", "dedes"}
     assert SELECTORS.get("as") is All
-    assert set(FILTERS) == {"none", "box", "floor"}
+    assert set(FILTERS) == {"none", "box", "floor", "learnt"}
 
 
 def test_all() -> None:
@@ -111,3 +113,42 @@ def test_every_selector_chooses_of_one() -> None:
     for name in SELECTORS:
         selector: Selector = SELECTORS.get(name)()
         assert selector.choose(alone).chosen == (0,), name
+
+
+@pytest.mark.parametrize(
+    ("score", "counts", "size", "out"),
+    [
+        (0.6, (60, 40), 100, True),
+        (0.69, (60, 40), 100, True),
+        (0.71, (60, 40), 100, False),
+        (1.0, (100, 0), 100, False),
+        (0.5, (100, 0), 100, False),
+        (0.4, (10, 10), 100, False),
+        (None, (60, 40), 100, False),
+        (0.1, None, 100, False),
+    ],
+)
+def test_learnt_by_hand(
+    score: float | None, counts: tuple[int, ...] | None, size: int, out: bool
+) -> None:
+    """60 of 100 are of one class; with 24 held-out samples chance makes sqrt(.6 * .4 / 24) = 0.1.
+    Who has one class cannot do better than it; bands of 10 say that a tenth at least is of one,
+    and chance makes sqrt(.1 * .9 / 24) = 0.06.
+    """
+    scores = {} if score is None else {"validation": score}
+    card = Card(0, size, counts, scores, {"held": 24})
+    assert bool(Learnt().dismisses(card)) == out
+    assert Box().dismisses(card) == ""
+
+
+def test_dedes_leaves_out_who_has_learnt_nothing() -> None:
+    """Scores so far apart that none is an outlier: 0.64 - 1.5 * (0.9 - 0.64) = 0.25."""
+    scores = [0.3, 0.64, 0.7, 0.8, 0.9, 0.95]
+    found = pool([member(i, float(i), 10, s, (3, 7)) for i, s in enumerate(scores)])
+    assert 0 in DeDES(6).choose(found).chosen
+    choice = DeDES(6, filter=Learnt()).choose(found)
+    assert choice.chosen == (3, 4, 5)
+    assert choice.why[0].startswith("left out: validation score 0.3, and 0.7 of its samples")
+    assert "3 left out by their own cards" in choice.notes
+    hopeless = pool([member(i, float(i), 10, 0.3, (3, 7)) for i in range(3)])
+    assert DeDES(3, filter=Learnt()).choose(hopeless).chosen == (0, 1, 2)

@@ -110,8 +110,9 @@ class Clustered(Selector):
         for place, i in enumerate(kept):
             groups[i], why[i] = int(labels[place]), words[place]
         for i in sorted({*range(len(why))} - {*kept}):
-            own = pool.cards[i].scores[self.score]
-            why[i] = f"left out: {self.score} score {own:.4g} is below {least:.4g}"
+            own = pool.cards[i].scores.get(self.score)
+            low = "" if own is None else f"{self.score} score {own:.4g} is below {least:.4g}"
+            why[i] = f"left out: {self.filter.dismisses(pool.cards[i]) or low}"
         return Choice(tuple(kept[i] for i in team), tuple(why), tuple(groups), tuple(notes))
 
     def _kept(self, cards: Sequence[Card]) -> tuple[list[int], float, list[str]]:
@@ -121,12 +122,16 @@ class Clustered(Selector):
         scores = scores_of(cards, self.score)
         told = [score for score in scores if score is not None]
         least = self.filter.least(told) if told else float("-inf")
-        kept = [i for i, score in enumerate(scores) if score is None or score >= least]
-        notes, silent, out = [], len(cards) - len(told), len(cards) - len(kept)
+        usual = [i for i, score in enumerate(scores) if score is None or score >= least]
+        # if nobody stands by its own card, somebody must vote all the same
+        kept = [i for i in usual if not self.filter.dismisses(cards[i])] or usual
+        notes, silent, out = [], len(cards) - len(told), len(cards) - len(usual)
         if silent:
             notes.append(f"{silent} of {len(cards)} members tell no {self.score} score")
         if out:
             notes.append(f"{out} left out: {self.score} score below {least:.4g}")
+        if len(kept) < len(usual):
+            notes.append(f"{len(usual) - len(kept)} left out by their own cards")
         return kept, least, notes
 
     def _grouping(self, pool: Pool, notes: list[str]) -> Grouping:

@@ -7,11 +7,14 @@ against a party that lies.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import final
 
 import numpy as np
 
+from ostraka.core.card import Card
 from ostraka.core.settings import Settings, setting
+from ostraka.core.told import held
 from ostraka.registry import FILTERS
 
 
@@ -22,6 +25,10 @@ class OutlierFilter(Settings, ABC):
     @abstractmethod
     def least(self, scores: Sequence[float]) -> float:
         """The score below which a member is an outlier among these (one or more)."""
+
+    def dismisses(self, card: Card) -> str:
+        """Why a member is left out by its own card, whoever else is there; empty: it is not."""
+        return ""
 
 
 @final
@@ -35,10 +42,8 @@ class KeepAll(OutlierFilter):
         return float("-inf")
 
 
-@final
-@FILTERS.add("box")
 @dataclass(frozen=True)
-class Box(OutlierFilter):
+class BoxPlot(OutlierFilter):
     """Below q_low - scale * (q_high - q_low): DeDES's supplement, Algorithm 1.
 
     Quantiles are scores themselves, the next one above: between two scores the least of few
@@ -53,6 +58,37 @@ class Box(OutlierFilter):
         """The lower quantile minus its share of the distance."""
         low, high = np.quantile(scores, [self.low, self.high], method="higher")
         return float(low - self.scale * (high - low))
+
+
+@final
+@FILTERS.add("box")
+@dataclass(frozen=True)
+class Box(BoxPlot):
+    """Below q_low - scale * (q_high - q_low): DeDES's supplement, Algorithm 1."""
+
+
+@final
+@FILTERS.add("learnt")
+@dataclass(frozen=True)
+class Learnt(BoxPlot):
+    """As box, and whoever answers no better than by always naming its largest class, within what
+    chance makes of so few held-out samples. Scores of honest parties may lie so far apart that
+    none is an outlier among them; a training that went wrong ends at that share.
+    """
+
+    errors: float = setting(1.0, "standard errors that count as chance", span="[0, inf)")
+
+    def dismisses(self, card: Card) -> str:
+        """Compare its validation score with its largest class, where it tells both and has more
+        than one; of bands the share is the least that it can be.
+        """
+        score, counts = card.scores.get("validation"), card.counts or (0,)
+        share = max(counts) / max(1, card.size)
+        asked = held(card.calibration)
+        chance = sqrt(share * max(0.0, 1 - share) / asked) if asked else 0.0
+        if score is None or share >= 1 or score > share + self.errors * chance:
+            return ""
+        return f"validation score {score:.4g}, and {share:.4g} of its samples are of one class"
 
 
 @final
