@@ -3,6 +3,7 @@ of it runs on a tiny grid.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,9 @@ def test_every_part_runs_on_a_tiny_grid(tmp_path: Path, monkeypatch: pytest.Monk
         "mixed": ["--parties", "4", "--seeds", "0"],
     }
     assert words.keys() == selection_study.VERBS.keys()
+    members = list(selection_study.lenets(10).members)
+    bad = {i: replace(members[i], card=replace(members[i].card, scores={})) for i in (3, 7)}
+    monkeypatch.setattr(selection_study, "well_and_badly", lambda *_: (members, bad))
     for verb, given in words.items():
         out = tmp_path / f"{verb}.md"
         monkeypatch.setattr("sys.argv", ["selection_study", verb, *given, "--out", str(out)])

@@ -7,6 +7,7 @@ distances stay, and a network's 60,000 weights cost no more than its last layer.
 """
 
 from typing import Any, Literal
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,10 +71,13 @@ def clusters(rows: Matrix, how: Clustering, size: int, seed: int) -> Labels:
         return np.zeros(len(rows), dtype=np.int64)
     from scipy.spatial.distance import cdist
     from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
+    from sklearn.exceptions import ConvergenceWarning
 
     model: Any
     rows = narrow(rows)
-    with _one_thread():
+    with _one_thread(), catch_warnings():
+        # one weight far away leaves the others' rows alike: then there are fewer clusters
+        simplefilter("ignore", ConvergenceWarning)
         if how == "kmeans":
             model = KMeans(size, n_init=STARTS, random_state=seed)
         elif how == "hierarchical":
