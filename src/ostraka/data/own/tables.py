@@ -40,8 +40,8 @@ def read(asked: Asked) -> Collection:
     notes += said
     x, said = _features(asked, table, columns)
     notes += said
-    form = replace(asked.form, label=label or asked.form.label, columns=columns)
-    form = form.found("table", (x.shape[1],), str(path))
+    form = asked.form.found("table", (x.shape[1],), str(path))
+    form = replace(form, label=label or asked.form.label, columns=columns)
     return collection(
         path.stem,
         Samples(torch.from_numpy(x), view=View(kind="table")),
