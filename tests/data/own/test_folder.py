@@ -31,14 +31,14 @@ def test_an_empty_class_is_noted(folder: Path) -> None:
     (pets(folder) / "cow").mkdir()
     found = read(folder)
     assert found.classes == ("cat", "dog")
-    assert "1 sub-folder holds (cow) no images" in found.notes[0]
+    assert "1 sub-folder holds no images (cow)" in found.notes[0]
 
 
 def test_images_beside_the_classes_are_noted(folder: Path) -> None:
     image(pets(folder) / "loose.png", seed=5)
     found = read(folder)
     assert len(found) == 4
-    assert "1 image lies (loose.png) beside the folders of the classes" in found.notes[0]
+    assert "1 image lies beside the folders of the classes (loose.png)" in found.notes[0]
     assert len(read(folder, labelled=False)) == 5
 
 
@@ -66,8 +66,8 @@ def test_a_link_inside_is_read_once(folder: Path) -> None:
     (folder / "dog" / "gone.png").symlink_to(folder / "dog" / "nowhere.png")
     found = read(folder)
     assert found.counts() == {"cat": 2, "dog": 3}
-    assert "1 entry is (dog/gone.png) no file" in found.notes[0]
-    assert "1 link leads (dog/again) to a folder inside of own; not followed" in found.notes[1]
+    assert "1 entry is no file (dog/gone.png)" in found.notes[0]
+    assert "1 link leads to a folder inside (dog/again); not followed" in found.notes[1]
 
 
 def test_the_folder_itself_may_be_a_link(folder: Path) -> None:
@@ -78,7 +78,7 @@ def test_the_folder_itself_may_be_a_link(folder: Path) -> None:
 
 def test_a_pipe_is_not_opened(folder: Path) -> None:
     os.mkfifo(pets(folder) / "cat" / "pipe.png")
-    assert "1 entry is (cat/pipe.png) no file; left out" in read(folder).notes[0]
+    assert "1 entry is no file (cat/pipe.png); left out" in read(folder).notes[0]
 
 
 def test_parts_are_no_classes(folder: Path) -> None:

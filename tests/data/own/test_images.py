@@ -160,7 +160,7 @@ def test_a_form_scales_and_says_what_it_stretched(folder: Path) -> None:
     found = read(folder, Form("image", (1, 2, 2)))
     assert found.samples.x[0, 0].tolist()[0][0] < found.samples.x[0, 0].tolist()[0][1]
     assert found.form.shape == (1, 2, 2)
-    assert "1 image has (cat/b.png) other proportions" in found.notes[0]
+    assert "1 image has other proportions than the shape (cat/b.png); stretched" in found.notes[0]
 
 
 def test_mixed_modes_are_read_as_colours(folder: Path) -> None:
@@ -178,7 +178,7 @@ def test_the_first_page_is_read(folder: Path) -> None:
     first.save(folder / "a.tif", save_all=True, append_images=[second])
     found = read(folder / "a.tif")
     assert found.samples.x.unique().tolist() == [5]
-    assert "1 file has (a.tif) several pages or frames; the first was read" in found.notes[0]
+    assert "1 file has several pages or frames (a.tif); the first was read" in found.notes[0]
 
 
 def test_broken_images_are_left_out_if_asked(folder: Path) -> None:

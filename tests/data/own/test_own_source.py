@@ -48,14 +48,14 @@ def test_overlap_of_training_and_test_is_noted(folder: Path) -> None:
     image(folder / "test" / "dog" / "same.png", seed=1000)
     image(folder / "test" / "dog" / "new.png", seed=77)
     (note,) = load(str(folder)).info["notes"]
-    assert "1 test sample is (dog/same.png) among the training samples too" in note
+    assert "1 test sample has the same content as a training sample (dog/same.png)" in note
 
 
 def test_overlap_is_found_after_a_division_too(folder: Path) -> None:
     for number in range(10):
         image(folder / "cat" / f"{number}.png", seed=1)
         image(folder / "dog" / f"{number}.png", seed=2)
-    assert "4 test samples are" in load(str(folder)).info["notes"][1]
+    assert "4 test samples have" in load(str(folder)).info["notes"][1]
 
 
 def test_a_class_of_the_test_that_is_not_trained(folder: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_test_table_is_read_by_the_form_of_the_training_table(folder: Path) ->
     found = load(str(folder))
     assert found.test.x.tolist() == [[9.75]]  # the median of the training rows
     assert [note for note in found.info["notes"] if note.startswith("test: ")] == [
-        "test: 1 column is (extra) not in the form; left out",
+        "test: 1 column is not in the form (extra); left out",
         "test: column 'a' is missing in 1 rows; 9.75 stands for it",
     ]
 

@@ -59,7 +59,7 @@ def test_a_form_is_the_same_for_another_party(folder: Path) -> None:
     assert other.form == form
     assert other.samples.x.tolist() == [[50, 0, 0, 0, 0, 1], [7, 1, 0, 0, 1, 0]]
     assert other.notes == (
-        "1 column is (extra) not in the form; left out",
+        "1 column is not in the form (extra); left out",
         "column 'age' is missing in 1 rows; 50 stands for it",
         "column 'sex' has 1 values that the form does not list ('x' 1 times); encoded as none of "
         "its levels",

@@ -117,7 +117,7 @@ def _columns(
         )
     named = {column.name for column in wanted} | {label, asked.form.label}
     others = [name for name in table if name not in named]
-    note = f"{listed(others, 'column is', 'columns are')} not in the form; left out"
+    note = f"{listed(others, 'column is', 'columns are', 'not in the form')}; left out"
     return wanted, [note] if others else []
 
 
