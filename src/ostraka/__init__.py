@@ -6,6 +6,8 @@ The public names are loaded on first use, so that `import ostraka` costs nothing
   `add_class` goes on with a class more;
 * `make_config`, `make_plan`, `execute`, `RunDir`: the same in steps;
 * `load_data`, `partition`: data sets, and who holds what;
+* `Ensemble`: members of several parties that answer together; `distil`: one network in its place;
+  `OpenSetClassifier`: the same for one owner, as scikit-learn has its classifiers;
 * `train_generator`, `load_generator`: generators of images, for `fedos`.
 
 Authors of methods import what they need from `ostraka.contract`; see docs/adding-a-method.md.
@@ -18,6 +20,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ostraka.data.partitions.divide import partition
     from ostraka.data.sources import load as load_data
+    from ostraka.parties.classifier import OpenSetClassifier
+    from ostraka.parties.distilling import distil
+    from ostraka.parties.ensemble import Ensemble
     from ostraka.runs.api import Result, add_class, load_run, run
     from ostraka.runs.config import Config
     from ostraka.runs.config import make as make_config
@@ -31,9 +36,12 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Config": ("ostraka.runs.config", "Config"),
+    "Ensemble": ("ostraka.parties.ensemble", "Ensemble"),
+    "OpenSetClassifier": ("ostraka.parties.classifier", "OpenSetClassifier"),
     "Result": ("ostraka.runs.api", "Result"),
     "RunDir": ("ostraka.runs.record", "RunDir"),
     "add_class": ("ostraka.runs.api", "add_class"),
+    "distil": ("ostraka.parties.distilling", "distil"),
     "execute": ("ostraka.runs.loop", "execute"),
     "load_data": ("ostraka.data.sources", "load"),
     "load_generator": ("ostraka.runs.generator", "load_generator"),
@@ -48,9 +56,12 @@ _HOME = {
 
 __all__ = [
     "Config",
+    "Ensemble",
+    "OpenSetClassifier",
     "Result",
     "RunDir",
     "add_class",
+    "distil",
     "execute",
     "load_data",
     "load_generator",

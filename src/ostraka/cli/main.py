@@ -11,13 +11,17 @@ from ostraka.cli import (
     compare,
     completion,
     demo,
+    distil,
     doctor,
     figure,
     listing,
     partition,
+    predict,
     run,
+    select,
     show,
     train_generator,
+    vote,
 )
 from ostraka.cli.streams import leave_unread, plain_where_needed
 from ostraka.errors import ConfigError, OstrakaError, did_you_mean
@@ -29,6 +33,10 @@ VERBS = (
     partition,
     figure,
     train_generator,
+    select,
+    vote,
+    predict,
+    distil,
     listing,
     doctor,
     demo,
