@@ -20,7 +20,7 @@ from ostraka.core.fit import Student, fit
 from ostraka.core.learner import SCALED, build_net
 from ostraka.core.member import Making, Member, Model
 from ostraka.core.net import Net, Recipe
-from ostraka.core.predictor import UNKNOWN, Scores
+from ostraka.core.predictor import UNKNOWN, Scores, join
 from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples, View
 from ostraka.core.seeds import derive, torch_rng
@@ -49,6 +49,8 @@ GENERATOR = "generator"
 DRAWN = 5000
 """Samples that are drawn from a generator."""
 NAME = "distilled"
+SURE = 2.0
+"""Mean log odds, for or against, with which a student is taught whether a sample is unknown."""
 SAVE_SECONDS = 10.0
 """What a kill may lose of a training, about."""
 
@@ -216,22 +218,23 @@ def _view(ensemble: Ensemble, public: Samples) -> View:
 @torch.no_grad()
 def _targets(teacher: Ensemble, samples: Samples) -> Tensor:
     """What the vote says of each sample as shares: of the classes, and, where it can answer
-    unknown, of that too [N, K or K + 1]; the largest share is its answer.
+    unknown, of that too [N, K or K + 1].
     """
-    parts = [teacher.scores(part.stored()) for part in samples.chunks(1000)]
-    return torch.cat([open_shares(teacher, scores) for scores in parts])
+    return open_shares(teacher, join([teacher.scores(x.stored()) for x in samples.chunks(1000)]))
 
 
 def open_shares(teacher: Ensemble, scores: Scores) -> Tensor:
-    """The classes' shares, and beside them one for unknown that is as much above the largest as the
-    unknown score is above its threshold (as log probabilities).
+    """The classes' shares, and beside them one for unknown, above 1/2 where that is the answer.
+
+    Its log odds are the unknown score's distance from the threshold, in units in which they are
+    SURE on average: ballots score on scales of their own.
     """
     shares = teacher.shares(scores)
     if scores.threshold == float("inf"):
         return shares
-    known = shares.clamp(min=1e-12).log()
-    over = known.max(dim=1).values + scores.unknown - scores.threshold
-    return torch.cat([known, over.unsqueeze(1)], dim=1).softmax(dim=1)
+    over = scores.unknown - scores.threshold
+    unknown = (SURE * over / over.abs().mean().clamp(min=1e-6)).sigmoid().unsqueeze(1)
+    return torch.cat([(1 - unknown) * shares, unknown], dim=1)
 
 
 @torch.no_grad()

@@ -17,7 +17,8 @@ from ostraka.core.party import labels
 from ostraka.core.predictor import Placed, Predictor, Promise
 from ostraka.core.samples import Samples, stored_values
 from ostraka.core.settings import choice
-from ostraka.errors import ConfigError
+from ostraka.data.own.collection import some
+from ostraka.errors import ConfigError, DataError
 from ostraka.parties.answering import RATE, Answering
 from ostraka.parties.gathering import Gathered, gather
 from ostraka.parties.stream import Stream
@@ -162,14 +163,21 @@ def _vote(
     public: Samples | None,
 ) -> Vote:
     """The vote, with what its ballot wants to know beforehand."""
-    vote = Vote.of(members, ballot, classes)
+    vote, name = Vote.of(members, ballot, classes), BALLOTS.name_of(type(ballot))
+    silent = [str(card) for card in vote.cards if card.counts is None]
+    if ballot.wants_counts and silent:
+        raise DataError(
+            f"the ballot {name} judges a class by who has samples of it, and {len(silent)} of "
+            f"{len(members)} members tell no class counts ({some(silent)}); count by sum or top-k, "
+            "or leave them out"
+        )
     if ballot.wants_junk:
         vote = replace(vote, junk=vote.known_junk())
     if not ballot.wants_public:
         return vote
     if public is None:
         raise ConfigError(
-            f"the ballot {BALLOTS.name_of(type(ballot))} is set to be tuned on public samples; "
+            f"the ballot {name} is set to be tuned on public samples; "
             "give some (public), or other settings"
         )
     return replace(vote, tuned=ballot.tune(vote.votes_on(public)))
