@@ -1,0 +1,145 @@
+"""Own data in a .npz file: `x` and `y`, or `x_train`, `y_train` and perhaps `x_test`, `y_test`.
+
+Labels are whole numbers or names. Whole numbers count into the names in the array `classes`, or
+into `class_names` of the JSON file beside it; without either they are names themselves.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ostraka.core.kind import KINDS, Kind
+from ostraka.core.samples import Samples, View
+from ostraka.data.dataset import LARGEST, PIXELS, Array, channels_first, usual_kind
+from ostraka.data.names import flaw
+from ostraka.data.own.asked import Asked
+from ostraka.data.own.collection import Collection, collection, some
+from ostraka.data.own.form import Form
+from ostraka.data.sources.files import sidecar
+from ostraka.data.sources.npz import read_arrays
+from ostraka.errors import DataError, choices
+
+PARTS = {"train": ("_train", ""), "test": ("_test",)}
+"""How the arrays of a part end."""
+
+
+def read(asked: Asked) -> Collection:
+    """The samples of one part of the file."""
+    path = asked.path
+    stored, beside = read_arrays(path), sidecar(path)
+    end = next((end for end in PARTS[asked.part] if f"x{end}" in stored), None)
+    if end is None:
+        wanted = " or ".join(f"x{end}" for end in PARTS[asked.part])
+        raise DataError(
+            f"{path} has no array {wanted} (it has: {some(sorted(stored)) or 'nothing'}); store "
+            "samples as x and labels as y with numpy.savez"
+        )
+    x, kind = _values(path, f"x{end}", stored, beside, asked.form)
+    form = asked.form.found(kind, tuple(x.shape[1:]), str(path))
+    view = View(kind=kind) if kind != "image" else PIXELS
+    labels = None if asked.labelled is False else _labels(path, end, stored, beside, len(x))
+    if labels is None and asked.labelled:
+        raise DataError(f"{path} has no labels: store them as the array y{end}, one for each x")
+    notes = [
+        f"{path.name} has samples of the part {part} too, which were not read"
+        for part, ends in PARTS.items()
+        if part != asked.part and any(f"x{other}" in stored for other in ends)
+    ]
+    items = [f"sample {i}" for i in range(len(x))]
+    return collection(
+        path.stem, Samples(torch.from_numpy(x), view=view), labels, items, form, notes
+    )
+
+
+def _values(
+    path: Path, key: str, stored: Mapping[str, Array], beside: Mapping[str, Any], form: Form
+) -> tuple[Array, Kind]:
+    """The samples as they are kept, bytes of images and floats of all else, and their kind."""
+    x = stored[key]
+    if x.dtype.kind not in "iufb" or not 2 <= x.ndim <= 4 or 0 in x.shape:
+        raise DataError(
+            f"{path}: {key} is {x.dtype} {list(x.shape)}; give at least one sample, of numbers: "
+            "rows [N, D], images [N, H, W] or [N, H, W, C], sound [N, frames, coefficients]"
+        )
+    kind = _kind(path, x, stored, beside, form)
+    if kind == "image":
+        return _bytes(path, key, x), kind
+    if "feature_scale" in stored:
+        x = x * stored["feature_scale"] + stored.get("feature_offset", 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = channels_first(str(path), x, kind).astype(np.float32)
+    wrong = ~(np.abs(values) <= LARGEST)
+    if wrong.any():
+        row = int(np.argwhere(wrong)[0][0])
+        raise DataError(
+            f"{path}: {key} has a NaN, infinite or too large value (first in sample {row}); "
+            "correct or remove such samples"
+        )
+    return np.ascontiguousarray(values), kind
+
+
+def _bytes(path: Path, key: str, x: Array) -> Array:
+    if x.dtype.kind == "f" or x.min() < 0 or x.max() > 255:
+        raise DataError(
+            f"{path}: {key} is {x.dtype}, from {x.min():g} to {x.max():g}; images are kept as "
+            "bytes, 0 (black) to 255 (white): rescale them and store x.astype('uint8')"
+        )
+    return np.ascontiguousarray(channels_first(str(path), x, "image").astype(np.uint8))
+
+
+def _kind(
+    path: Path, x: Array, stored: Mapping[str, Array], beside: Mapping[str, Any], form: Form
+) -> Kind:
+    told = stored.get("kind", beside.get("kind"))
+    if told is None:
+        return form.kind or ("sound" if "feature_scale" in stored else usual_kind(x))
+    for kind in KINDS:
+        if str(told) == kind:
+            return kind
+    raise DataError(f"{path} says that its kind is {str(told)!r}; kinds: {choices(KINDS)}")
+
+
+def _labels(
+    path: Path, end: str, stored: Mapping[str, Array], beside: Mapping[str, Any], count: int
+) -> list[str] | None:
+    """The name of each sample's class; None: the file has no labels."""
+    y = stored.get(f"y{end}")
+    if y is None:
+        return None
+    if y.shape != (count,) or y.dtype.kind not in "iuUSb":
+        raise DataError(
+            f"{path}: y{end} is {y.dtype} {list(y.shape)} beside {count} samples; give one whole "
+            "number or one name for each, [N]"
+        )
+    if y.dtype.kind in "US":
+        return [
+            name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+            for name in y.tolist()
+        ]
+    names = _names(path, stored, beside)
+    if not names:
+        return [str(int(label)) for label in y.tolist()]
+    wrong = [label for label in y.tolist() if not 0 <= label < len(names)]
+    if wrong:
+        raise DataError(
+            f"{path}: y{end} has label {wrong[0]}, but {len(names)} classes have names, for labels "
+            f"0 to {len(names) - 1}; name every class, or correct the labels"
+        )
+    return [names[label] for label in y.tolist()]
+
+
+def _names(path: Path, stored: Mapping[str, Array], beside: Mapping[str, Any]) -> list[str]:
+    names: Any = stored["classes"].tolist() if "classes" in stored else beside.get("class_names")
+    names = [] if names is None else names
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise DataError(
+            f"{path}: the names of its classes are {str(names)[:80]}; give a list of names in the "
+            "order of the labels"
+        )
+    wrong = flaw(names, "class")
+    if wrong:
+        raise DataError(f"{path}: {wrong}; give every class a name of its own, on one line")
+    return names

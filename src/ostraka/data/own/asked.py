@@ -1,0 +1,26 @@
+"""What is asked of a reader of own data."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ostraka.data.own.form import Form
+
+Part = Literal["train", "test"]
+"""Of data that is stored in two parts."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A path, and how it shall be read.
+
+    `labelled`: None takes labels where there are some, True needs them, False leaves them.
+    `skip_broken`: leave out files that cannot be read, with a counted note, instead of an error.
+    """
+
+    path: Path
+    form: Form = Form()
+    labelled: bool | None = None
+    part: Part = "train"
+    skip_broken: bool = False
+    cache: bool = True
