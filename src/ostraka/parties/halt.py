@@ -22,24 +22,33 @@ class Halting(Progress):
     when that is done, this raises KeyboardInterrupt: nothing is lost.
     """
 
-    def __init__(self, place: Place, tell: Tell | None, every_seconds: float) -> None:
-        self.kept = DiskProgress(place, tell, every_seconds)
+    def __init__(self, place: Place | None, watch: Tell | None, every_seconds: float) -> None:
+        """Keep it at `place`; None: nothing is kept."""
+        self.kept = None if place is None else DiskProgress(place)
+        self.watch = watch
         self.every_seconds = every_seconds
         self.wanted = False
 
+    @property
+    def keeps(self) -> bool:
+        """Whether anything is kept."""
+        return self.kept is not None
+
     def load(self, name: str) -> Mapping[str, Any] | None:
         """What was last saved under `name`, or None."""
-        return self.kept.load(name)
+        return None if self.kept is None else self.kept.load(name)
 
     def save(self, name: str, values: Mapping[str, Any]) -> None:
         """Keep values under `name`; stop then, if that was wanted."""
-        self.kept.save(name, values)
+        if self.kept is not None:
+            self.kept.save(name, values)
         if self.wanted:
             raise KeyboardInterrupt
 
     def tell(self, done: float, loss: float | None) -> None:
         """Pass it on to whoever watches."""
-        self.kept.tell(done, loss)
+        if self.watch is not None:
+            self.watch(done, loss)
 
     def stop(self, number: int, frame: FrameType | None) -> None:
         """The first Ctrl-C: save as soon as it can be done; the second: stop at once."""

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import prod
 from pathlib import Path
-from textwrap import wrap
 from typing import Any, Literal, final
 
 from ostraka.core.augmentation import check_augment
@@ -26,8 +25,9 @@ from ostraka.data.standardise import statistics
 from ostraka.errors import ConfigError, OstrakaError, choices
 from ostraka.methods.panel import PanelMethod
 from ostraka.parties.samples import OwnData, collected
+from ostraka.parties.task_text import comment, entry
 from ostraka.registry import METHODS
-from ostraka.runs.config import Config, NetChoice, build_method, read_toml, with_dots, write_toml
+from ostraka.runs.config import Config, NetChoice, build_method, read_toml, with_dots
 from ostraka.runs.memory import outline
 from ostraka.runs.plan import check_objectives, recipe_of
 from ostraka.store.codec import write_atomically
@@ -38,8 +38,6 @@ HEAD = (
     "A task of ostraka: what all parties agree on before any of them trains. Hand the same file to "
     "every party; each then runs: ostraka train DATA --task FILE --out NAME.member"
 )
-WIDTH = 96
-"""Characters of a comment's line."""
 
 Telling = Literal["size", "counts", "bands", "statistics"]
 
@@ -231,10 +229,14 @@ def make_task(
     if isinstance(values.get("net"), str):
         values["net"] = {"name": values["net"]}
     values["set"] = with_dots(values.get("set", {}))
-    return _built({**values, "classes": list(classes)}, form)
+    task = _built({**values, "classes": list(classes)}, form)
+    # what auto stands for is said, so that it cannot become another with a later version
+    return replace(task, net=NetChoice(task.recipe.name, task.net.options))
 
 
 def _built(values: Mapping[str, Any], form: Form) -> TaskFile:
+    if form.shape is None and form.columns:
+        form = replace(form, shape=(form.width,))
     return build(TaskFile, {**values, "form": form}, owner="a task")
 
 
@@ -257,16 +259,10 @@ def save_task(path: str | Path, task: TaskFile) -> None:
 
 def task_text(task: TaskFile) -> str:
     """The task as its file has it."""
-    parts = [_comment(HEAD)]
+    plain = {**values_of(task), "form": task.form.values()}
+    parts = [comment(HEAD)]
     for spec in fields(task):
-        value = getattr(task, spec.name)
-        plain = value.values() if isinstance(value, Form) else values_of(task)[spec.name]
-        if spec.name in ("mean", "std") and not plain:
+        if spec.name in ("mean", "std") and not plain[spec.name]:
             continue
-        written = write_toml({spec.name: plain})
-        parts.append(_comment(spec.metadata["doc"]) + (written or f"[{spec.name}]\n"))
+        parts.append(comment(spec.metadata["doc"]) + entry(spec.name, plain[spec.name]))
     return "\n".join(parts)
-
-
-def _comment(text: str) -> str:
-    return "".join(f"# {line}\n" for line in wrap(text, WIDTH, break_on_hyphens=False))
