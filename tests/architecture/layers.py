@@ -93,6 +93,7 @@ TABLE = (
         "members",
     ),
     _but("runs", "configuration, plan, loop, grids", "cli", "display", "market", "testing"),
+    _but("parties", "own data to members, members to answers", "cli", "display", "testing"),
     _but("display", "tables, plots", "cli", "market", "testing"),
     _but("testing", "contract checks for authors of plug-ins", "cli"),
     _but("cli", "one module per verb, which imports what takes long when it acts"),

@@ -1,1 +1,3 @@
-"""What one party does on its own machine: a task, its member, a look at what leaves."""
+"""What parties and their group do outside of runs: members of own data, one file each, and the
+ensemble that answers with them.
+"""
