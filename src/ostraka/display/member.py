@@ -11,7 +11,7 @@ from rich.console import Console
 from ostraka.core.card import band_of
 from ostraka.core.member import Member
 from ostraka.display.canvas import check_suffix, new_figure, save
-from ostraka.display.tables import Number, Table, human_bytes
+from ostraka.display.tables import Cell, Number, Table, human_bytes
 from ostraka.parties.scores import Picture
 from ostraka.parties.train import Trained
 from ostraka.parties.verify import Verdict
@@ -131,10 +131,16 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
     else:
         shares = ", ".join(f"{100 * share:.0f} % of {name}" for name, share in verdict.junk.items())
         _say(console, f"Junk that it calls unknown: {shares}.")
-    things = [
-        (one.what, Number(one.bytes, human_bytes(one.bytes)), one.reveals)
-        for one in verdict.leaving
+    told = [one for one in verdict.leaving if not one.reveals.startswith("nothing")]
+    silent = [one for one in verdict.leaving if one not in told]
+    things: list[tuple[Cell, ...]] = [
+        (one.what, Number(one.bytes, human_bytes(one.bytes)), one.reveals) for one in told
     ]
+    size = sum(one.bytes for one in silent)
+    names = ", ".join(one.what for one in silent)
+    things.append(
+        ("what the network is", Number(size, human_bytes(size)), f"nothing of this party: {names}")
+    )
     title = "What leaves this machine with the file"
     console.print(Table(("what", "size", "what it may reveal"), things, title=title)
                   .rich(console.width))  # fmt: skip

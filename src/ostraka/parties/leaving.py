@@ -29,7 +29,7 @@ REVEALS: Mapping[str, str] = {
     "party": "a number, the same for every party that trains on its own",
     "name": "who this party is",
     "size": "how many samples it was trained on, exactly",
-    "counts": "how many samples of each class this party has, exactly; 0: a class that it never saw",
+    "counts": "how many samples of each class this party has, exactly; 0: it never saw that class",
     "bands": "roughly how many samples of each class this party has",
     "scores": "how well it learnt its own samples",
     "calibration": "how sure its network is of own samples",
@@ -49,9 +49,7 @@ WEIGHTS = (
 STATISTICS = (
     "the mean and the deviation of every column, channel or coefficient over this party's samples"
 )
-EXTREMES = (
-    f"; {len(LEVELS)} quantiles, the lowest and the highest are those of single samples"
-)
+EXTREMES = f"; {len(LEVELS)} quantiles, the lowest and the highest are those of single samples"
 PLACES = (
     "; class means in the network's last layer: with few samples of a class they say much of each"
 )

@@ -13,9 +13,7 @@ from ostraka.errors import DataError
 def rare_classes(samples: Samples, classes: Sequence[str], least: int) -> dict[str, int]:
     """The classes that have samples, but fewer than `least`, and how many."""
     counts = samples.counts(len(classes)).tolist()
-    return {
-        name: count for name, count in zip(classes, counts, strict=True) if 0 < count < least
-    }
+    return {name: count for name, count in zip(classes, counts, strict=True) if 0 < count < least}
 
 
 def without(samples: Samples, classes: Sequence[str], names: Sequence[str]) -> Samples:

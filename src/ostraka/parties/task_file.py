@@ -141,7 +141,9 @@ class TaskFile(Settings):
         )
         if wrong or not 1 <= len(self.classes) <= CLASSES:
             wrong = wrong or f"there are {len(self.classes):,} classes"
-            raise ConfigError(f"{wrong}; list 1 to {CLASSES:,} classes, each with a name of its own")
+            raise ConfigError(
+                f"{wrong}; list 1 to {CLASSES:,} classes, each with a name of its own"
+            )
 
     def _check_statistics(self) -> None:
         given, places = (len(self.mean), len(self.std)), self.shape[NORMED[self.kind]]
@@ -174,7 +176,11 @@ class TaskFile(Settings):
     @property
     def digest(self) -> str:
         """Of all that is in the file: equal for parties that were handed the same."""
-        return digest_of({**values_of(self), "form": self.form.values()}, size=8)
+        return digest_of(self.as_dict(), size=8)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as the file has them."""
+        return {**values_of(self), "form": self.form.values()}
 
     def view(self) -> View:
         """How stored values become inputs, as far as the task says it."""
@@ -194,8 +200,8 @@ class TaskFile(Settings):
         if not isinstance(method, PanelMethod):
             able = [name for name in METHODS if issubclass(METHODS.get(name), PanelMethod)]
             raise ConfigError(
-                f"the method {self.method!r} makes one model of all parties; a task needs one whose "
-                f"parties make members of their own: {choices(able)}, or a preset of these"
+                f"the method {self.method!r} makes one model of all parties; a task needs one "
+                f"whose parties make members of their own: {choices(able)}, or a preset of these"
             )
         return method
 
@@ -259,7 +265,7 @@ def save_task(path: str | Path, task: TaskFile) -> None:
 
 def task_text(task: TaskFile) -> str:
     """The task as its file has it."""
-    plain = {**values_of(task), "form": task.form.values()}
+    plain = task.as_dict()
     parts = [comment(HEAD)]
     for spec in fields(task):
         if spec.name in ("mean", "std") and not plain[spec.name]:

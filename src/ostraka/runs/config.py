@@ -310,7 +310,9 @@ def canonical_method(name: str) -> str:
     return METHODS.canonical(name) if name in METHODS.names() or name in METHODS.aliases() else name
 
 
-def read_toml(path: Path, what: str = "configuration", usual: str = "config.toml") -> dict[str, Any]:
+def read_toml(
+    path: Path, what: str = "configuration", usual: str = "config.toml"
+) -> dict[str, Any]:
     """The values of a TOML file; errors call it `what`, and such files are called `usual`."""
     if path.is_dir():
         raise ConfigError(f"the {what} {path} is a folder; give the file, such as {path / usual}")
