@@ -106,7 +106,18 @@ TABLE = (
 
 LAYERS = {layer.name: layer for layer in TABLE}
 
-OPTIONAL = {"ray", "flwr", "ot", "pyarrow", "fastapi", "starlette", "uvicorn", "httpx", "jinja2"}
+OPTIONAL = {
+    "ray",
+    "flwr",
+    "ot",
+    "opacus",
+    "pyarrow",
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "httpx",
+    "jinja2",
+}
 """Libraries of extras: each is imported in one file."""
 
 PRELOADS = "ostraka.engines.warm"

@@ -97,6 +97,18 @@ class OpenVoting(Drawing):
         if self._destroys and not self.draws_from:
             check_mix(self.outliers, kind, shape)
 
+    def check_private(self) -> None:
+        """It can: outliers are made from one sample, and a sample alone is mixed with no other.
+
+        A generator of one's own may have learnt from the very samples.
+        """
+        if self.draws_from not in ("", "ready"):
+            raise ConfigError(
+                f"outliers is {self.outliers!r}, and differential privacy cannot speak for what "
+                "that generator was trained on; use generator (the one in this package) or "
+                "destroyed samples (auto)"
+            )
+
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         """Adds the destroyed samples, where some term uses them."""
         if not self._destroys:

@@ -11,8 +11,10 @@ from ostraka.core.learner import build_net
 from ostraka.core.member import Member, Model
 from ostraka.core.net import Net, Params
 from ostraka.core.party import Party
+from ostraka.core.private import Private
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive
+from ostraka.voting.accountant import noise_for, noisy_counts
 from ostraka.voting.calibration import held_scores, measure, tell_of
 
 Tell = Literal["size", "counts", "statistics"]
@@ -33,6 +35,10 @@ class Terms:
     """Whether a member that cannot answer unknown, or tells its size only,
     keeps samples from training too, to tell a score.
     """
+    dp: Private = Private()
+    """What is promised of any one sample. With a promise nothing is told that it does not cover:
+    the size, and class counts with noise if they are paid for.
+    """
 
 
 def train_member(
@@ -40,9 +46,26 @@ def train_member(
 ) -> Member:
     """The member that `party` makes of `model`, from random first weights or from `start`."""
     net = build_net(model.task, model.objective, derive(seed, "init"))
+    if terms.dp.wanted:
+        return _private_member(model, terms, party, seed, start, net)
     learnt, held = _split(model, terms, party.samples, seed)
     fitted = fit(net, start, learnt, model.objective, terms.local, seed, party.progress)
     card = _card(model, terms.tell, party, net, fitted.figures(), held)
+    return Member(card, model, fitted.params)
+
+
+def _private_member(
+    model: Model, terms: Terms, party: Party, seed: int, start: Params | None, net: Net
+) -> Member:
+    """The member of a party that promises: all samples are trained on, none is told of."""
+    samples, dp, classes = party.samples, terms.dp, len(model.classes)
+    noise = noise_for(dp, terms.local, len(samples), classes)
+    fitted = fit(
+        net, start, samples, model.objective, terms.local, seed, party.progress, noise=noise
+    )
+    counts = tuple(samples.counts(classes).tolist())
+    told = noisy_counts(counts, dp.counts, seed) if dp.counts else None
+    card = Card(party.id, len(samples), told, dp.figures(), name=party.ref.name)
     return Member(card, model, fitted.params)
 
 
