@@ -119,7 +119,7 @@ def train(
     out: str | Path | None = None,
     *,
     name: str = "",
-    seed: int = 0,
+    seed: int | None = None,
     keep_rare: bool = False,
     replace: bool = False,
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto",

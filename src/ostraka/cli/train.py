@@ -40,9 +40,14 @@ def add_to(verbs: Any) -> None:
     parser.add_argument(
         "--out", type=place, required=True, metavar="FILE", help="such as st-anna.member"
     )
-    parser.add_argument("--name", metavar="NAME", help="this party's name; default: the file's")
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="seed of everything random (default 0)"
+        "--name", dest="called", metavar="NAME", help="this party's name; default: the file's"
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        metavar="S",
+        help="seed of everything random (default 0; with dp a secret one)",
     )
     parser.add_argument(
         "--keep-rare",
@@ -75,7 +80,7 @@ def act(options: argparse.Namespace) -> int:
             options.source,
             options.task,
             options.out,
-            name=options.name or "",
+            name=options.called or "",
             seed=options.seed,
             keep_rare=options.keep_rare,
             replace_file=options.replace,

@@ -195,14 +195,16 @@ class TaskFile(Settings):
         """The method with its settings, and with what is to be told."""
         if "tell" in self.set:
             raise ConfigError("'tell' is a setting of the task itself; give it there, not in set")
-        told = "counts" if self.tell == "bands" else self.tell
-        method = build_method(Config(method=self.method, set={**self.set, "tell": told}))
-        if not isinstance(method, PanelMethod):
+        if not isinstance(build_method(Config(method=self.method)), PanelMethod):
             able = [name for name in METHODS if issubclass(METHODS.get(name), PanelMethod)]
             raise ConfigError(
                 f"the method {self.method!r} makes one model of all parties; a task needs one "
                 f"whose parties make members of their own: {choices(able)}, or a preset of these"
             )
+        told = "counts" if self.tell == "bands" else self.tell
+        method: PanelMethod = build_method(
+            Config(method=self.method, set={**self.set, "tell": told})
+        )
         return method
 
 

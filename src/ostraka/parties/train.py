@@ -6,6 +6,7 @@ the bit: half-finished training lies beside it, in OUT.progress.
 """
 
 import os
+import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -34,6 +35,7 @@ from ostraka.runs.config import Config
 from ostraka.runs.generator import load_generator
 from ostraka.runs.memory import check_network
 from ostraka.runs.plan import party_seed, pick_device
+from ostraka.store.codec import write_atomically
 from ostraka.store.desk import Place
 from ostraka.store.member import load_member, save_member
 from ostraka.store.member_card import TEXT
@@ -69,7 +71,7 @@ def train_party(
     out: str | Path | None = None,
     *,
     name: str = "",
-    seed: int = 0,
+    seed: int | None = None,
     keep_rare: bool = False,
     replace_file: bool = False,
     device: str = "auto",
@@ -79,7 +81,8 @@ def train_party(
     """Make the member of a party from its own `data`, and write it to `out`.
 
     Without a task, the classes found are those of the task. `name` is what the party is called in
-    the file (default: as the file). `tell` follows the training.
+    the file (default: as the file). The seed is 0 by default; with differential privacy it is
+    secret, as whoever knew it could take the noise away. `tell` follows the training.
     """
     path = None if out is None else Path(out)
     name = name or ("" if path is None else path.stem)
@@ -93,8 +96,9 @@ def train_party(
     work = _Work.of(agreed, samples, name, seed)
     with one_thread():
         mark = work.mark(held.digest)
-        progress = Halting(_place(path, mark), tell, save_seconds)
-        member = work.member(progress, pick_device(device))
+        place = _place(path, mark)
+        progress = Halting(place, tell, save_seconds)
+        member = work.member(progress, pick_device(device), place)
     if path is not None:
         save_member(path, member)
         shutil.rmtree(_progress(path), ignore_errors=True)
@@ -166,11 +170,19 @@ class _Work:
     method: PanelMethod
     task: Task
     party: Party
-    seed: int
+    seed: int | None
+    """None: secret."""
 
     @classmethod
-    def of(cls, agreed: TaskFile, samples: Samples, name: str, seed: int) -> "_Work":
+    def of(cls, agreed: TaskFile, samples: Samples, name: str, seed: int | None) -> "_Work":
+        """With the method and the network built, and known to fit."""
         method: Any = agreed.build_method()
+        if method.dp.wanted and seed is not None:
+            raise ConfigError(
+                f"the seed is {seed}, but the task promises differential privacy: whoever knew the "
+                "seed could take the noise away; leave it out, and a secret one is drawn"
+            )
+        seed = None if method.dp.wanted else seed or 0
         source = generator_of(method)
         method = equipped(method, load_generator(source)) if source else method
         task = agreed.task(samples.view)
@@ -194,12 +206,13 @@ class _Work:
             }
         )
 
-    def member(self, progress: Halting, device: str) -> Member:
+    def member(self, progress: Halting, device: str, place: Place | None) -> Member:
         """Train: the one exchange of the method, as a run has it."""
         method, task = self.method, self.task
+        secret = secret_seed(place) if self.seed is None else self.seed
         first = method.init(task, SHARED_SEED)
         party = self.party.at_work(progress, device)
-        seed = party_seed(Config(seed=self.seed), 1, party.id)
+        seed = party_seed(Config(seed=secret), 1, party.id)
         order = Round(task, 1, method.message(first, party.ref), seed)
         try:
             with progress.on_interrupt():
@@ -227,6 +240,20 @@ class _Work:
             banded=banded,
         )
         return replace(member, card=card, made=made)
+
+
+def secret_seed(place: Place | None) -> int:
+    """A seed that nobody knows; kept with half-finished training, for its owner alone, until that
+    is done."""
+    drawn = secrets.randbits(62)
+    if place is None:
+        return drawn
+    kept = place.path / "secret"
+    if not kept.exists():
+        with writing(kept):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(kept, str(drawn).encode(), mode=0o600)
+    return int(kept.read_text())
 
 
 def _progress(path: Path) -> Path:
