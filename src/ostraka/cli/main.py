@@ -20,7 +20,10 @@ from ostraka.cli import (
     run,
     select,
     show,
+    task,
+    train,
     train_generator,
+    verify,
     vote,
 )
 from ostraka.cli.streams import leave_unread, plain_where_needed
@@ -33,6 +36,9 @@ VERBS = (
     partition,
     figure,
     train_generator,
+    task,
+    train,
+    verify,
     select,
     vote,
     predict,
