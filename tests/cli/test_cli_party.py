@@ -156,7 +156,7 @@ def test_a_task_from_data(ostraka: Ostraka) -> None:
         ("task init --classes a,b --kind image --shape a,8 --out x.toml", "no shape such as"),
         ("task init --from gone --out x.toml", "gone does not exist"),
         ("task init --classes a --kind table --shape 3 --out task.toml", "is there already"),
-        ("task init --classes a --kind table --shape 3 --set net=mlp --out x.toml", "use --net mlp"),
+        ("task init --classes a --kind table --shape 3 --set net=a --out x.toml", "use --net a"),
         ("task show", "name the task to show"),
         ("task show gone.toml", "the task gone.toml cannot be read"),
         ("train anna --task task.toml", "--out"),
