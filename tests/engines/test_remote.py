@@ -231,7 +231,28 @@ def test_an_order_that_went_down_with_its_node_is_sent_again(tmp_path: Path) -> 
     outcomes = given.round(Desk(tmp_path, "ab12"))
     assert reasons(outcomes) == {}
     assert lost.orders == [1, 1]
-    assert any("east was started again; its order is sent again" in words for words in given.words)
+    assert any("east is there again; its order is sent again" in words for words in given.words)
+
+
+def test_an_order_that_the_carrier_lost_is_sent_again_to_the_same_node(tmp_path: Path) -> None:
+    line = ToyLine()
+    node = line.there[101]
+
+    def lose(letter: Letter) -> Sequence[Letter]:
+        node.spoil = None
+        return [Letter(101, "order", error="it is gone", lost=True)]
+
+    node.spoil = lose
+    assert reasons(server(line=line).round(Desk(tmp_path, "ab12"))) == {}
+    assert node.orders == [1, 1]
+
+
+def test_a_question_that_was_lost_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = ToyLine()
+    node, usual = line.there[103], line.there[103].honest
+    answers = iter([Letter(103, "party", lost=True)])
+    monkeypatch.setattr(node, "honest", lambda letter: next(answers, None) or usual(letter))
+    assert len(server(line=line).crew.roster()) == 4
 
 
 def test_an_order_is_not_sent_again_for_ever(tmp_path: Path) -> None:
@@ -240,7 +261,7 @@ def test_an_order_is_not_sent_again_for_ever(tmp_path: Path) -> None:
     given = server(line=line)
     given.while_asleep = [lambda i=i: line.restart(101, f"time {i}") for i in range(9)]
     assert reasons(given.round(Desk(tmp_path, "ab12"))) == {
-        1: f"its node was started again {SENDINGS} times at its work"
+        1: f"its order was lost {SENDINGS} times with its node"
     }
     assert line.there[101].orders == [1] * SENDINGS
 

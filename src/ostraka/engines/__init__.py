@@ -4,6 +4,6 @@ Importing registers the built-ins. They are listed here and not found by scannin
 `warm` does the work that it is there for.
 """
 
-from ostraka.engines import auto, pool, serial
+from ostraka.engines import auto, flower, pool, serial
 
-__all__ = ["auto", "pool", "serial"]
+__all__ = ["auto", "flower", "pool", "serial"]

@@ -28,6 +28,9 @@ class Letter:
     """Of an answer, the letter that it answers."""
     error: str = ""
     """Of an answer, why the node could not give one."""
+    lost: bool = False
+    """Of an answer, that none will come: the carrier has lost the letter, or the node it went to.
+    It may be sent again."""
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,10 @@ class Sent:
     began: float
     seen: float
     """When the party's node was last there."""
+    times: int = 1
+    """How often it was sent."""
+    lost: bool = False
+    """Whether the carrier has said that it was lost."""
 
 
 @final
@@ -196,10 +200,16 @@ class Correspondence(Crew):
                 self.known.add(node)
                 self.asked[name] = node
         for answer in self.line.fetch([*self.asked, *self.late]):
-            if answer.answers in self.late:
+            if answer.answers in self.late and answer.lost:
+                self.late.pop(answer.answers)
+            elif answer.answers in self.late:
                 self.say(f"{self.late.pop(answer.answers)} came too late; it is not counted")
             elif answer.answers in self.asked:
-                self._seat(self.asked.pop(answer.answers), answer)
+                node = self.asked.pop(answer.answers)
+                if answer.lost:
+                    self.known.discard(node)  # it is asked again
+                else:
+                    self._seat(node, answer)
 
     def _seat(self, node: Node, answer: Letter) -> None:
         """A node has told which party it is: give it the party's seat, or say why not."""
@@ -255,6 +265,9 @@ class Correspondence(Crew):
             sent = whose.get(answer.answers)
             if sent is None:
                 self.say(f"node {answer.node} answered a letter that nobody wrote; it is refused")
+            elif answer.lost:
+                sent.names.remove(answer.answers)
+                sent.lost = not sent.names
             elif answer.node != sent.node.id:
                 self.say(
                     f"node {answer.node} answered an order of {self._named([sent.job.party])}, "
@@ -279,16 +292,17 @@ class Correspondence(Crew):
                 yield _failed(party, f"no answer within the limit of {self.terms.limit:g} seconds")
             elif now - sent.seen > self.terms.away:
                 yield _failed(party, f"its node went away for {self.terms.away:g} seconds")
-            elif seat is not None and seat.node != sent.node:
-                if len(sent.names) >= SENDINGS:
-                    yield _failed(party, f"its node was started again {SENDINGS} times at its work")
+            elif seat is not None and (sent.lost or seat.node != sent.node):
+                if sent.times >= SENDINGS:
+                    yield _failed(party, f"its order was lost {SENDINGS} times with its node")
                     continue
                 again = self._send(sent.job, reader)
                 if isinstance(again, Outcome):
                     yield again
                     continue
-                self.say(f"{seat.ref} was started again; its order is sent again")
+                self.say(f"{seat.ref} is there again; its order is sent again")
                 sent.node, sent.names = again.node, [*sent.names, *again.names]
+                sent.times, sent.lost = sent.times + 1, False
 
     # -- words -------------------------------------------------------------------------------
 
