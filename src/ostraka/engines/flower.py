@@ -33,7 +33,7 @@ from ostraka.engines.brief import Brief
 from ostraka.engines.letters import About, Letter, Line, Node
 from ostraka.engines.node import Own, answer
 from ostraka.engines.remote import Remote
-from ostraka.errors import NeedError, OstrakaError
+from ostraka.errors import ConfigError, NeedError, OstrakaError
 from ostraka.registry import ENGINES
 from ostraka.store import codec
 
@@ -366,3 +366,31 @@ def run_superlink() -> None:
 
     uvicorn.run = gated
     flower_superlink()
+
+
+def is_registered(address: str, authority: Path, private_key: Any) -> bool:
+    """Whether a SuperLink knows the key; nothing changes there.
+
+    It is asked to let the node in with an impossible interval, and looks for the key first.
+    """
+    import httpx
+    from flwr.proto.fleet_pb2 import ActivateNodeRequest
+    from flwr.supercore.error import ApiErrorCode, FlowerError
+    from flwr.supercore.primitives.asymmetric import public_key_to_bytes
+    from flwr.supernode.fleet_http_client import FleetHttpClient
+    from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
+
+    public = private_key.public_key()
+    signed = [NodeAuthHttpInterceptor(private_key, public)]
+    request = ActivateNodeRequest(public_key=public_key_to_bytes(public), heartbeat_interval=0)
+    try:
+        with FleetHttpClient.from_server_address(
+            address, False, authority.read_bytes(), interceptors=signed
+        ) as client:
+            client.ActivateNode(request)
+    except httpx.HTTPStatusError as error:
+        told = FlowerError.from_json(error.response.text)
+        return told is not None and told.code == ApiErrorCode.FLEET_INVALID_HEARTBEAT_INTERVAL
+    except httpx.HTTPError as error:
+        raise ConfigError(f"the server cannot be asked: {error}") from None
+    return True
