@@ -27,6 +27,7 @@ Organisations that train together over Flower, each with its own data.
   server  start the server of the federation in DIR and run to the end; again: go on
   party   start the party whose folder DIR is (it was made in parties/ of the federation)
   check   say what is wrong with the federation, or the party, in DIR
+  renew   make a new certificate for the server of the federation in DIR
 """
 
 
@@ -162,4 +163,12 @@ def _check(options: argparse.Namespace) -> int:
     return 2 if wrong else 0
 
 
-ACTS = {"init": _init, "server": _server, "party": _party, "check": _check}
+def _renew(options: argparse.Namespace) -> int:
+    from ostraka.federation.project import Federation
+
+    Federation.load(options.folder).renew()
+    print("The server has a new certificate; the parties need nothing. Start the server again.")
+    return 0
+
+
+ACTS = {"init": _init, "server": _server, "party": _party, "check": _check, "renew": _renew}

@@ -11,7 +11,10 @@ that was delivered is not delivered again when its node died with it. Whoever re
 of a SuperLink may start runs on it, unless something stands before it (`Gate`).
 """
 
+import ctypes
 import os
+import signal
+import sys
 import tempfile
 import threading
 import traceback
@@ -20,7 +23,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
-from ipaddress import ip_address
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any, final
@@ -30,6 +32,7 @@ from ostraka.core.samples import Samples, stored_view
 from ostraka.core.settings import values_of
 from ostraka.engines.base import Work
 from ostraka.engines.brief import Brief
+from ostraka.engines.gate import Gate
 from ostraka.engines.letters import About, Letter, Line, Node
 from ostraka.engines.node import Own, answer
 from ostraka.engines.remote import Remote
@@ -307,58 +310,13 @@ def load_parties(folder: str) -> Parties:
 
 # -- the SuperLink ---------------------------------------------------------------------------
 
-OPEN = ("/v1/fleet/",)
-"""What parties need of a SuperLink; they prove with their key who they are."""
-GATED = (b"x-ostraka-gate", b"1")
-"""What every answer through the gate carries, so that its absence is noticed."""
-
-
-@final
-class Gate:
-    """Stands before a SuperLink: the parties' part is for all, the rest for this machine alone.
-
-    Flower serves parties and those who start runs at one port, and asks only the parties who they
-    are. Without a gate, whoever reaches the port could send code to every party.
-    """
-
-    def __init__(self, app: Any) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
-        """Pass a request on, or refuse it."""
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-        elif scope["type"] == "http" and (_is_open(scope["path"]) or _is_local(scope)):
-
-            async def marked(event: dict[str, Any]) -> None:
-                if event["type"] == "http.response.start":
-                    event = {**event, "headers": [*event.get("headers", []), GATED]}
-                await send(event)
-
-            await self.app(scope, receive, marked)
-        elif scope["type"] == "http":
-            headers = [(b"content-type", b"text/plain"), GATED]
-            await send({"type": "http.response.start", "status": 403, "headers": headers})
-            await send({"type": "http.response.body", "body": b"for the server's machine alone\n"})
-
-
-def _is_open(path: str) -> bool:
-    return path.startswith(OPEN) and ".." not in path
-
-
-def _is_local(scope: Mapping[str, Any]) -> bool:
-    host = (scope.get("client") or ("", 0))[0]
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
 
 def run_superlink() -> None:
     """Flower's own command `flower-superlink`, with the gate before it."""
     import uvicorn
     from flwr.superlink.cli.flower_superlink import flower_superlink
 
+    end_with_parent()
     usual = uvicorn.run
 
     def gated(app: Any, **more: Any) -> None:
@@ -366,6 +324,20 @@ def run_superlink() -> None:
 
     uvicorn.run = gated
     flower_superlink()
+
+
+def run_supernode() -> None:
+    """Flower's own command `flower-supernode`."""
+    from flwr.supernode.cli.flower_supernode import flower_supernode
+
+    end_with_parent()
+    flower_supernode()
+
+
+def end_with_parent() -> None:
+    """Let this process be ended when the one that started it is gone, however it went (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def is_registered(address: str, authority: Path, private_key: Any) -> bool:

@@ -33,6 +33,10 @@ SOON_DAYS = 30
 """A certificate that ends within this time is told of."""
 AHEAD, BEHIND = 5.0, 300.0
 """Seconds that a party's clock may differ: the server takes what was signed within them."""
+UNKNOWN = (
+    "the server does not know this party's key; give its owner your key.pub, for the party's "
+    "folder in parties/ there, and let the server be started again"
+)
 
 
 @final
@@ -51,12 +55,14 @@ def check_server(federation: Federation) -> Iterator[Finding]:
     yield _file_finding("the server's key", federation.key)
     yield _file_finding("the authority's key", federation.authority.key)
     try:
-        authority = read_certificate(federation.authority.certificate)
-        problem = certificate_problem(read_certificate(certificate), authority, federation.host)
+        authority, own = (
+            read_certificate(path) for path in (federation.authority.certificate, certificate)
+        )
+        problem = certificate_problem(own, authority, federation.host) or soon_problem(own)
     except OstrakaError as error:
         problem = str(error)
     if problem:
-        problem += f"; make a new one: ostraka federation init NEW ..., or repair {certificate}"
+        problem += f". A new one: ostraka federation renew {root}"
     yield Finding(f"the server's certificate for {federation.host}", problem)
     for name in federation.parties:
         yield Finding(f"the public key of {name}", _public_problem(federation.public_key(name)))
@@ -96,10 +102,7 @@ def check_party(party: PartyFolder) -> Iterator[Finding]:
     yield Finding("this machine's clock", _clock(party))
     try:
         known = is_registered(party.server, party.authority, read_private(party.key))
-        problem = "" if known else (
-            "the server does not know it; give the server's owner your key.pub for "
-            f"parties/{party.name}/key.pub, and let the server be started again"
-        )  # fmt: skip
+        problem = "" if known else UNKNOWN
     except OstrakaError as error:
         problem = str(error)
     yield Finding("the server knows the party's key", problem)
@@ -129,9 +132,15 @@ def certificate_problem(
         return f"it is for {', '.join(named) or 'nobody'}, and the parties call it {host}"
     if not authority.not_valid_before_utc <= now <= authority.not_valid_after_utc:
         return f"the authority's own certificate ended on {authority.not_valid_after_utc:%Y-%m-%d}"
-    if (ends - now).days < SOON_DAYS:
-        return f"it expires in {(ends - now).days} days, on {ends:%Y-%m-%d}"
     return ""
+
+
+def soon_problem(certificate: Any, now: datetime | None = None) -> str:
+    """Whether a certificate that still holds must be renewed; empty: not yet."""
+    left = certificate.not_valid_after_utc - (now or datetime.now(UTC))
+    return (
+        f"it expires in {left.days} days; make a new one in time" if left.days < SOON_DAYS else ""
+    )
 
 
 def shown_problem(party: PartyFolder) -> str:

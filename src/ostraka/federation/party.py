@@ -1,20 +1,27 @@
 """A party of a federation: its own data, and the node that waits for orders."""
 
-import os
-import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from ostraka.core.samples import Samples
 from ostraka.engines.brief import Brief
-from ostraka.engines.flower import ENVIRONMENT
+from ostraka.engines.flower import is_registered
 from ostraka.engines.node import Own
+from ostraka.engines.remote import say_aloud
 from ostraka.errors import ConfigError
+from ostraka.federation.certificates import read_private
+from ostraka.federation.check import UNKNOWN, reach_problem, shown_problem
+from ostraka.federation.processes import ended_by_signals, environment, program
 from ostraka.federation.project import PARTY_FOLDER, PartyFolder
+
+UNKNOWN_SECONDS = 180.0
+"""How long a server that is there may take to know a party's key."""
+POLL_SECONDS = 2.0
+SUPERNODE = "from ostraka.engines.flower import run_supernode; run_supernode()"
 
 
 def own_of(party: PartyFolder) -> Own:
@@ -61,8 +68,9 @@ def read_own(path: str, brief: Brief) -> Samples:
 
 def start(party: PartyFolder, wait: float) -> int:
     """Run the party's node until it is ended, or the server was not reached for `wait` seconds."""
+    wait_for_server(party, wait)
     command = [
-        _program("flower-supernode"),
+        sys.executable, "-c", SUPERNODE,
         "--root-certificates", str(party.authority),
         "--auth-supernode-private-key", str(party.key),
         "--superlink", party.server,
@@ -71,36 +79,44 @@ def start(party: PartyFolder, wait: float) -> int:
         "--port", str(free_port()),
     ]  # fmt: skip
     more = {PARTY_FOLDER: str(party.root), "FLWR_HOME": str(party.root / "flower")}
-    return follow(subprocess.Popen(command, env=environment(more)))
+    program("flower-supernode")
+    with ended_by_signals():
+        process = subprocess.Popen(command, env=environment(more))
+        try:
+            return process.wait()
+        finally:
+            process.terminate()
+            process.wait()
 
 
-def follow(process: "subprocess.Popen[bytes]") -> int:
-    """Wait for a process; what ends us ends it."""
+def wait_for_server(
+    party: PartyFolder,
+    wait: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Until the server is there and knows the party's key; what is wrong is said, and has a limit.
 
-    def end(number: int, frame: object) -> None:
-        process.send_signal(signal.SIGTERM)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        return process.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def environment(more: dict[str, str]) -> dict[str, str]:
-    """This environment, without what Flower would do unasked; its programs find each other."""
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    return {**os.environ, **ENVIRONMENT, "PATH": programs, **more}
-
-
-def _program(name: str) -> str:
-    found = Path(sys.executable).parent / name
-    if not found.exists():
-        raise ConfigError(
-            f"{name} is not installed beside {sys.executable}: pip install 'ostraka[flower]'"
-        )
-    return str(found)
+    A server that is there learns its parties' keys in its first seconds.
+    """
+    began, unknown, said = clock(), 0.0, ""
+    while True:
+        problem = reach_problem(party.host, party.port)
+        if not problem:
+            shown = shown_problem(party)
+            if shown:
+                raise ConfigError(f"the certificate that {party.server} shows: {shown}")
+            if is_registered(party.server, party.authority, read_private(party.key)):
+                return
+            unknown = unknown or clock()
+            problem = UNKNOWN
+        over = clock() - began > wait or (unknown and clock() - unknown > UNKNOWN_SECONDS)
+        if over:
+            raise ConfigError(f"{party.name} cannot join {party.server}: {problem}")
+        if problem != said:
+            said = problem
+            say_aloud(f"waiting for the server, up to {wait:g} seconds: {problem}")
+        sleep(POLL_SECONDS)
 
 
 def free_port() -> int:

@@ -90,6 +90,11 @@ class Federation:
         return self.root / "server/log.txt"
 
     @property
+    def said(self) -> Path:
+        """What the run says."""
+        return self.root / "server/said.txt"
+
+    @property
     def run(self) -> Path:
         """The folder of the run."""
         return self.root / "run"
@@ -117,6 +122,12 @@ class Federation:
                 )
             found[key] = number
         return found
+
+    def renew(self) -> None:
+        """A new certificate for the server, by the same authority: the parties need nothing."""
+        for path in (self.certificate, self.key):
+            path.unlink(missing_ok=True)
+        make_server([self.host], self.authority, self.certificate, self.key)
 
 
 @final

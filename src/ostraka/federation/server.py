@@ -7,17 +7,20 @@ import ssl
 import subprocess
 import sys
 import time
-from contextlib import suppress
+import traceback
+from contextlib import redirect_stderr, suppress
 from pathlib import Path
 from typing import IO, Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from ostraka.engines.flower import GATED, connected
+from ostraka.engines.flower import connected
+from ostraka.engines.gate import GATED
 from ostraka.engines.remote import say_aloud
 from ostraka.errors import ConfigError, OstrakaError, PartyFailed
-from ostraka.federation.party import environment
+from ostraka.federation.check import port_problem
 from ostraka.federation.plan import plan_for_own_data
+from ostraka.federation.processes import ended_by_signals, environment, program
 from ostraka.federation.project import SERVER_FOLDER, Federation
 from ostraka.runs.config import write_toml
 from ostraka.runs.loop import execute
@@ -26,7 +29,7 @@ from ostraka.runs.record import RunDir
 from ostraka.runs.results import Summary
 from ostraka.store import jsonfile
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 """How long Flower's server may take to start."""
 ASK_SECONDS = 30.0
 """How often Flower is asked whether the run is still there."""
@@ -38,17 +41,22 @@ SUPERLINK = "from ostraka.engines.flower import run_superlink; run_superlink()"
 def run_over(grid: Any, root: Path) -> None:
     """What Flower's ServerApp does: the run, or what is left of it, over the grid."""
     federation = Federation.load(root)
-    try:
-        home = RunDir(federation.run)
-        with connected(grid, federation.keys()):
-            execute(plan_of(federation), home, resume=home.marks.exists())
-        ended: dict[str, Any] = {"done": True}
-    except BaseException as error:
-        code = error.exit_code if isinstance(error, OstrakaError) else 1
-        ended = {"done": False, "words": str(error) or repr(error), "code": code}
-        raise
-    finally:
-        jsonfile.write_json(outcome_file(federation), ended)
+    home, ended = RunDir(federation.run), dict[str, Any](done=False, words="ended", code=1)
+    # Flower throws away what its apps write: it goes where `serve` looks for it
+    with federation.said.open("a", buffering=1) as said, redirect_stderr(said):
+        try:
+            with connected(grid, federation.keys()):
+                execute(plan_of(federation), home, resume=home.marks.exists())
+            ended = {"done": True}
+        except OstrakaError as error:
+            ended = {"done": False, "words": str(error), "code": error.exit_code}
+            raise
+        except Exception as error:
+            traceback.print_exc()
+            ended["words"] = f"{error!r}; see {federation.said}"
+            raise
+        finally:
+            jsonfile.write_json(outcome_file(federation), ended)
 
 
 def plan_of(federation: Federation) -> Plan:
@@ -70,14 +78,16 @@ def serve(federation: Federation, bind: str = "0.0.0.0") -> Summary:
     done = RunDir(federation.run).finished() if federation.run.exists() else None
     if done is not None:
         return done
+    problem = port_problem(federation.port, bind)
+    if problem:
+        raise ConfigError(f"port {federation.port} is not free: {problem}")
     outcome_file(federation).unlink(missing_ok=True)
-    with federation.log.open("ab") as log:
+    with federation.log.open("ab") as log, ended_by_signals():
         process = _start(federation, bind, log)
         try:
             _wait_until_up(federation, process)
             _let_in(federation)
-            _begin(federation)
-            _follow(federation, process)
+            _follow(federation, process, _begin(federation))
         finally:
             _end(process)
     summary = RunDir(federation.run).finished()
@@ -87,6 +97,7 @@ def serve(federation: Federation, bind: str = "0.0.0.0") -> Summary:
 
 def _start(federation: Federation, bind: str, log: IO[bytes]) -> "subprocess.Popen[bytes]":
     federation.home.mkdir(mode=0o700, exist_ok=True)
+    federation.said.touch()
     connection = {
         "address": f"127.0.0.1:{federation.port}",
         "root-certificates": str(federation.authority.certificate),
@@ -153,29 +164,40 @@ def _let_in(federation: Federation) -> None:
             )
 
 
-def _begin(federation: Federation) -> None:
-    said = _flwr(federation, "run", str(federation.root / "app"))
-    if said.returncode:
+def _begin(federation: Federation) -> str:
+    """Start the run; the number that Flower gives it."""
+    said = _flwr(federation, "run", str(federation.root / "app"), "--format", "json")
+    found = _told(said.stdout)
+    if said.returncode or "run-id" not in found:
         raise ConfigError(
             f"the run could not be started: {(said.stdout + said.stderr).strip()[-500:]}"
         )
+    return str(found["run-id"])
+
+
+def _told(text: str) -> dict[str, Any]:
+    """The JSON object that a command of Flower's wrote; empty: it wrote none."""
+    with suppress(ValueError):
+        found = json.loads(text[text.index("{") :])
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def _flwr(federation: Federation, *words: str) -> "subprocess.CompletedProcess[str]":
     """A command of Flower's own, to the server that is up."""
-    command = [str(Path(sys.executable).parent / "flwr"), *words, CONNECTION]
+    command = [program("flwr"), *words, CONNECTION]
     return subprocess.run(
         command, env=_environment(federation), capture_output=True, text=True, timeout=120
     )
 
 
-def _follow(federation: Federation, process: "subprocess.Popen[bytes]") -> None:
+def _follow(federation: Federation, process: "subprocess.Popen[bytes]", number: str) -> None:
     """Until the run has ended; what our part of it says is said here too."""
-    said, asked, again = federation.log.stat().st_size, time.monotonic(), _again(federation)
+    said, asked, again = federation.said.stat().st_size, time.monotonic(), _again(federation)
     while True:
-        said = _pass_on(federation.log, said)
+        said = _pass_on(federation.said, said)
         if outcome_file(federation).exists():
-            _pass_on(federation.log, said)
+            _pass_on(federation.said, said)
             return _judge(jsonfile.read_json(outcome_file(federation)), again)
         if process.poll() is not None:
             raise PartyFailed(
@@ -184,7 +206,7 @@ def _follow(federation: Federation, process: "subprocess.Popen[bytes]") -> None:
             )
         if time.monotonic() - asked > ASK_SECONDS:
             asked = time.monotonic()
-            if not _is_running(federation) and not outcome_file(federation).exists():
+            if _has_ended(federation, number) and not outcome_file(federation).exists():
                 raise PartyFailed(
                     f"the run's process has gone without a word; see {federation.log}. {again}"
                 )
@@ -198,13 +220,10 @@ def _judge(outcome: dict[str, Any], again: str) -> None:
         raise kind(f"{words}. {again}" if kind is PartyFailed else words)
 
 
-def _is_running(federation: Federation) -> bool:
-    """Whether Flower knows of a run that goes on."""
-    said = _flwr(federation, "list", "--format", "json")
-    with suppress(ValueError, AttributeError):
-        runs = json.loads(said.stdout).get("runs", [])
-        return any("finished" not in str(run.get("status")) for run in runs)
-    return True  # it did not answer now: asked again later
+def _has_ended(federation: Federation, number: str) -> bool:
+    """Whether Flower says that the run is over; no answer now is none."""
+    told = _told(_flwr(federation, "list", "--run-id", number, "--format", "json").stdout)
+    return "finished" in json.dumps(told.get("runs", ""))
 
 
 def _again(federation: Federation) -> str:
@@ -217,8 +236,7 @@ def _pass_on(log: Path, start: int) -> int:
         file.seek(start)
         *lines, _ = file.read().split(b"\n")
     for line in lines:
-        if line.startswith(b"ostraka: "):
-            say_aloud(line.decode(errors="replace").removeprefix("ostraka: "))
+        print(line.decode(errors="replace"), file=sys.stderr, flush=True)
         start += len(line) + 1
     return start
 
