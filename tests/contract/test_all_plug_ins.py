@@ -55,6 +55,14 @@ NET_CASES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
     ("conv4", (3, 16, 20), {"width": 3}),
     ("digits", (1, 8, 12), {"width": 0.05}),
     ("wideresnet", (3, 8, 9), {"depth": 10}),
+    ("resnet50", (3, 8, 9), {"width": 2}),
+    ("resnet18", (1, 8, 8), {"width": 4}),
+    ("resnet", (2, 9, 8), {"width": 4}),
+    ("resnet", (2, 9, 8), {"width": 4, "norm": "group"}),
+    ("densenet121", (1, 8, 8), {"growth": 1}),
+    ("densenet", (3, 8, 9), {"depth": 10, "growth": 4, "norm": "group"}),
+    ("dla", (3, 8, 9), {"width": 1}),
+    ("dla-small", (1, 9, 8), {"norm": "group"}),
 ]
 
 

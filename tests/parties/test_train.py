@@ -11,8 +11,10 @@ import pytest
 import torch
 
 from ostraka.core.predictor import UNKNOWN
-from ostraka.data.own import read
+from ostraka.data.own import Form, read
+from ostraka.data.own.arrays import held
 from ostraka.errors import ConfigError, DataError, Interrupted
+from ostraka.parties.task_file import make_task
 from ostraka.parties.train import train_party
 from ostraka.runs.api import load_run, run_config
 from ostraka.runs.config import make
@@ -179,8 +181,6 @@ NAMES = np.repeat(["a", "b"], 20)
 def test_own_statistics_are_carried_the_tasks_are_taken() -> None:
     def view(**values: object) -> tuple[tuple[float, ...], tuple[float, ...]]:
         short = {"local.epochs": 1}
-        from ostraka.parties.task_file import make_task
-
         task = make_task(["a", "b"], kind="table", shape=(2,), set=short, **values)  # type: ignore[arg-type]
         seen = train_party((ROWS, NAMES), task).member.model.view
         return seen.mean, seen.std
@@ -251,13 +251,5 @@ def test_broken_requests(tmp_path: Path) -> None:
 
 
 def test_samples_of_another_form_are_refused() -> None:
-    held = read_rows()
     with pytest.raises(ConfigError, match="the task wants image"):
-        train_party(held, short_task())
-
-
-def read_rows():  # type: ignore[no-untyped-def]
-    from ostraka.data.own import Form
-    from ostraka.data.own.arrays import held
-
-    return held(ROWS, NAMES, Form())
+        train_party(held(ROWS, NAMES, Form()), short_task())

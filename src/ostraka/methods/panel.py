@@ -36,6 +36,7 @@ from ostraka.contract import (
 )
 from ostraka.core.arrival import check_answers
 from ostraka.core.fit import Student
+from ostraka.core.member import Making
 from ostraka.core.private import Private, check_net
 from ostraka.core.spent import spent_on
 from ostraka.core.told import check_told
@@ -90,7 +91,8 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
     tell: Tell = setting(
         "counts",
         "what a party tells beside its weights: its size; class counts, doubt, answers to "
-        "held-out samples; embedding statistics too",
+        "held-out samples; bands in place of counts (<10, 10-99, 100-999, >=1000); embedding "
+        "statistics too",
     )
     hold_out: float = setting(
         0.1,
@@ -162,14 +164,14 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
 
     def seated(self, task: Task, seats: Sequence[Seat]) -> tuple[Member, ...]:
         """The members on these seats of a panel."""
-        usual = Model.of(task, self.objective)
+        usual, made = Model.of(task, self.objective), Making(banded=self.tell == "bands")
         members = []
         for seat in seats:
             if seat.card.party < 0:
                 continue
             own = task.for_party(PartyRef(seat.card.party, seat.card.size, seat.card.name))
             model = usual if own is task else Model.of(own, self.objective)
-            members.append(Member(seat.card, model, seat.params))
+            members.append(Member(seat.card, model, seat.params, made))
         return tuple(members)
 
 

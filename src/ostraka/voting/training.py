@@ -5,7 +5,7 @@ and tell what it agrees to tell.
 from dataclasses import dataclass
 from typing import Literal
 
-from ostraka.core.card import Card
+from ostraka.core.card import Card, banded
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build_net
 from ostraka.core.member import Member, Model
@@ -17,9 +17,9 @@ from ostraka.core.seeds import derive
 from ostraka.voting.accountant import noise_for, noisy_counts
 from ostraka.voting.calibration import held_scores, measure, tell_of
 
-Tell = Literal["size", "counts", "statistics"]
-"""What a party tells beside its weights: its size; class counts, doubt and answers to held-out
-samples as well; embedding statistics as well.
+Tell = Literal["size", "bands", "counts", "statistics"]
+"""What a party tells beside its weights: its size; class counts (or bands that they lie in), doubt
+and answers to held-out samples as well; embedding statistics as well.
 """
 
 
@@ -65,6 +65,8 @@ def _private_member(
     )
     counts = tuple(samples.counts(classes).tolist())
     told = noisy_counts(counts, dp.counts, seed) if dp.counts else None
+    if told is not None and terms.tell == "bands":
+        told = banded(told)
     card = Card(party.id, len(samples), told, dp.figures(), name=party.ref.name)
     return Member(card, model, fitted.params)
 
@@ -86,6 +88,7 @@ def _card(
     if tell == "size":
         return Card(party.id, len(samples), None, scores, name=party.ref.name)
     counts = tuple(samples.counts(len(model.classes)).tolist())
+    counts = banded(counts) if tell == "bands" else counts
     numbers = measure(net, model.objective, samples, typicality=tell == "statistics")
     numbers |= tell_of(net, model.objective, held, numbers.get("typicality"))
     return Card(party.id, len(samples), counts, scores, numbers, party.ref.name)

@@ -86,11 +86,11 @@ def list_folder(asked: Asked) -> Listing:
     walk = _Walk()
     _look(root, (), os.path.realpath(root), walk)
     if walk.strange:
-        notes.append(f"{listed(walk.strange, 'entry is', 'entries are')} no file; left out")
+        notes.append(f"{listed(walk.strange, 'entry is', 'entries are', 'no file')}; left out")
     if walk.linked:
         notes.append(
-            f"{listed(walk.linked, 'link leads', 'links lead')} to a folder inside of "
-            f"{asked.path.name}; not followed, as its files would be read twice"
+            listed(walk.linked, "link leads", "links lead", "to a folder inside")
+            + "; not followed, as its files would be read twice"
         )
     walk.files.sort(key=lambda file: file.within)
     return Listing(root, tuple(walk.files), tuple(sub_folders(root)), tuple(notes))
@@ -124,16 +124,16 @@ def chosen(
     loose = [file.name for file in wanted if len(file.within) == 1]
     if loose:
         notes.append(
-            f"{listed(loose, f'{what[:-1]} lies', f'{what} lie')} beside the folders of the "
-            "classes and have no class; left out"
+            listed(loose, f"{what[:-1]} lies", f"{what} lie", "beside the folders of the classes")
+            + "; left out, as nobody can say of which class"
         )
     labels = [file.within[0] for file in inside]
     notes += check_classes(listing.root, set(labels))
     empty = [printable(name) for name in listing.folders if name not in set(labels)]
     if empty:
         notes.append(
-            f"{listed(empty, 'sub-folder holds', 'sub-folders hold')} no {what}; no class was "
-            "made of it"
+            listed(empty, "sub-folder holds", "sub-folders hold", f"no {what}")
+            + "; no class was made of it"
         )
     return inside, labels, notes
 
