@@ -92,8 +92,12 @@ TABLE = (
         "evaluation",
         "members",
     ),
-    _but("runs", "configuration, plan, loop, grids", "cli", "display", "market", "testing"),
+    _but(
+        "runs", "configuration, plan, loop, grids", "cli", "display", "market", "parties", "testing"
+    ),
+    _but("parties", "own data to members, members to answers", "cli", "display", "testing"),
     _but("display", "tables, plots", "cli", "market", "testing"),
+    _but("api", "what scripts and notebooks call", "cli", "testing"),
     _but("testing", "contract checks for authors of plug-ins", "cli"),
     _but("cli", "one module per verb, which imports what takes long when it acts"),
     _but("__init__", "the public names, loaded on first use", "cli"),

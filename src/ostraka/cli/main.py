@@ -8,8 +8,10 @@ from typing import NoReturn
 
 from ostraka import __version__
 from ostraka.cli import (
+    audit,
     compare,
     completion,
+    data,
     demo,
     doctor,
     figure,
@@ -29,6 +31,8 @@ VERBS = (
     partition,
     figure,
     train_generator,
+    audit,
+    data,
     listing,
     doctor,
     demo,

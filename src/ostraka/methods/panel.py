@@ -195,8 +195,8 @@ class VotingMethod(PanelMethod):
         if self.dp.wanted and not self.dp.counts and self.ballot.wants_counts:
             raise ConfigError(
                 "with dp no class counts are told, but the ballot judges a class by who has "
-                "samples of it; use the ballot sum or top-k (--set ballot=sum), or spend a part of the "
-                "promise on counts with noise (--set dp.counts=0.5)"
+                "samples of it; use the ballot sum or top-k (--set ballot=sum), or spend a part of "
+                "the promise on counts with noise (--set dp.counts=0.5)"
             )
         if self.tell == "size" and self.ballot.wants_counts:
             raise ConfigError(
