@@ -55,8 +55,8 @@ class OpenVoting(Drawing):
     )
     outliers: str = setting(
         "destruction",
-        "auto (wide, or tables for rows), destruction (the paper's), mixture, audio, one "
-        "operation, "
+        "auto (wide, wide-tables or wide-audio, as the data is), destruction (the paper's), "
+        "mixture, tables, audio, one operation, "
         "a mix such as fedov:0.4+stretch:0.6, generator (samples of the generator in this "
         "package) or generator:FILE, or none",
     )
@@ -67,9 +67,16 @@ class OpenVoting(Drawing):
     steps: int = setting(
         5, "adversarial steps; to leave them out, set w_adversarial to 0", span="[1, inf)"
     )
-    size: float = setting(0.002, "length of an adversarial step in every pixel", span="(0, inf)")
+    size: float = setting(
+        0.002,
+        "length of an adversarial step in every pixel or feature, as networks see it: of "
+        "standardised data, in deviations",
+        span="(0, inf)",
+    )
     clamp: tuple[float, float] | None = setting(
-        None, "range of values that enhanced samples are kept in; none: free", span="(-inf, inf)"
+        None,
+        "range of values, as networks see them, that enhanced samples are kept in; none: free",
+        span="(-inf, inf)",
     )
 
     def __post_init__(self) -> None:
