@@ -63,9 +63,7 @@ def main() -> None:
     parser.add_argument("--only", choices=OBJECTIVES)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    print(
-        "| objective | epsilon | noise | accuracy | AUC (range) | caught at 1 % | loss | s |"
-    )
+    print("| objective | epsilon | noise | accuracy | AUC (range) | caught at 1 % | loss | s |")
     print("|---|---|---|---|---|---|---|---|")
     for name in OBJECTIVES:
         if options.only in (None, name):

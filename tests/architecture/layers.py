@@ -107,8 +107,16 @@ TABLE = (
 LAYERS = {layer.name: layer for layer in TABLE}
 
 OPTIONAL = {
-    *("ray", "flwr", "ot", "pyarrow", "opacus"),
-    *("fastapi", "starlette", "uvicorn", "httpx", "jinja2"),
+    "ray",
+    "flwr",
+    "ot",
+    "opacus",
+    "pyarrow",
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "httpx",
+    "jinja2",
 }
 """Libraries of extras: each is imported in one file."""
 

@@ -19,7 +19,10 @@ from ostraka.cli import (
     partition,
     run,
     show,
+    task,
+    train,
     train_generator,
+    verify,
 )
 from ostraka.cli.streams import leave_unread, plain_where_needed
 from ostraka.errors import ConfigError, OstrakaError, did_you_mean
@@ -31,6 +34,9 @@ VERBS = (
     partition,
     figure,
     train_generator,
+    task,
+    train,
+    verify,
     audit,
     data,
     listing,

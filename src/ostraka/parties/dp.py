@@ -1,15 +1,18 @@
 """`--dp epsilon=8`: the promise of differential privacy as a party gives it on the command line.
 
-A promise is worth as much as the seed is secret: noise that can be drawn again can be taken off
-again. So a party that promises takes its seed from the system, keeps it to itself and gets another
-one the next time.
+A promise covers the training and what is told. What a party does with its samples before is not
+covered unless it looks at no sample: so no class is left out for being rare, and inputs are not
+standardised by own means.
 """
 
-import secrets
+from dataclasses import replace
 
 from ostraka.core.private import Private
+from ostraka.core.samples import Samples
 from ostraka.core.settings import build
 from ostraka.errors import ConfigError
+from ostraka.methods.panel import PanelMethod, VotingMethod
+from ostraka.voting.ballots import Sum
 
 USAGE = "epsilon=8[,delta=1e-5][,clip=1][,counts=0.5]"
 
@@ -34,6 +37,22 @@ def parse(text: str) -> Private:
     return promise
 
 
-def secret_seed() -> int:
-    """A seed that nobody can guess: 63 bits of the system's randomness."""
-    return secrets.randbits(63)
+def promised(method: PanelMethod, promise: Private) -> PanelMethod:
+    """The method with this promise.
+
+    How votes are counted is for the group to say and no matter of a party's training, so a ballot
+    that wants class counts is no hindrance.
+    """
+    if isinstance(method, VotingMethod) and method.ballot.wants_counts:
+        return replace(method, dp=promise, ballot=Sum())
+    return replace(method, dp=promise)
+
+
+def check_covered(standardise: str, samples: Samples) -> None:
+    """Refuse inputs that are standardised by the samples' own means."""
+    if standardise == "own" and samples.x.is_floating_point():
+        raise ConfigError(
+            "standardise is 'own': the means and deviations of your samples would be in the file, "
+            'and differential privacy does not cover them; use a task with standardise = "task" '
+            'or "off"'
+        )

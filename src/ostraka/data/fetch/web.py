@@ -22,7 +22,6 @@ from urllib.request import (
     UnknownHandler,
 )
 
-from ostraka import __version__
 from ostraka.errors import DataError
 
 SECONDS = 30.0
@@ -76,7 +75,7 @@ def ask(url: str, headers: dict[str, str], seconds: float = SECONDS) -> HTTPResp
     check_address(url)
     request = Request(
         url,
-        headers={"User-Agent": f"ostraka/{__version__}", "Accept-Encoding": "identity", **headers},
+        headers={"User-Agent": "ostraka", "Accept-Encoding": "identity", **headers},
     )
     with reaching(url):
         return cast(HTTPResponse, _opener().open(request, timeout=seconds))
