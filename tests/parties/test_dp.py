@@ -89,7 +89,7 @@ def test_a_private_party(rows: Path, tmp_path: Path) -> None:
     weights = [codec.encode(one.member.params) for one in made]
     assert weights[0] != weights[1], "the seed is another one, and nobody's"
     told = {thing.what: thing.reveals for thing in leaving(made[0].member, 10**6)}
-    assert "claims, which nobody can check" in told["scores"]
+    assert "claims; nobody can check it" in told["scores"]
 
 
 def test_what_a_promise_cannot_cover_is_refused(rows: Path, tmp_path: Path) -> None:

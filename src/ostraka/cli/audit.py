@@ -79,7 +79,7 @@ def _show(found: "Audit", name: str) -> None:
     from ostraka.display.tables import Table
 
     figures = Table(
-        ("figure", "value", "95 % range", "without any leak"),
+        ("figure", "value", "95 % range", "no leak"),
         [
             ("area under the curve (AUC)", *_cells(found.auc, 1), "50.0 %"),
             ("caught at 1 % false alarms", *_cells(found.caught, 1), "1.0 %"),
@@ -102,8 +102,8 @@ def _show(found: "Audit", name: str) -> None:
 
 
 def _cells(figure: "Range", digits: int) -> tuple[str, str]:
-    value, low, high = (f"{100 * v:.{digits}f} %" for v in (figure.value, figure.low, figure.high))
-    return value, f"{low} to {high}"
+    value, low, high = (f"{100 * v:.{digits}f}" for v in (figure.value, figure.low, figure.high))
+    return f"{value} %", f"{low} to {high} %"
 
 
 def _shares(found: "Audit") -> "Table":

@@ -47,8 +47,8 @@ WEIGHTS = (
     "samples can be in them. No sample is stored"
 )
 PROMISE = (
-    "nothing of the samples: the differential privacy that this party claims, which nobody can "
-    "check from the file"
+    "the differential privacy that this party claims; nobody can check it from the file, and it "
+    "says nothing of single samples"
 )
 STATISTICS = (
     "the mean and the deviation of every column, channel or coefficient over this party's samples"
