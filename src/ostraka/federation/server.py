@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 
 from ostraka.engines.flower import connected
 from ostraka.engines.gate import GATED
-from ostraka.engines.remote import say_aloud
+from ostraka.engines.remote import Expected, say_aloud
 from ostraka.errors import ConfigError, OstrakaError, PartyFailed
 from ostraka.federation.check import port_problem
 from ostraka.federation.plan import plan_for_own_data
@@ -45,7 +45,7 @@ def run_over(grid: Any, root: Path) -> None:
     # Flower throws away what its apps write: it goes where `serve` looks for it
     with federation.said.open("a", buffering=1) as said, redirect_stderr(said):
         try:
-            with connected(grid, federation.keys()):
+            with connected(grid, Expected(federation.parties, federation.keys())):
                 execute(plan_of(federation), home, resume=home.marks.exists())
             ended = {"done": True}
         except OstrakaError as error:
