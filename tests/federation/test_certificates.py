@@ -250,8 +250,10 @@ def test_a_party_without_data_is_told(made: Federation, tmp_path: Path) -> None:
 
 
 def test_a_server_is_checked(tmp_path: Path) -> None:
-    made = create(tmp_path / "fed", {"method": "fedov"}, ["north", "east"], port=18557)
+    run = {"method": "fedov", "data": "digits"}
+    made = create(tmp_path / "fed", run, ["north", "east"], port=free_port())
     assert [f.what for f in check_server(made) if f.problem] == []
+    (made.root / "run.toml").write_text('method = "fedov"\ndata = "none.npz"\n')
     keys = [made.public_key(name) for name in made.parties]
     keys[1].write_bytes(keys[0].read_bytes())
     made.key.chmod(0o644)
@@ -261,6 +263,7 @@ def test_a_server_is_checked(tmp_path: Path) -> None:
         "the server's key is there and private",
         "the server's certificate for new.example.org",
         "every party has a key of its own",
+        f"the run in {made.root / 'run.toml'} and its data",
     ]
     assert "ostraka federation renew" in wrong["the server's certificate for new.example.org"]
     assert "east and north have the same key" in wrong["every party has a key of its own"]
