@@ -88,6 +88,9 @@ def _init(options: argparse.Namespace) -> int:
         )
     check_local(options, [options.method])
     values = values_from(options, ("method", "data", "partition", "seed"))
+    if options.data is not None and Path(options.data).expanduser().exists():
+        # it is read by another process, maybe from another folder
+        values["data"] = str(Path(options.data).expanduser().absolute())
     made = create(options.folder, values, options.party, options.host, options.port, options.share)
     root = shlex.quote(str(options.folder))
     print(f"The federation {made.name} is in {options.folder}.")
