@@ -21,7 +21,7 @@ the end: means over seeds.
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -150,7 +150,7 @@ def per_class(text: str) -> int | None:
     return None if text == "all" else int(text)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--parties", type=int, default=None)
     parser.add_argument("--judge", choices=("test", "held-out"), default="held-out")
     parser.add_argument("--workers", type=int, default=None)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     options.variant = options.variant or [["base"]]
     torch.set_num_threads(1)
     wanted, failed = list(cells(options)), 0

@@ -1,30 +1,35 @@
-"""How long a choice among many members takes, and how representation, reduction and
-the way to compare several networks change it.
+"""What choosing members costs and gives: seconds, teams by representation, reduction and size,
+bad parties, several networks, and accuracy against the cost of answers.
 
     python -m benchmarks.selection_study time --members 400
-    python -m benchmarks.selection_study ablation runs/cells/...
-    python -m benchmarks.selection_study bad runs/cells/... --party 3 --lr 1.0
+    python -m benchmarks.selection_study table runs/grid
+    python -m benchmarks.selection_study ablation runs/grid/cells/dedes-*
+    python -m benchmarks.selection_study sizes runs/ten/cells/*
+    python -m benchmarks.selection_study bad runs/one --party 3 --lr 1.0
     python -m benchmarks.selection_study mixed --data digits
-    python -m benchmarks.selection_study pareto runs/grid --out pareto.svg
+    python -m benchmarks.selection_study pareto runs/grid --figure pareto.svg
 
-`time` needs no data: members are random networks of LeNet-5's size. `ablation` chooses anew among
-the members of a finished run, with the run's own ballot and size, and judges the teams on its
-test set. `bad` has one party of such a run train again with another learning rate, and tells
-whether the filters leave its member out. `mixed` trains members of two networks and compares both
-ways to choose among them. `pareto` draws accuracy against the cost of answers, from a grid.
+Every one prints a table, line by line, and stores it where `--out FILE` says. `time` needs no data:
+members are random networks of LeNet-5's size. `table` and `pareto` read a finished grid. `ablation`
+and `sizes` choose anew among the members of finished runs, with the run's own ballot, and judge
+the teams on its test set; `sizes` tries all teams, so of up to 12 members. `bad` has one party of
+such a run train again with another learning rate, and tells whether the filters leave its member
+out. `mixed` trains members of two networks and compares both ways to choose among them.
 CPU-seconds on one thread; libraries are loaded before.
 """
 
 import argparse
-import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from statistics import fmean
+from typing import get_args
 
 import torch
 
+from benchmarks.selection_tables import Lines, head, pareto, row, table
 from ostraka.core.card import Card
 from ostraka.core.member import Member, Model
 from ostraka.core.method import Round
@@ -32,7 +37,6 @@ from ostraka.core.net import Params, Recipe, params_of
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.seeds import derive, torch_rng
 from ostraka.core.task import Task
-from ostraka.display.curves import Curve, accuracy_curves
 from ostraka.display.teams import Members
 from ostraka.methods.closed_voting import ClosedVoting
 from ostraka.objectives.cross_entropy import CrossEntropy
@@ -42,12 +46,19 @@ from ostraka.runs.division import divide
 from ostraka.runs.plan import party_seed
 from ostraka.voting.ballots import Plurality
 from ostraka.voting.choice import NOWHERE
+from ostraka.voting.clustering import Reduction
 from ostraka.voting.dedes import DeDES
 from ostraka.voting.ensemble import Ensemble
-from ostraka.voting.inspection import team_accuracy
+from ostraka.voting.inspection import MOST, team_accuracy
 from ostraka.voting.panel import Seat
-from ostraka.voting.selectors import Pool, Random, Selector
+from ostraka.voting.selectors import All, Pool, Random, Selector
 from ostraka.voting.training import Terms, train_member
+
+AUTO = {"auto, by silhouette": "silhouette", "auto, by votes on probes": "votes"}
+"""Both ways by which dedes finds a size."""
+REPRESENTATIONS = ("first", "last", "all", "answers", "counts")
+REDUCTIONS = get_args(Reduction)
+ALL, BEST = "all members", "the best team, by the labels"
 
 
 def lenets(count: int, classes: int = 10) -> Pool:
@@ -72,8 +83,8 @@ def timed(selector: Selector, pool: Pool) -> tuple[float, int]:
     return time.process_time() - begun, len(chosen)
 
 
-def time_all(count: int) -> None:
-    """Print the seconds of every way to choose."""
+def time_all(count: int) -> Lines:
+    """The seconds of every way to choose."""
     pool, half = lenets(count), count // 2
     ways = {
         f"dedes, {how}, size {size}": DeDES(size, clustering=how)
@@ -89,31 +100,87 @@ def time_all(count: int) -> None:
             "kernel-pca": {"reduction": "kernel-pca"},
         }.items()
     }
-    print(f"| way to choose among {count} | CPU-seconds | chosen |\n|---|---|---|")
+    yield from head(f"way to choose among {count}", "CPU-seconds", "chosen")
     for name, selector in ways.items():
         seconds, chosen = timed(selector, pool)
-        print(f"| {name} | {seconds:.2f} | {chosen} |", flush=True)
+        yield row(name, f"{seconds:.2f}", chosen)
 
 
-def ablation(folder: Path, draws: int = 20) -> None:
-    """Print the accuracy of teams by representation and reduction, beside random teams."""
-    run = Members.of(folder)
-    size = len(run.choice.chosen)
-    if size == len(run.members):
-        size = size // 2
-    print(f"| representation | reduction | accuracy (%) of {size} |\n|---|---|---|")
-    for representation in ("first", "last", "all", "answers"):
-        for reduction in ("none", "pca", "kernel-pca"):
-            selector = DeDES(size, representation=representation, reduction=reduction)
-            accuracy = run.accuracy(selector.choose(run.pool).chosen)
-            print(f"| {representation} | {reduction} | {accuracy:.2f} |", flush=True)
-    drawn = [run.accuracy(Random(size, d).choose(run.pool).chosen) for d in range(draws)]
-    print(f"| by lot, mean of {draws} | | {fmean(drawn):.2f} |")
-    print(f"| all {len(run.members)} members | | {run.accuracy(range(len(run.members))):.2f} |")
+def ablation(folders: Sequence[Path], draws: int = 20) -> Lines:
+    """The accuracy of teams by representation and reduction, beside random teams and all members:
+    a column for each division, the mean over its runs.
+    """
+    runs = grouped(folders)
+    yield from head("representation", "reduction", *runs)
+    for representation, reduction in product(REPRESENTATIONS, REDUCTIONS):
+        way = DeDES(representation=representation, reduction=reduction)
+        yield row(representation, reduction, *means(runs, [way]))
+    lots = [Random(draw=draw) for draw in range(draws)]
+    yield row(f"by lot, mean of {draws}", "", *means(runs, lots))
+    yield row("all members", "", *means(runs, [All()]))
 
 
-def bad(folder: Path, party: int, lr: float) -> None:
-    """Print what filters do to a member that was trained with another rate, and to the team."""
+def means(runs: Mapping[str, Sequence[Members]], ways: Sequence[Selector]) -> list[str]:
+    """The mean accuracy of the teams that several selectors choose, for each division."""
+    found = []
+    for same in runs.values():
+        teams = [(run, sized(way, run).choose(run.pool).chosen) for run in same for way in ways]
+        found.append(f"{fmean(run.accuracy(team) for run, team in teams):.2f}")
+    return found
+
+
+def sized(way: Selector, run: Members) -> Selector:
+    """The selector for a team as large as the run's own; half of the members, where that is all."""
+    if not isinstance(way, DeDES | Random):
+        return way
+    own, count = len(run.choice.chosen), len(run.members)
+    return replace(way, size=own if own < count else max(1, count // 2))
+
+
+def grouped(folders: Sequence[Path]) -> dict[str, list[Members]]:
+    """The runs of each division of data, by what the column is called."""
+    found: dict[str, list[Members]] = {}
+    for folder in folders:
+        run = Members.of(folder)
+        config = run.plan.config
+        found.setdefault(f"{config.data} / {config.partition}", []).append(run)
+    return found
+
+
+def sizes(folders: Sequence[Path]) -> Lines:
+    """The accuracy of dedes's team by its size, fixed or found, the mean over the runs of a
+    division, and its mean rank among all teams.
+    """
+    runs = grouped(folders)
+    found = {title: [all_sizes(run) for run in same] for title, same in runs.items()}
+    rules = [rule for rule in [*range(1, MOST + 1), *AUTO, ALL, BEST]
+             if all(rule in of for same in found.values() for of in same)]  # fmt: skip
+    yield from head("size", *(f"{title}: accuracy (%) | rank | size" for title in found))
+    for rule in rules:
+        cells = []
+        for same in found.values():
+            means = [fmean(column) for column in zip(*(of[rule] for of in same), strict=True)]
+            cells.append(f"{means[0]:.2f} | {means[1]:.0f} | {means[2]:.1f}")
+        yield row(rule, *cells)
+
+
+def all_sizes(run: Members) -> dict[int | str, tuple[float, int, int]]:
+    """Accuracy, rank among all teams and members of dedes's team for every size, and for those
+    that it finds itself.
+    """
+    inspection, count = run.inspect(), len(run.members)
+    ways: dict[int | str, DeDES] = {size: DeDES(size) for size in range(1, count + 1)}
+    ways |= {name: DeDES(size_by=by) for name, by in AUTO.items()}
+    teams = {name: way.choose(run.pool).chosen for name, way in ways.items()}
+    best = {BEST: inspection.best, ALL: tuple(range(count))}
+    return {
+        name: (100 * inspection.accuracy[team], inspection.rank(team), len(team))
+        for name, team in {**teams, **best}.items()
+    }
+
+
+def bad(folder: Path, party: int, lr: float) -> Lines:
+    """What filters do to a member that was trained with another rate, and to the team."""
     run = Members.of(folder)
     plan, size = run.plan, max(1, len(run.members) // 2)
     worse = replace(run.method, local=replace(run.method.local, lr=lr))
@@ -125,13 +192,17 @@ def bad(folder: Path, party: int, lr: float) -> None:
     seats[place] = Seat(report.card, report.payload)
     run = replace(run, panel=replace(run.panel, members=tuple(seats), choice=None))
     score = report.card.scores.get("validation")
-    print(f"party {party}: {was:.2f} % alone before, {run.alone()[place]:.2f} % now, tells {score}")
-    print(f"| filter | left out | votes | accuracy (%) of {size} |\n|---|---|---|---|")
+    told = ", ".join(
+        f"{card.scores.get('validation', float('nan')):.2f}" for card in run.pool.cards
+    )
+    yield f"party {party}: {was:.2f} % alone before, {run.alone()[place]:.2f} % now, tells {score}"
+    yield f"scores that are told: {told}\n"
+    yield from head("filter", "left out", "votes", f"accuracy (%) of {size}")
     for name in FILTERS:
         choice = DeDES(size, filter=FILTERS.get(name)()).choose(run.pool)
         out = [i for i, group in enumerate(choice.groups) if group == NOWHERE]
         votes = "yes" if place in choice.chosen else "no"
-        print(f"| {name} | {out} | {votes} | {run.accuracy(choice.chosen):.2f} |")
+        yield row(name, out, votes, f"{run.accuracy(choice.chosen):.2f}")
 
 
 def two_networks(data: str, parties: int, seed: int) -> tuple[Pool, torch.Tensor, torch.Tensor]:
@@ -152,9 +223,9 @@ def two_networks(data: str, parties: int, seed: int) -> tuple[Pool, torch.Tensor
     return Pool(members, names, seed), test.stored(), test.labels
 
 
-def mixed(data: str, parties: int, seeds: Sequence[int]) -> None:
-    """Print the accuracy of teams chosen among members of two networks, both ways."""
-    print("| seed | size | answers | grouped | by lot | all |\n|---|---|---|---|---|---|")
+def mixed(data: str, parties: int, seeds: Sequence[int]) -> Lines:
+    """The accuracy of teams chosen among members of two networks, both ways."""
+    yield from head("seed", "size", "answers", "grouped", "by lot", "all")
     for seed in seeds:
         pool, x, labels = two_networks(data, parties, seed)
         votes = Ensemble.of(pool.members, Plurality(), pool.classes).votes(x)
@@ -163,6 +234,7 @@ def mixed(data: str, parties: int, seeds: Sequence[int]) -> None:
                 [DeDES(size, mixed="answers")],
                 [DeDES(size, mixed="grouped")],
                 [Random(size, draw) for draw in range(20)],
+                [All()],
             ]
             found = [
                 fmean(
@@ -171,66 +243,52 @@ def mixed(data: str, parties: int, seeds: Sequence[int]) -> None:
                 )
                 for way in ways
             ]
-            whole = 100 * team_accuracy(votes, labels, Plurality(), range(parties))
-            figures = " | ".join(f"{value:.2f}" for value in [*found, whole])
-            print(f"| {seed} | {size} | {figures} |", flush=True)
-
-
-def pareto(grid: Path, out: Path) -> None:
-    """Draw accuracy against the CPU-seconds of all answers to the test set, means over seeds,
-    a panel for each data set and division; who is beaten in both by none is named in the table.
-    """
-    cells: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for line in json.loads((grid / "results.json").read_text()):
-        if line["status"] == "ok" and "inference" in line.get("spent", {}):
-            where = cells.setdefault(f"{line['data']} / {line['partition']}", {})
-            found = (line["spent"]["inference"], line["accuracy"])
-            where.setdefault(line["method"], []).append(found)
-    panels = {}
-    for title, methods in cells.items():
-        means = {m: (fmean(s for s, _ in f), fmean(a for _, a in f)) for m, f in methods.items()}
-        panels[title] = [
-            Curve(method, [means[method][0]], [[accuracy] for _, accuracy in found])
-            for method, found in methods.items()
-        ]
-        print(f"| {title} | seconds | accuracy (%) | beaten by none |\n|---|---|---|---|")
-        for method, (seconds, accuracy) in sorted(means.items(), key=lambda item: item[1]):
-            beaten = any(s <= seconds and a >= accuracy and (s, a) != (seconds, accuracy)
-                         for s, a in means.values())  # fmt: skip
-            print(f"| {method} | {seconds:.2f} | {accuracy:.2f} | {'' if beaten else 'yes'} |")
-    accuracy_curves(panels, out, xlabel="CPU-seconds of all answers")
+            yield row(seed, size, *(f"{value:.2f}" for value in found))
 
 
 def main() -> None:
-    """Run one of the five."""
+    """Run one of the seven."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("time").add_argument("--members", type=int, default=400)
-    verbs.add_parser("ablation").add_argument("run", type=Path)
-    worse = verbs.add_parser("bad")
-    worse.add_argument("run", type=Path)
-    worse.add_argument("--party", type=int, default=3)
-    worse.add_argument("--lr", type=float, default=1.0)
-    cost = verbs.add_parser("pareto")
-    cost.add_argument("grid", type=Path)
-    cost.add_argument("--out", type=Path, required=True)
-    both = verbs.add_parser("mixed")
-    both.add_argument("--data", default="digits")
-    both.add_argument("--parties", type=int, default=20)
-    both.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    made = {name: verbs.add_parser(name) for name in VERBS}
+    for verb in made.values():
+        verb.add_argument("--out", type=Path, help="a file that the table is stored in too")
+    made["time"].add_argument("--members", type=int, default=400)
+    for name in ("table", "pareto"):
+        made[name].add_argument("grid", type=Path)
+    for name in ("ablation", "sizes"):
+        made[name].add_argument("run", type=Path, nargs="+")
+    made["pareto"].add_argument("--figure", type=Path, required=True)
+    made["bad"].add_argument("run", type=Path)
+    made["bad"].add_argument("--party", type=int, default=3)
+    made["bad"].add_argument("--lr", type=float, default=1.0)
+    made["mixed"].add_argument("--data", default="digits")
+    made["mixed"].add_argument("--parties", type=int, default=20)
+    made["mixed"].add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.verb == "time":
-        time_all(options.members)
-    elif options.verb == "ablation":
-        ablation(options.run)
-    elif options.verb == "pareto":
-        pareto(options.grid, options.out)
-    elif options.verb == "bad":
-        bad(options.run, options.party, options.lr)
-    else:
-        mixed(options.data, options.parties, options.seeds)
+    say(VERBS[options.verb](options), options.out)
 
+
+def say(lines: Lines, out: Path | None) -> None:
+    """Print the lines as they come, and store them."""
+    said = []
+    for line in lines:
+        print(line, flush=True)
+        said.append(line)
+        if out is not None:
+            out.write_text("\n".join([*said, ""]))
+
+
+VERBS: dict[str, Callable[[argparse.Namespace], Lines]] = {
+    "time": lambda options: time_all(options.members),
+    "table": lambda options: table(options.grid),
+    "ablation": lambda options: ablation(options.run),
+    "sizes": lambda options: sizes(options.run),
+    "bad": lambda options: bad(options.run, options.party, options.lr),
+    "mixed": lambda options: mixed(options.data, options.parties, options.seeds),
+    "pareto": lambda options: pareto(options.grid, options.figure),
+}
 
 if __name__ == "__main__":
     main()

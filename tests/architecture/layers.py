@@ -117,7 +117,10 @@ TABLE = (
 
 LAYERS = {layer.name: layer for layer in TABLE}
 
-OPTIONAL = {"ray", "flwr", "ot", "fastapi", "starlette", "uvicorn", "httpx", "jinja2"}
+OPTIONAL = {
+    *("ray", "flwr", "ot", "pyarrow", "opacus"),
+    *("fastapi", "starlette", "uvicorn", "httpx", "jinja2"),
+}
 """Libraries of extras: each is imported in one file."""
 
 PRELOADS = "ostraka.engines.warm"

@@ -120,6 +120,20 @@ def test_fedos(ostraka: Ostraka, name: str, tmp_path: Path) -> None:
         assert len(relative) == len(absolute)
 
 
+@pytest.mark.parametrize("name", ["selectors", "combination", "ten"])
+def test_dedes(ostraka: Ostraka, name: str) -> None:
+    """Every selector of the grids chooses among a few members, which are trained once."""
+    path = EXAMPLES / "dedes" / f"{name}.toml"
+    little = ("--parties", "4", "--partition", "iid", "--net", "mlp", "--set", "local.epochs=1")
+    done = ostraka("compare", "--config", str(path), *LITTLE, *little, "--out", out_of(path))
+    assert done.code == 0, done.err
+    cells = done.json()["cells"]
+    assert [cell["method"] for cell in cells] == tomllib.loads(path.read_text())["methods"]
+    assert all(cell["status"] == "ok" for cell in cells)
+    trained = [cell for cell in cells if not cell["reused"] and cell["method"] != "centralised"]
+    assert len(trained) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -4,12 +4,15 @@ contract that plug-ins are checked for.
 
 import gzip
 import json
+import wave
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from ostraka.core import settings
 from ostraka.data.partitions.spec import parse
@@ -52,6 +55,14 @@ NET_CASES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
     ("conv4", (3, 16, 20), {"width": 3}),
     ("digits", (1, 8, 12), {"width": 0.05}),
     ("wideresnet", (3, 8, 9), {"depth": 10}),
+    ("resnet50", (3, 8, 9), {"width": 2}),
+    ("resnet18", (1, 8, 8), {"width": 4}),
+    ("resnet", (2, 9, 8), {"width": 4}),
+    ("resnet", (2, 9, 8), {"width": 4, "norm": "group"}),
+    ("densenet121", (1, 8, 8), {"growth": 1}),
+    ("densenet", (3, 8, 9), {"depth": 10, "growth": 4, "norm": "group"}),
+    ("dla", (3, 8, 9), {"width": 1}),
+    ("dla-small", (1, 9, 8), {"norm": "group"}),
 ]
 
 
@@ -162,6 +173,42 @@ def write_svhn(folder: Path) -> Path:
     return path
 
 
+def write_images(folder: Path) -> Path:
+    rng = np.random.default_rng(0)
+    for part, name in product(("train", "test"), ("cat", "dog")):
+        place = folder / "pets" / part / name
+        place.mkdir(parents=True)
+        for number in range(2):
+            pixels = rng.integers(0, 256, (8, 8, 3), np.uint8)
+            Image.fromarray(pixels).save(place / f"{number}.png")
+    return folder / "pets"
+
+
+def write_sounds(folder: Path) -> Path:
+    for name, number in product(("high", "low"), range(5)):
+        place = folder / "tones" / name
+        place.mkdir(parents=True, exist_ok=True)
+        tone = np.sin(np.arange(800) * (1.0 if name == "high" else 0.1) + number)
+        with wave.open(str(place / f"{number}.wav"), "wb") as file:
+            file.setparams((1, 2, 8000, len(tone), "NONE", ""))
+            file.writeframes((tone * 2**14).astype("<i2").tobytes())
+    return folder / "tones"
+
+
+def write_table(folder: Path) -> Path:
+    """As Parquet: of a text that was cut short nobody can tell."""
+    import pyarrow.parquet
+
+    rows = range(30)
+    table = {
+        "age": list(rows),
+        "ward": ["north" if row % 2 else "south" for row in rows],
+        "class": ["ill" if row % 3 else "well" for row in rows],
+    }
+    pyarrow.parquet.write_table(pyarrow.table(table), folder / "ward.parquet")
+    return folder / "ward.parquet"
+
+
 EXAMPLES: dict[str, Callable[[Path], Path] | None] = {
     "bundled": None,
     "digits": None,
@@ -171,6 +218,9 @@ EXAMPLES: dict[str, Callable[[Path], Path] | None] = {
     "cifar": write_cifar,
     "cifar-pickled": write_pickled_cifar,
     "svhn": write_svhn,
+    "image-folder": write_images,
+    "sound-folder": write_sounds,
+    "table": write_table,
 }
 
 

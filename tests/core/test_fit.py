@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from ostraka.core import fit as fit_module
 from ostraka.core.fit import Budget, Diverged, Fitted, RoundBudget, Student, fit
+from ostraka.core.learning import bounds as batch_bounds
 from ostraka.core.net import Net, Params, Recipe
 from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
@@ -184,7 +184,7 @@ def test_no_step_gives_the_start_and_no_loss() -> None:
     ],
 )
 def test_bounds(count: int, batch: int, joins: bool, bounds: list[tuple[int, int]]) -> None:
-    assert fit_module._bounds(count, batch, joins) == bounds
+    assert batch_bounds(count, batch, joins) == bounds
 
 
 def test_a_last_sample_joins_the_batch_before_it_with_batch_norm_only() -> None:

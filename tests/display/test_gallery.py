@@ -1,6 +1,7 @@
 """The picture of outliers: every operation has a column with its name, in gray and in colour."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,19 @@ def samples(shape: tuple[int, ...], count: int = 8) -> Samples:
 
 def titles(path: Path) -> list[str]:
     return re.findall(r"<text [^>]*>([^<]+)</text>", path.read_text())
+
+
+SOUND = [
+    "sample", "elastic", "patchswap", "mask", "shift", "paste", "swap", "bandswap", "reverse",
+    "speed", "exchange", "shuffle", "noise", "mixup", "extrapolate", "extreme", "negate", "permute",
+    "random",
+]  # fmt: skip
+
+
+def test_sound_has_columns_of_its_own(tmp_path: Path) -> None:
+    path, some = tmp_path / "outliers.svg", samples((1, 20, 16))
+    draw_gallery(replace(some, view=View(kind="sound")), path, count=2)
+    assert titles(path) == SOUND
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 20, 16)], ids=str)

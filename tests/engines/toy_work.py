@@ -80,6 +80,34 @@ class Odd(Method[Any, Any, Any]):
     def predictor(self, task: Task, state: Params) -> Any: ...
 
 
+@dataclass(frozen=True)
+class OnceKilled(Odd):
+    """Party `bad` ends its own process the first time, and leaves a mark."""
+
+    mark: str = ""
+
+    def _misbehave(self, party: Party) -> None:
+        if not Path(self.mark).exists():
+            Path(self.mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class OnceAsleep(Odd):
+    """Every party sleeps the first time that one does, and leaves its process in the mark."""
+
+    mark: str = ""
+
+    def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
+        try:
+            with Path(self.mark).open("x") as mark:
+                mark.write(str(os.getpid()))
+        except FileExistsError:
+            return super().local_update(rnd, party, memory)
+        time.sleep(600)
+        raise AssertionError("it was not ended")
+
+
 def parties() -> Parties:
     rng = torch.Generator().manual_seed(0)
     total = sum(SIZES)

@@ -39,8 +39,18 @@ def test_auto_is_half_and_more_than_there_are_is_all(count: int, half: int) -> N
 
 
 def test_a_missing_score_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"1 of 2 members tell none \(party 1 .*scored=true"):
-        BestValidation(1).choose(pool([member(0, score=0.5), member(1)]))
+    with pytest.raises(ConfigError, match=r"none of 2 members tells one; .*scored=true"):
+        BestValidation(1).choose(pool([member(0), member(1)]))
+
+
+def test_who_tells_no_score_comes_last() -> None:
+    """A party with too few samples to hold any out: even a score of 0 is before it."""
+    found = pool([member(0), member(1, score=0.0), member(2, score=0.5)])
+    choice = BestValidation(2).choose(found)
+    assert choice.chosen == (1, 2)
+    assert choice.why[0] == "no validation score: place 3 of 3"
+    assert choice.notes == ("1 of 3 members tell no validation score and come last",)
+    assert BestValidation(3).choose(found).chosen == (0, 1, 2)
 
 
 def test_equal_ones_go_by_lot_not_by_number() -> None:

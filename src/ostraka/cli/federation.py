@@ -13,7 +13,7 @@ NAME = "federation"
 
 EXAMPLE = """\
 examples:
-  ostraka federation init fed fedov --data digits --party north --party east --host fed.example.org
+  ostraka federation init fed fedov --data scans.npz --party north --party east
   ostraka federation server fed
   ostraka federation party north --data /data/scans
   ostraka federation check fed
@@ -23,9 +23,10 @@ examples:
 HELP = """\
 Organisations that train together over Flower, each with its own data.
 
-  init    make a federation in the new folder DIR: certificates, a key for each party, the run
-  server  start the server of the federation in DIR and run to the end; again: go on
-  party   start the party whose folder DIR is (it was made in parties/ of the federation)
+  init    make a federation in the new folder DIR: certificates, keys, the run
+  server  start the server of the federation in DIR and run to the end;
+          once more: go on where it was left
+  party   start the party whose folder DIR is (init made it, in parties/)
   check   say what is wrong with the federation, or the party, in DIR
   renew   make a new certificate for the server of the federation in DIR
 """

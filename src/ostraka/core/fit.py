@@ -11,14 +11,16 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from ostraka.core.learning import Bounds, Learning, Masked, Usual, groups
 from ostraka.core.net import Net, Params, load_params, move, params_of
 from ostraka.core.objective import Batch, Helper, Objective
+from ostraka.core.private import Noise, sampling
 from ostraka.core.progress import NoProgress, Progress
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import random_states, seeded, set_random_states, torch_rng
 from ostraka.core.settings import Former, Settings, setting
 from ostraka.core.update import Update
-from ostraka.errors import DataError, OstrakaError
+from ostraka.errors import ConfigError, DataError, OstrakaError
 
 
 @dataclass(frozen=True)
@@ -138,21 +140,28 @@ def fit(
     progress: Progress | None = None,
     name: str = "fit",
     after_epoch: AfterEpoch | None = None,
+    noise: Noise | None = None,
 ) -> Fitted:
     """Train `net` from `start` (None: as it is) on `samples`.
 
     With a `progress`, half-finished training is saved about once a minute under `name` and taken up
     again, and the result is the same to the last bit as if it had never been interrupted.
     `after_epoch` may look at `net` after every epoch, and end the training there; what it keeps of
-    the epochs before an interruption is for itself to save.
+    the epochs before an interruption is for itself to save. With `noise` the training is
+    differentially private (`core.learning.Masked`).
     """
     if len(samples) == 0:
         raise DataError("a party with no samples cannot train; divide the data among fewer parties")
+    if noise is not None and after_epoch is not None:
+        raise ConfigError(
+            "a private training cannot end early: when it would tells of the samples; give it its "
+            "number of epochs or steps"
+        )
     if start is not None:
         load_params(net, start)
     move(net, samples.x.device)
     training = _Training(
-        net, samples, objective, budget, seed, progress or NoProgress(), name, after_epoch
+        net, samples, objective, budget, seed, progress or NoProgress(), name, after_epoch, noise
     )
     with (
         seeded(seed, "fit", "global", device=samples.x.device),
@@ -227,16 +236,23 @@ class _Training:
         progress: Progress,
         name: str,
         after_epoch: AfterEpoch | None,
+        noise: Noise | None,
     ) -> None:
         self.net, self.own, self.objective, self.budget = net, samples, objective, budget
         self.seed, self.epoch = seed, 0
         self.samples = samples = objective.material(net, samples, seed, 0)
         self.progress, self.name, self.after_epoch = progress, name, after_epoch
         self.enough = False
-        self.bounds = _bounds(len(samples), budget.batch, joins=_has_batch_norm(net))
-        self.total = budget.total(len(self.bounds), len(self.own.labels.unique()))
-        self.trained = _joined([p for p in net.parameters() if p.requires_grad])
-        self.update = budget.update(self.trained)
+        trained = _joined([p for p in net.parameters() if p.requires_grad])
+        self.update = budget.update(trained)
+        count, batch = len(samples), budget.batch
+        self.learning: Learning
+        if noise is None:
+            self.learning = Usual(net, objective, trained, count, batch)
+            self.total = budget.total(self.learning.batches, len(self.own.labels.unique()))
+        else:
+            self.learning = Masked(net, objective, trained, count, batch, noise, seed)
+            self.total = sampling(budget, count, net.classes)[1]
         self.order_rng = torch_rng(seed, "fit", "order")
         self.draw_rng = torch_rng(seed, "fit", "draw")
         self.helper: Helper | None = None
@@ -259,7 +275,7 @@ class _Training:
 
     def _renew(self) -> None:
         """What this epoch is trained on, where every epoch has its own."""
-        epoch = self.steps // len(self.bounds)
+        epoch = self.steps // self.learning.batches
         if self.objective.renews and epoch != self.epoch:
             self.samples = self.objective.material(self.net, self.own, self.seed, epoch)
             self.epoch, self.labels = epoch, self.samples.labels
@@ -267,17 +283,17 @@ class _Training:
     def _epoch(self) -> None:
         self._renew()
         at_start = self.order_rng.get_state()
-        order = torch.randperm(len(self.samples), generator=self.order_rng)
-        behind = self.steps % len(self.bounds)
-        for group in _groups(self.bounds, behind, self.objective.chunk):
+        number, behind = divmod(self.steps, self.learning.batches)
+        order, bounds = self.learning.epoch(number, self.order_rng)
+        for group in groups(bounds, behind, self.learning.width, self.objective.chunk):
             self._chunk(order, group)
             if self.steps >= self.total:
                 break
-            inside = self.steps % len(self.bounds) != 0
+            inside = self.steps % self.learning.batches != 0
             if inside and time.monotonic() - self.saved_at > self.progress.every_seconds:
                 self._save(at_start)
-        seen = self.bounds[(self.steps - 1) % len(self.bounds)][1]
-        self.losses.append(self.epoch_loss / seen)
+        seen = bounds[(self.steps - 1) % self.learning.batches][1]
+        self.losses.append(self.epoch_loss / max(1, seen))
         self.epoch_loss = 0.0
         self.progress.tell(self.steps / self.total, self.losses[-1])
         if self.after_epoch is not None:
@@ -285,13 +301,13 @@ class _Training:
         if time.monotonic() - self.saved_at > self.progress.every_seconds:
             self._save(self.order_rng.get_state())
 
-    def _chunk(self, order: Tensor, group: list[tuple[int, int]]) -> None:
+    def _chunk(self, order: Tensor, group: Bounds) -> None:
         first, last = group[0][0], group[-1][1]
         index = order[first:last]
         x = self.samples.inputs(index, rng=self.draw_rng)
         view = self.samples.view
         chunk = Batch(x, self.labels[index], kind=view.kind, view=view)
-        chunk = self.objective.prepare(chunk, self.draw_rng)
+        chunk = self.learning.prepare(chunk, self.draw_rng)
         total = torch.zeros((), device=self.device)
         for start, stop in group:
             if self.steps >= self.total:
@@ -308,14 +324,10 @@ class _Training:
     def _step(self, batch: Batch) -> Tensor:
         if self.helper is not None:
             batch = self.helper.step(self.net, batch, self.draw_rng)
-        for parameter in self.trained:
-            if parameter.grad is not None:
-                parameter.grad.zero_()
-        loss = self.objective.loss(self.net, batch, self.draw_rng)
-        loss.backward()
+        loss = self.learning.gradient(batch, self.draw_rng, self.steps)
         self.update.step(self.budget.rate(self.steps / self.total))
         self.steps += 1
-        return loss.detach()
+        return loss
 
     def _save(self, order_state: Tensor) -> None:
         self.progress.save(
@@ -353,21 +365,6 @@ class _Training:
             self.helper.load(saved["helper"])
 
 
-def _has_batch_norm(net: nn.Module) -> bool:
-    return any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in net.modules())
-
-
-def _bounds(count: int, batch: int, joins: bool) -> list[tuple[int, int]]:
-    """Start and end of every batch of an epoch.
-
-    With batch norm, a last batch of one sample joins the one before it.
-    """
-    starts = list(range(0, count, batch))
-    if joins and len(starts) > 1 and count - starts[-1] == 1:
-        starts.pop()
-    return list(zip(starts, [*starts[1:], count], strict=True))
-
-
 def _joined(parameters: list[nn.Parameter]) -> list[nn.Parameter]:
     """One parameter whose memory all of these (and one gradient whose memory all of theirs) share.
 
@@ -385,16 +382,3 @@ def _joined(parameters: list[nn.Parameter]) -> list[nn.Parameter]:
         p.data, p.grad = whole.data[start:stop].view_as(p), whole.grad[start:stop].view_as(p)
         start = stop
     return [whole]
-
-
-def _groups(
-    bounds: list[tuple[int, int]], skip: int, chunk: int
-) -> Iterator[list[tuple[int, int]]]:
-    """The batches of an epoch from number `skip` on,
-    in groups of about `chunk` samples with fixed borders.
-    """
-    size = max(1, chunk // max(1, bounds[0][1] - bounds[0][0]))
-    for start in range(skip - skip % size, len(bounds), size):
-        group = bounds[max(start, skip) : start + size]
-        if group:
-            yield group

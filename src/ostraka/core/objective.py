@@ -14,6 +14,7 @@ from ostraka.core.net import Net, Params
 from ostraka.core.predictor import Scores, closed_scores, open_scores
 from ostraka.core.samples import Samples, View
 from ostraka.core.settings import Settings
+from ostraka.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,18 @@ class Objective(Settings, ABC):
 
         Asked before anything trains.
         """
+
+    def check_private(self) -> None:
+        """Raise a ConfigError if a training with this objective cannot be differentially private.
+
+        One that can keeps to `prepare` and `loss`, which are then asked with one sample at a time:
+        what it adds to the samples, trains beside the network or measures after training would
+        get past the noise. So an objective must say that it can.
+        """
+        raise ConfigError(
+            f"the objective {type(self).__name__} cannot train with differential privacy: it is "
+            "not known to learn from one sample at a time; use cross-entropy, proser or fedov"
+        )
 
     @property
     def draws_from(self) -> str:

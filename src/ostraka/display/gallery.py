@@ -2,20 +2,30 @@
 and those after enhancement (FedOV, Figure 3).
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from ostraka.core.kind import Kind
 from ostraka.core.net import Net
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import torch_rng
 from ostraka.display.canvas import check_suffix, new_figure, save
 from ostraka.errors import ConfigError
 from ostraka.objectives.adversarial import enhance
-from ostraka.objectives.destruction import FEDOV, GEOMETRY, destroy
+from ostraka.objectives.destruction import FEDOV, GEOMETRY, OPERATIONS, destroy
 
-OPERATIONS = (*FEDOV, "cutpaste", *GEOMETRY)
+SHOWN: Mapping[Kind, tuple[str, ...]] = {
+    "image": (*FEDOV, "cutpaste", *GEOMETRY),
+    "sound": (
+        *("elastic", "patchswap", "mask", "shift", "paste", "swap"),
+        *(name for name, operation in OPERATIONS.items() if "image" not in operation.kinds),
+    ),
+}
+"""The operations that have a column."""
+
 CELL = 0.8
 """Inches from one picture to the next."""
 
@@ -23,7 +33,7 @@ CELL = 0.8
 def draw_gallery(
     samples: Samples, path: Path, seed: int = 0, net: Net | None = None, count: int = 6
 ) -> None:
-    """One row per sample: itself, each operation, one drawn from `wide` and,
+    """One row per sample: itself, each operation, one drawn from the mix `auto` and,
     with a trained `net`, that one enhanced.
 
     Enhancement moves every pixel by at most 0.01, which no eye sees:
@@ -37,8 +47,8 @@ def draw_gallery(
         )
     x = samples.inputs(first_of_each_class(samples, count))
     rng = torch_rng(seed, "gallery")
-    columns = [("sample", x)] + [(name, destroy(x, rng, name, kind)) for name in OPERATIONS]
-    mixed = destroy(x, rng, "wide", kind)
+    columns = [("sample", x)] + [(name, destroy(x, rng, name, kind)) for name in SHOWN[kind]]
+    mixed = destroy(x, rng, "auto", kind)
     columns.append(("random", mixed))
     changes = []
     if net is not None:

@@ -36,6 +36,8 @@ from ostraka.contract import (
 )
 from ostraka.core.arrival import check_answers
 from ostraka.core.fit import Student
+from ostraka.core.member import Making
+from ostraka.core.private import Private, check_net
 from ostraka.core.spent import spent_on
 from ostraka.core.told import check_told
 from ostraka.methods.training import Training
@@ -89,7 +91,8 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
     tell: Tell = setting(
         "counts",
         "what a party tells beside its weights: its size; class counts, doubt, answers to "
-        "held-out samples; embedding statistics too",
+        "held-out samples; bands in place of counts (<10, 10-99, 100-999, >=1000); embedding "
+        "statistics too",
     )
     hold_out: float = setting(
         0.1,
@@ -104,9 +107,19 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
     start: Literal["own", "shared"] = setting(
         "own", "each member's first weights: its own, or the same for all"
     )
+    dp: Private = setting(
+        Private(), "differential privacy of every sample; then only sizes are told"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dp.wanted:
+            self.objective.check_private()
 
     def init(self, task: Task, seed: int) -> Panel:
         """No members yet; with a shared start, one that holds the first weights."""
+        if self.dp.wanted:
+            check_net(build_net(task, self.objective))
         if self.start == "own":
             return Panel(seed=seed)
         start = params_of(build_net(task, self.objective, seed))
@@ -118,7 +131,7 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Train one member on the party's data."""
-        terms = Terms(self.local, self.tell, self.hold_out, self.scored)
+        terms = Terms(self.local, self.tell, self.hold_out, self.scored, self.dp)
         model = Model.of(rnd.task.for_party(party.ref), self.objective)
         member = train_member(model, terms, party, rnd.seed, rnd.message or None)
         return Report(member.params, float(len(party.samples)), member.card)
@@ -151,14 +164,14 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
 
     def seated(self, task: Task, seats: Sequence[Seat]) -> tuple[Member, ...]:
         """The members on these seats of a panel."""
-        usual = Model.of(task, self.objective)
+        usual, made = Model.of(task, self.objective), Making(banded=self.tell == "bands")
         members = []
         for seat in seats:
             if seat.card.party < 0:
                 continue
             own = task.for_party(PartyRef(seat.card.party, seat.card.size, seat.card.name))
             model = usual if own is task else Model.of(own, self.objective)
-            members.append(Member(seat.card, model, seat.params))
+            members.append(Member(seat.card, model, seat.params, made))
         return tuple(members)
 
 
@@ -181,6 +194,12 @@ class VotingMethod(PanelMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.dp.wanted and not self.dp.counts and self.ballot.wants_counts:
+            raise ConfigError(
+                "with dp no class counts are told, but the ballot judges a class by who has "
+                "samples of it; use the ballot sum or top-k (--set ballot=sum), or spend a part of "
+                "the promise on counts with noise (--set dp.counts=0.5)"
+            )
         if self.tell == "size" and self.ballot.wants_counts:
             raise ConfigError(
                 "tell is 'size', but the ballot judges a class by who has samples of it; use the "

@@ -24,6 +24,9 @@ class CrossEntropy(Objective):
 
     smoothing: float = setting(0.0, "label smoothing", span="[0, 1]")
 
+    def check_private(self) -> None:
+        """It can: the loss of a batch is the mean over its samples."""
+
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """Cross-entropy of one batch."""
         step = None if self.smoothing else native_step(net, batch.x)

@@ -17,6 +17,7 @@ from ostraka.errors import ConfigError, DataError, choices, did_you_mean
 from ostraka.objectives import destruction_features as features
 from ostraka.objectives import destruction_geometry as geometry
 from ostraka.objectives import destruction_ops as ops
+from ostraka.objectives import destruction_sound as sound
 from ostraka.objectives.destruction_ops import (
     COPY_COLUMNS,
     COPY_ROWS,
@@ -29,6 +30,10 @@ from ostraka.objectives.destruction_ops import (
 SMALLEST = 8
 """Images need this height and width: below it halves, quarters and a kernel of 9 lose their
 meaning."""
+
+
+FEATURES: tuple[Kind, ...] = ("table", "sound")
+"""Kinds of samples whose last axis holds features."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +69,19 @@ OPERATIONS: Mapping[str, Operation] = {
     "morph": Operation(geometry.draw_morph, geometry.apply_morph),
     "patches": Operation(geometry.draw_patches, geometry.apply_patches),
     "patchswap": Operation(geometry.draw_patchswap, geometry.apply_patchswap),
-    "mask": Operation(features.draw_mask, features.apply_mask),
-    "shift": Operation(features.draw_shift, features.apply_shift),
-    "exchange": Operation(features.draw_exchange, features.apply_exchange, ("table",)),
-    "shuffle": Operation(features.draw_shuffle, features.apply_shuffle, ("table",)),
-    "noise": Operation(features.draw_noise, features.apply_noise, ("table",)),
+    "mask": Operation(sound.draw_mask, sound.apply_mask),
+    "shift": Operation(sound.draw_shift, sound.apply_shift),
+    "bandswap": Operation(sound.draw_bandswap, sound.apply_bandswap, ("sound",)),
+    "reverse": Operation(sound.draw_reverse, sound.apply_reverse, ("sound",)),
+    "speed": Operation(sound.draw_speed, sound.apply_speed, ("sound",)),
+    "exchange": Operation(features.draw_exchange, features.apply_exchange, FEATURES),
+    "shuffle": Operation(features.draw_shuffle, features.apply_shuffle, FEATURES),
+    "noise": Operation(features.draw_noise, features.apply_noise, FEATURES),
+    "mixup": Operation(features.draw_mixup, features.apply_mixup, FEATURES),
+    "extrapolate": Operation(features.draw_extrapolate, features.apply_mixup, FEATURES),
+    "extreme": Operation(features.draw_extreme, features.apply_extreme, FEATURES),
+    "negate": Operation(features.draw_negate, features.apply_negate, FEATURES),
+    "permute": Operation(features.draw_permute, features.apply_permute, FEATURES),
 }
 """`cut` is `paste` (4 of 6 cases) and `swap` (2 of 6) together, as in the authors' code."""
 
@@ -89,13 +102,21 @@ MIXES: Mapping[str, Mapping[str, float]] = {
     "wide": {name: 0.4 * share for name, share in FEDOV.items()} | WIDER,
     "tables": {"exchange": 1 / 3, "shuffle": 1 / 3, "noise": 1 / 3},
     "audio": {"mask": 1 / 4, "shift": 1 / 4, "paste": 1 / 4, "swap": 1 / 4},
+    "wide-tables": {
+        "noise": 2 / 9,
+        "extreme": 2 / 9,
+        "negate": 2 / 9,
+        "permute": 2 / 9,
+        "shuffle": 1 / 9,
+    },
+    "wide-audio": {"elastic": 1 / 4, "patchswap": 1 / 4, "permute": 1 / 4, "bandswap": 1 / 4},
 }
 """Shares of the operations, together 1; a single operation is also the name of a mix."""
 
 
 BY_KIND: Mapping[str, Mapping[Kind, str]] = {
     "destruction": {"image": "fedov", "table": "tables", "sound": "fedov"},
-    "auto": {"image": "wide", "table": "tables", "sound": "wide"},
+    "auto": {"image": "wide", "table": "wide-tables", "sound": "wide-audio"},
 }
 """Names that mean another mix for each kind of samples."""
 
@@ -112,6 +133,8 @@ def destroy(
         raise DataError(f"destruction takes floating-point samples; these are {x.dtype}")
     shares = check_mix(mix, kind, x.shape[1:])
     names = list(shares)
+    if not len(x):
+        return x.clone()
     if len(names) == 1:
         return OPERATIONS[names[0]](x, rng)
     out = torch.empty_like(x, memory_format=torch.contiguous_format)

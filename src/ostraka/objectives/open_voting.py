@@ -55,8 +55,8 @@ class OpenVoting(Drawing):
     )
     outliers: str = setting(
         "destruction",
-        "auto (wide, or tables for rows), destruction (the paper's), mixture, audio, one "
-        "operation, "
+        "auto (wide, wide-tables or wide-audio, as the data is), destruction (the paper's), "
+        "mixture, tables, audio, one operation, "
         "a mix such as fedov:0.4+stretch:0.6, generator (samples of the generator in this "
         "package) or generator:FILE, or none",
     )
@@ -67,9 +67,16 @@ class OpenVoting(Drawing):
     steps: int = setting(
         5, "adversarial steps; to leave them out, set w_adversarial to 0", span="[1, inf)"
     )
-    size: float = setting(0.002, "length of an adversarial step in every pixel", span="(0, inf)")
+    size: float = setting(
+        0.002,
+        "length of an adversarial step in every pixel or feature, as networks see it: of "
+        "standardised data, in deviations",
+        span="(0, inf)",
+    )
     clamp: tuple[float, float] | None = setting(
-        None, "range of values that enhanced samples are kept in; none: free", span="(-inf, inf)"
+        None,
+        "range of values, as networks see them, that enhanced samples are kept in; none: free",
+        span="(-inf, inf)",
     )
 
     def __post_init__(self) -> None:
@@ -96,6 +103,18 @@ class OpenVoting(Drawing):
         super().check_samples(kind, shape)
         if self._destroys and not self.draws_from:
             check_mix(self.outliers, kind, shape)
+
+    def check_private(self) -> None:
+        """It can: outliers are made from one sample, and a sample alone is mixed with no other.
+
+        A generator of one's own may have learnt from the very samples.
+        """
+        if self.draws_from not in ("", "ready"):
+            raise ConfigError(
+                f"outliers is {self.outliers!r}, and differential privacy cannot speak for what "
+                "that generator was trained on; use generator (the one in this package) or "
+                "destroyed samples (auto)"
+            )
 
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         """Adds the destroyed samples, where some term uses them."""

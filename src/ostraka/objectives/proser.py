@@ -39,6 +39,9 @@ class Proser(Objective):
         0.01, "weight of: mixed hidden values of two classes are unknown", span="[0, inf)"
     )
 
+    def check_private(self) -> None:
+        """It can: a sample alone finds nobody to be mixed with, so that term is left out."""
+
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         """Equation 1 of one batch."""
         step = native_step(net, batch.x)

@@ -86,18 +86,22 @@ class Best(Selector, ABC):
     size: Size = setting("auto", "members that vote; auto: half of them", span="[1, inf)")
 
     @abstractmethod
-    def worth(self, pool: Pool) -> tuple[str, Sequence[float]]:
-        """A number for each member, higher is better, and what it is."""
+    def worth(self, pool: Pool) -> tuple[str, Sequence[float | None]]:
+        """A number for each member, higher is better, and what it is; None: it tells none."""
 
     def choose(self, pool: Pool) -> Choice:
-        """As many as `size` says, the best ones; equal ones by lot."""
+        """As many as `size` says, the best ones; equal ones by lot, who tells nothing last."""
         what, worth = self.worth(pool)
+        ranks = [float("-inf") if own is None else own for own in worth]
         lots, count = pool.lots(), len(pool.members)
-        order = sorted(range(count), key=lambda i: (-worth[i], lots[i]))
+        order = sorted(range(count), key=lambda i: (-ranks[i], lots[i]))
         size = min(count, -(-count // 2) if self.size == "auto" else self.size)
         place = {member: number for number, member in enumerate(order, 1)}
-        why = tuple(f"{what} {worth[i]:.4g}: place {place[i]} of {count}" for i in range(count))
-        return Choice(tuple(sorted(order[:size])), why)
+        words = [f"no {what}" if own is None else f"{what} {own:.4g}" for own in worth]
+        why = tuple(f"{words[i]}: place {place[i]} of {count}" for i in range(count))
+        silent = sum(own is None for own in worth)
+        notes = (f"{silent} of {count} members tell no {what} and come last",) if silent else ()
+        return Choice(tuple(sorted(order[:size])), why, notes=notes)
 
 
 @final
@@ -108,18 +112,17 @@ class BestValidation(Best):
 
     score: Score = setting("validation", "accuracy on held-out samples, or mean confidence in them")
 
-    def worth(self, pool: Pool) -> tuple[str, Sequence[float]]:
-        """The scores that the parties tell; all must tell one."""
+    def worth(self, pool: Pool) -> tuple[str, Sequence[float | None]]:
+        """The scores that the parties tell. A party with too few samples to hold any out tells
+        none; if nobody tells one, there is nothing to choose by.
+        """
         scores = scores_of(pool.cards, self.score)
-        missing = [
-            str(card) for card, score in zip(pool.cards, scores, strict=True) if score is None
-        ]
-        if missing:
+        if all(score is None for score in scores):
             raise ConfigError(
-                f"the selector cv chooses by the parties' {self.score} scores, and "
-                f"{len(missing)} of {len(scores)} members tell none ({missing[0]} ...); {UNSCORED}"
+                f"the selector cv chooses by the parties' {self.score} scores, and none of "
+                f"{len(scores)} members tells one; {UNSCORED}"
             )
-        return f"{self.score} score", [score or 0.0 for score in scores]
+        return f"{self.score} score", scores
 
 
 @final
@@ -128,7 +131,7 @@ class BestValidation(Best):
 class MostData(Best):
     """The members of the parties with most samples vote (DeDES calls it DS)."""
 
-    def worth(self, pool: Pool) -> tuple[str, Sequence[float]]:
+    def worth(self, pool: Pool) -> tuple[str, Sequence[float | None]]:
         """The sizes that the parties tell."""
         return "samples", [float(card.size) for card in pool.cards]
 
@@ -141,7 +144,7 @@ class Random(Best):
 
     draw: int = setting(0, "which of many draws; the seed of a run decides too", span="[0, inf)")
 
-    def worth(self, pool: Pool) -> tuple[str, Sequence[float]]:
+    def worth(self, pool: Pool) -> tuple[str, Sequence[float | None]]:
         """Random numbers."""
         rng = torch_rng(pool.seed, "select", "random", self.draw)
         return "drawn number", torch.rand(len(pool.members), generator=rng).tolist()

@@ -5,19 +5,21 @@ and tell what it agrees to tell.
 from dataclasses import dataclass
 from typing import Literal
 
-from ostraka.core.card import Card
+from ostraka.core.card import Card, banded
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build_net
 from ostraka.core.member import Member, Model
 from ostraka.core.net import Net, Params
 from ostraka.core.party import Party
+from ostraka.core.private import Private
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive
+from ostraka.voting.accountant import noise_for, noisy_counts
 from ostraka.voting.calibration import held_scores, measure, tell_of
 
-Tell = Literal["size", "counts", "statistics"]
-"""What a party tells beside its weights: its size; class counts, doubt and answers to held-out
-samples as well; embedding statistics as well.
+Tell = Literal["size", "bands", "counts", "statistics"]
+"""What a party tells beside its weights: its size; class counts (or bands that they lie in), doubt
+and answers to held-out samples as well; embedding statistics as well.
 """
 
 
@@ -33,6 +35,10 @@ class Terms:
     """Whether a member that cannot answer unknown, or tells its size only,
     keeps samples from training too, to tell a score.
     """
+    dp: Private = Private()
+    """What is promised of any one sample. With a promise nothing is told that it does not cover:
+    the size, and class counts with noise if they are paid for.
+    """
 
 
 def train_member(
@@ -40,9 +46,28 @@ def train_member(
 ) -> Member:
     """The member that `party` makes of `model`, from random first weights or from `start`."""
     net = build_net(model.task, model.objective, derive(seed, "init"))
+    if terms.dp.wanted:
+        return _private_member(model, terms, party, seed, start, net)
     learnt, held = _split(model, terms, party.samples, seed)
     fitted = fit(net, start, learnt, model.objective, terms.local, seed, party.progress)
     card = _card(model, terms.tell, party, net, fitted.figures(), held)
+    return Member(card, model, fitted.params)
+
+
+def _private_member(
+    model: Model, terms: Terms, party: Party, seed: int, start: Params | None, net: Net
+) -> Member:
+    """The member of a party that promises: all samples are trained on, none is told of."""
+    samples, dp, classes = party.samples, terms.dp, len(model.classes)
+    noise = noise_for(dp, terms.local, len(samples), classes)
+    fitted = fit(
+        net, start, samples, model.objective, terms.local, seed, party.progress, noise=noise
+    )
+    counts = tuple(samples.counts(classes).tolist())
+    told = noisy_counts(counts, dp.counts, seed) if dp.counts else None
+    if told is not None and terms.tell == "bands":
+        told = banded(told)
+    card = Card(party.id, len(samples), told, dp.figures(), name=party.ref.name)
     return Member(card, model, fitted.params)
 
 
@@ -63,6 +88,7 @@ def _card(
     if tell == "size":
         return Card(party.id, len(samples), None, scores, name=party.ref.name)
     counts = tuple(samples.counts(len(model.classes)).tolist())
+    counts = banded(counts) if tell == "bands" else counts
     numbers = measure(net, model.objective, samples, typicality=tell == "statistics")
     numbers |= tell_of(net, model.objective, held, numbers.get("typicality"))
     return Card(party.id, len(samples), counts, scores, numbers, party.ref.name)

@@ -236,22 +236,26 @@ def test_nothing_is_downloaded(name):
     assert "--data-dir or OSTRAKA_DATA" in text
 
 
-def test_a_table_is_not_read_but_can_become_a_dataset(tmp_path, monkeypatch):
+def test_numbers_in_a_text_file_are_not_read_but_can_become_a_dataset(tmp_path, monkeypatch):
     """The lines that the message shows are Python, and what they write is read."""
     monkeypatch.chdir(tmp_path)
     rows = [f"{i},{2 * i},{i % 3}" for i in range(30)]
-    (tmp_path / "iris.csv").write_text("a,b,class\n" + "\n".join(rows))
-    for name in ("iris.csv", "./iris.csv"):
+    (tmp_path / "iris.data").write_text("a,b,class\n" + "\n".join(rows))
+    for name in ("iris.data", "./iris.data"):
         text = refused(name)
-        assert "iris.csv: .csv files are not read. What is read: " in text
+        assert "iris.data: .data files are not read. What is read: " in text
         assert "NAME.npz with x_train, y_train, x_test, y_test" in text
-        assert "iris.csv.npz" not in text
+        assert "iris.data.npz" not in text
     exec("\n".join(line.strip() for line in text.splitlines()[1:]))
     found = load("iris.npz")
     assert (len(found.train), len(found.test), found.train.shape) == (24, 6, (2,))
     assert found.test.x[0].tolist() == [4, 8]
-    for name in ("x.parquet", "x.XLSX", "x.json", "x.png", "x.tsv"):
+    for name in ("x.XLSX", "x.json", "x.txt"):
         assert "files are not read" in refused(name)
+    for name in ("x.png", "x.wav"):
+        assert "give a folder with a sub-folder for each class" in refused(name)
+    for name in ("x.csv", "x.parquet", "x.tsv"):
+        assert "does not exist" in refused(name)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from ostraka.data.sources.source import Source, Summary
 from ostraka.errors import ConfigError, DataError, PartitionError
 from ostraka.registry import PARTITIONS, SOURCES
 
+BUILT_IN = ["fashion-4k", "digits", "iris", "wine", "breast-cancer", "digits-rows"]
+
 
 def store(path, x, classes=3, key="x_{}", count=None):
     """As many samples as `count` says (default: the first axis), half of them also for the test."""
@@ -70,6 +72,10 @@ def test_every_kind_is_summarised_unread(folder):
     assert found == {
         "fashion-4k": Summary((1, 28, 28), 10, 4000, 1000),
         "digits": Summary((1, 8, 8), 10, 1442, 355),
+        "iris": Summary((4,), 3, 120, 30),
+        "wine": Summary((13,), 3, 144, 34),
+        "breast-cancer": Summary((30,), 2, 456, 113),
+        "digits-rows": Summary((64,), 10, 1442, 355),
         "grey": Summary((1, 4, 5), 3, 6, 3),
         "colour": Summary((3, 4, 5), 3, 6, 3),
         "rows": Summary((7,), 3, 6, 3),
@@ -158,7 +164,7 @@ def test_a_broken_source_is_passed_over_with_a_warning():
         UserWarning, match=r"plug-in source 'aaa' \(no_such_module_at_all:X\) cannot be loaded"
     ):
         names = [found.name for found in available([])]
-    assert names == ["fashion-4k", "digits"]
+    assert names == BUILT_IN
     with pytest.warns(UserWarning, match=r"plug-in source 'bbb' .*Decimal.* is no Source"):
         assert load("digits", []).name == "digits"
     with (
@@ -191,7 +197,6 @@ def test_a_broken_partition_is_passed_over_with_a_warning():
 
 
 def test_folders_that_are_not_there_are_no_hindrance(tmp_path):
-    assert [found.name for found in available([tmp_path / "absent", Path("also-absent")])] == [
-        "fashion-4k",
-        "digits",
-    ]
+    assert [
+        found.name for found in available([tmp_path / "absent", Path("also-absent")])
+    ] == BUILT_IN

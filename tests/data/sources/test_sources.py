@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from ostraka.data.sources import available, data_dirs, load
 from ostraka.errors import DataError
@@ -50,6 +51,40 @@ def test_digits_split_is_fixed_and_stratified():
     assert found.train.inputs().max() == 1.0
 
 
+@pytest.mark.parametrize(
+    ("name", "loader"),
+    [("iris", "load_iris"), ("wine", "load_wine"), ("breast-cancer", "load_breast_cancer")],
+)
+def test_tables_of_the_library_are_those_it_loads(name, loader):
+    """Test rows are each fifth of a class; put back, they are the library's own, in its order."""
+    from sklearn import datasets
+
+    found, library = load(name, []), getattr(datasets, loader)()
+    assert found.classes == tuple(library.target_names)
+    assert found.kind == "table"
+    x, y = library.data.astype(np.float32), library.target
+    for c in range(len(found.classes)):
+        mine = x[y == c]
+        fifth = np.arange(len(mine)) % 5 == 4
+        assert np.array_equal(found.test.x[found.test.labels == c].numpy(), mine[fifth])
+        assert np.array_equal(found.train.x[found.train.labels == c].numpy(), mine[~fifth])
+    assert found.info["licence"] == "CC BY 4.0"
+
+
+def test_digits_as_rows_are_the_digits():
+    rows, images = load("digits-rows", []), load("digits", [])
+    for mine, others in ((rows.train, images.train), (rows.test, images.test)):
+        assert torch.equal(mine.x, others.x.flatten(1).float())
+        assert torch.equal(mine.labels, others.labels)
+    assert rows.classes == images.classes
+
+
+def test_tables_need_the_library(monkeypatch):
+    monkeypatch.setattr("ostraka.data.sources.library.find_spec", lambda name: None)
+    with pytest.raises(DataError, match=r"wine_data.csv comes with scikit-learn.*pip install"):
+        load("wine", [])
+
+
 def test_the_first_folder_wins_and_plain_goes_before_packed(tmp_path):
     write(tmp_path / "one" / "own.npz", 1)
     write(tmp_path / "two" / "own.npz", 2)
@@ -88,7 +123,7 @@ def test_missing_data_says_where_it_looked_and_what_to_put_there(tmp_path):
     assert f"Looked in: {tmp_path}, {tmp_path / 'absent'} (does not exist)" in text
     assert "mnist.npz" in text
     assert "--data-dir or OSTRAKA_DATA" in text
-    assert "Found now: digits, fashion-4k, usps" in text
+    assert "Found now: breast-cancer, digits, digits-rows, fashion-4k, iris, usps, wine" in text
     with pytest.raises(DataError, match=r"Did you mean 'usps'\?"):
         load("upss", [tmp_path])
     with pytest.raises(DataError, match=r"no folder \(none was given\).*cifar-10-batches-bin"):

@@ -30,9 +30,9 @@ def read(asked: Asked) -> Collection:
     """The samples of one part of the file."""
     path = asked.path
     stored, beside = read_arrays(path), sidecar(path)
-    end = next((end for end in PARTS[asked.part] if f"x{end}" in stored), None)
+    end = next((end for end in PARTS[asked.which] if f"x{end}" in stored), None)
     if end is None:
-        wanted = " or ".join(f"x{end}" for end in PARTS[asked.part])
+        wanted = " or ".join(f"x{end}" for end in PARTS[asked.which])
         raise DataError(
             f"{path} has no array {wanted} (it has: {some(sorted(stored)) or 'nothing'}); store "
             "samples as x and labels as y with numpy.savez"
@@ -46,7 +46,7 @@ def read(asked: Asked) -> Collection:
     notes = [
         f"{path.name} has samples of the part {part} too, which were not read"
         for part, ends in PARTS.items()
-        if part != asked.part and any(f"x{other}" in stored for other in ends)
+        if asked.part is None and part != "train" and any(f"x{other}" in stored for other in ends)
     ]
     items = [f"sample {i}" for i in range(len(x))]
     return collection(

@@ -14,6 +14,7 @@ Part = Literal["train", "test"]
 class Asked:
     """A path, and how it shall be read.
 
+    `part`: None is train, and says so where there are others.
     `labelled`: None takes labels where there are some, True needs them, False leaves them.
     `skip_broken`: leave out files that cannot be read, with a counted note, instead of an error.
     """
@@ -21,6 +22,11 @@ class Asked:
     path: Path
     form: Form = Form()
     labelled: bool | None = None
-    part: Part = "train"
+    part: Part | None = None
     skip_broken: bool = False
     cache: bool = True
+
+    @property
+    def which(self) -> Part:
+        """The part that is read."""
+        return self.part or "train"

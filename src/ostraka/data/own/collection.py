@@ -128,9 +128,10 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def listed(names: Sequence[str], one: str, many: str) -> str:
-    """`3 files: a, b, c`, of the first few."""
-    return f"{len(names):,} {one if len(names) == 1 else many} ({some(names)})"
+def listed(names: Sequence[str], one: str, many: str, rest: str = "") -> str:
+    """`3 files are no images (a, b, c)`: how many, what is said of them, and the first few."""
+    said = f"{one if len(names) == 1 else many} {rest}".rstrip()
+    return f"{len(names):,} {said} ({some(names)})"
 
 
 def _twice(samples: Samples, classes: Sequence[str], items: Sequence[str]) -> list[str]:
@@ -150,8 +151,8 @@ def _twice(samples: Samples, classes: Sequence[str], items: Sequence[str]) -> li
         f"{items[a]} ({classes[labels[a]]}) = {items[b]} ({classes[labels[b]]})" for a, b in pairs
     ]
     return [
-        f"{listed(names, 'sample has', 'samples have')} the same content as one of another class; "
-        "a class was mistaken, or they cannot be told apart"
+        listed(names, "sample has", "samples have", "the same content as one of another class")
+        + "; a class was mistaken, or they cannot be told apart"
     ]
 
 

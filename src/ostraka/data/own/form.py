@@ -118,13 +118,17 @@ class Form:
         """How many features the columns make."""
         return sum(column.width for column in self.columns)
 
-    def found(self, kind: Kind, shape: tuple[int, ...], owner: str) -> "Form":
-        """This form, completed by what `owner` holds; a DataError if that is something else."""
+    def check_kind(self, kind: Kind, owner: str) -> None:
+        """Refuse samples of another kind than this form asks for."""
         if self.kind not in (None, kind):
             raise DataError(
                 f"{owner} holds samples of the kind {kind}; {self.kind} is asked for: give other "
                 "data, or correct the kind"
             )
+
+    def found(self, kind: Kind, shape: tuple[int, ...], owner: str) -> "Form":
+        """This form, completed by what `owner` holds; a DataError if that is something else."""
+        self.check_kind(kind, owner)
         if self.shape not in (None, shape):
             assert self.shape is not None
             raise DataError(

@@ -1,26 +1,118 @@
-"""Which reader a path is for."""
+"""Which reader a path is for; readers are imported when needed, as some load large libraries."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
-from ostraka.data.own import arrays
+from ostraka.core.kind import Kind
 from ostraka.data.own.asked import Asked
 from ostraka.data.own.collection import Collection
-from ostraka.errors import DataError, choices
+from ostraka.data.own.folder import IMAGES, SOUNDS, Listing, list_folder
+from ostraka.errors import DataError
 
-Reader = Callable[[Asked], Collection]
+TABLES = (".csv", ".tsv", ".parquet")
+ARRAYS = (".npz",)
+"""How the names of files end that hold many samples."""
 
-BY_END: dict[str, Reader] = {".npz": arrays.read}
-"""Readers of single files, by how their names end."""
+SAMPLES: dict[Kind, tuple[str, ...]] = {"image": IMAGES, "sound": SOUNDS}
+"""Of those that are one sample each."""
+
+READ = (
+    "folders of images (PNG, JPEG, TIFF, BMP) or recordings (WAV) with a sub-folder for each class,"
+    " tables (.csv, .tsv, .parquet) with a column for the class, and .npz files"
+)
 
 
-def reader_of(asked: Asked) -> Reader:
-    """The reader for what lies at the path."""
+def read_asked(asked: Asked) -> Collection:
+    """What lies at the path."""
     path = asked.path
-    if not path.exists():
-        raise DataError(f"{path} does not exist; give an existing file or folder")
-    reader = BY_END.get(path.suffix.lower())
-    if reader is None or not path.is_file():
+    try:
+        if path.is_dir():
+            return _folder(asked)
+        if not path.exists():
+            raise DataError(f"{path} does not exist; give an existing file or folder")
+        if not path.is_file():  # opening a pipe would wait for ever
+            raise DataError(f"{path} is neither a file nor a folder; what is read: {READ}")
+        return _file_reader(path)(asked)
+    except OSError as error:
         raise DataError(
-            f"{path} is of no kind that is read as own data; what is read: {choices(BY_END)}"
+            f"{path} cannot be read: {error.strerror or error}; give what you may read"
+        ) from None
+    except ValueError as error:
+        if "null" not in str(error):  # what Python says of a name with a NUL byte in it
+            raise
+        raise DataError(f"{str(path)!r} cannot be read: {error}") from None
+
+
+def _file_reader(path: Path) -> Callable[[Asked], Collection]:
+    end = path.suffix.lower()
+    if end in IMAGES:
+        from ostraka.data.own.images import read_file as read_image
+
+        return read_image
+    if end in SOUNDS:
+        from ostraka.data.own.sound import read_file as read_sound
+
+        return read_sound
+    if end in TABLES:
+        from ostraka.data.own.tables import read as read_table
+
+        return read_table
+    if end in ARRAYS:
+        from ostraka.data.own.arrays import read as read_array
+
+        return read_array
+    raise DataError(f"{path}: {end or 'files without an ending'} cannot be read; read are {READ}")
+
+
+def _folder(asked: Asked) -> Collection:
+    table = _table_in(asked)
+    if table is not None:
+        return _file_reader(table)(replace(asked, path=table))
+    listing = list_folder(asked)
+    if _kind(asked, listing) == "image":
+        from ostraka.data.own.images import read_folder as read_images
+
+        return read_images(asked, listing)
+    from ostraka.data.own.sound import read_folder as read_sounds
+
+    return read_sounds(asked, listing)
+
+
+def _table_in(asked: Asked) -> Path | None:
+    """The table of the part that is asked for, in a folder of tables called train and test."""
+    there = {end: asked.path / f"{asked.which}{end}" for end in TABLES}
+    found = [path for path in there.values() if path.is_file()]
+    if len(found) > 1:
+        raise DataError(
+            f"{asked.path} holds {' and '.join(path.name for path in found)}; give one of them"
         )
-    return reader
+    return found[0] if found else None
+
+
+def _kind(asked: Asked, listing: Listing) -> Kind:
+    counts: dict[Kind, int] = {
+        kind: sum(file.end in ends for file in listing.files) for kind, ends in SAMPLES.items()
+    }
+    wanted = asked.form.kind
+    if wanted is not None and counts.get(wanted):
+        return wanted
+    if counts["image"] and counts["sound"]:
+        raise DataError(
+            f"{asked.path} holds {counts['image']} images and {counts['sound']} recordings; say "
+            "which kind shall be read (kind = image or sound), or give folders of one kind"
+        )
+    for kind, count in counts.items():
+        if count:
+            asked.form.check_kind(kind, str(asked.path))
+            return kind
+    tables = [file.name for file in listing.files if file.end in TABLES + ARRAYS]
+    if tables:
+        raise DataError(
+            f"{asked.path} is a folder with {len(tables)} tables; give the file itself: "
+            f"{asked.path / tables[0]}"
+        )
+    raise DataError(
+        f"{asked.path} holds nothing that is read ({len(listing.files)} files of other kinds); "
+        f"read are {READ}"
+    )

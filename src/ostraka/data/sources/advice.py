@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 
+from ostraka.data.own.folder import IMAGES, SOUNDS
 from ostraka.errors import DataError
 
 VARIABLE = "OSTRAKA_DATA"
@@ -18,14 +19,13 @@ WANTED = {
 }
 """What must lie in a data folder for the sets whose files have names of their own."""
 
-TABLES = {".csv": ",", ".tsv": "\\t", ".txt": ",", ".data": ","}
+TABLES = {".txt": ",", ".data": ","}
 """Tables as text, and what separates their columns."""
 
 OTHERS = (
     *(
         ".json",
         ".jsonl",
-        ".parquet",
         ".feather",
         ".arrow",
         ".xlsx",
@@ -49,7 +49,9 @@ OTHERS = (
         ".tgz",
         ".7z",
     ),
-    *(".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".wav", ".mp3", ".flac"),
+    *IMAGES,
+    *SOUNDS,
+    *(".gif", ".webp", ".mp3", ".flac"),
 )
 """Other kinds of files that a user may well have, and that are not read."""
 
@@ -92,6 +94,11 @@ def is_unread(name: str) -> bool:
 
 def unread(name: str, kinds: Iterable[str]) -> DataError:
     """What to say of such a file: which kinds are read, and how a table becomes one of them."""
+    if PurePath(name).suffix.lower() in (*IMAGES, *SOUNDS):
+        return DataError(
+            f"{name} is one sample, which is no data set; give a folder with a sub-folder for each "
+            "class"
+        )
     stem, suffix = PurePath(name).stem, PurePath(name).suffix.lower()
     lines = [
         f"table = numpy.genfromtxt({name!r}, delimiter={TABLES[suffix]!r}, skip_header=1)  # "

@@ -20,6 +20,9 @@ from ostraka.registry import SOURCES
 
 DEPTH = 2
 
+FILES = (".npz", ".mat", ".csv", ".tsv", ".parquet")
+"""How the names of files end that are given without a folder."""
+
 ALIASES = {
     "embedded-fashion-mnist-4k": "fashion-4k",
     "fashion": "fashion-mnist",
@@ -80,7 +83,7 @@ def survey(dirs: Sequence[Path]) -> list[tuple[Found, Source | None]]:
     Sets that are joined of several have no source of their own.
     """
     found: dict[str, tuple[Found, Source | None]] = {}
-    for place, source in _places(dirs):
+    for place, source in sorted(_places(dirs), key=lambda pair: pair[1].yields):
         if source.listed:
             found.setdefault(place.name, (place, source))
     for name in domains.NAMED:
@@ -128,7 +131,7 @@ def _find(name: str, folders: Sequence[Path]) -> tuple[Found, Source | None]:
     wanted = canonical(name)
     places = [(place, source) for place, source in _places(folders) if place.name == wanted]
     # A refused copy (pickles) must not hide a readable one in a later folder.
-    for place, source in sorted(places, key=lambda pair: not pair[1].listed):
+    for place, source in sorted(places, key=lambda pair: _rank(pair[1])):
         return place, source
     if wanted in domains.NAMED:
         return Found(wanted, "domains", None), None
@@ -161,7 +164,7 @@ def canonical(name: str) -> str:
 
 
 def _is_path(name: str) -> bool:
-    return os.sep in name or "/" in name or name.endswith((".npz", ".mat")) or name in (".", "..")
+    return os.sep in name or "/" in name or name.lower().endswith(FILES) or name in (".", "..")
 
 
 def _find_path(path: Path) -> tuple[Found, Source]:
@@ -194,7 +197,12 @@ def _kinds() -> list[str]:
 
 def _sources() -> list[Source]:
     """Sources that work; those that are only there to refuse come last."""
-    return sorted(SOURCES.working().values(), key=lambda source: not source.listed)
+    return sorted(SOURCES.working().values(), key=_rank)
+
+
+def _rank(source: Source) -> tuple[bool, bool]:
+    """Who goes first where several find the same."""
+    return not source.listed, source.yields
 
 
 def _names(source: Source, path: Path) -> list[str]:

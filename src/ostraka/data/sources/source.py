@@ -31,7 +31,9 @@ class Source:
     `builtin` lists datasets that need no file; `read` then ignores its path. A source that is not
     `listed` only recognises files in order to refuse them with a reason. `files` names what `read`
     opens: a run whose files have not changed since then need not read its data again. `peek` tells
-    shape and sizes without reading all of it.
+    shape and sizes without reading all of it. One that `yields` gives way to others that find
+    a dataset of the same name. In one that is `loose` every file is a sample, so that a file that
+    was removed is no damage.
     """
 
     kind: str
@@ -42,3 +44,5 @@ class Source:
     listed: bool = True
     files: Callable[[Path, str], Sequence[Path]] | None = None
     peek: Callable[[Path, str], Summary] | None = None
+    yields: bool = False
+    loose: bool = False

@@ -1,0 +1,399 @@
+"""Parties as tasks of a Ray cluster: this machine's cores, or as many machines as it has.
+
+Everything that is Ray's is in this file. The data and the method are put into the cluster once,
+every node that works keeps one copy and its processes map it; a message is put there once for all
+parties that get it. No more orders are under way than workers can take soon, so that a thousand
+parties need no more memory than ten. What a lost worker or node had to do is done again, by
+another one, a bounded number of times: it gives the same bits.
+"""
+
+import os
+import signal
+import socket
+import tempfile
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ostraka.core.party import PartyRef
+from ostraka.core.settings import Settings, setting
+from ostraka.engines.base import (
+    Crew,
+    Engine,
+    Failure,
+    Job,
+    Order,
+    Outcome,
+    Reader,
+    Tell,
+    Work,
+    silent,
+    try_order,
+)
+from ostraka.engines.memory import keep_freed_memory
+from ostraka.engines.pool import cores
+from ostraka.errors import ConfigError, StoreError
+from ostraka.registry import ENGINES
+from ostraka.store.desk import Place
+
+TELL_SECONDS = 0.5
+"""A worker reports its progress at most this often."""
+AHEAD = 2
+"""Orders under way for each worker: the one it has, and one that is ready when it ends."""
+KNOCK_SECONDS = 10.0
+"""How long a cluster's address is tried."""
+LOOK_SECONDS = 1.0
+"""How often the server looks after its workers while nothing arrives."""
+
+
+@final
+@ENGINES.add("ray")
+@dataclass(frozen=True)
+class RayEngine(Settings, Engine):
+    """Tasks of a Ray cluster: this machine, or many (needs the extra `ray`)."""
+
+    address: str = setting(
+        "local", "the cluster: local (begun for this run), auto, HOST:PORT or ray://HOST:PORT"
+    )
+    workers: int | None = setting(
+        None, "parties at work at once; none: as many as the cluster has cores", span="[1, inf)"
+    )
+    retries: int = setting(
+        2, "how often a party is begun again when its worker or node was lost", span="[0, inf)"
+    )
+    timeout: float = setting(86400.0, "seconds after which a party is given up", span="(0, inf)")
+    patience: float = setting(
+        600.0, "seconds to wait for a cluster that gives no worker", span="(0, inf)"
+    )
+    gpus: float | None = setting(
+        None, "devices of a party, or a share of one; none: one with --device cuda", span="[0, inf)"
+    )
+
+    def get_ready(self) -> None:
+        """Say at once if Ray is not there."""
+        _ray()
+
+    @contextmanager
+    def open(self, work: Work) -> Iterator[Crew]:
+        """Join the cluster, or begin one; leave it at the end, even on an error or Ctrl-C."""
+        ray = _ray()
+        joined = ray.is_initialized()  # by the caller's own script: it stays theirs
+        if not joined:
+            _join(ray, self.address, self.workers)
+        try:
+            yield _Cluster(ray, self, work)
+        finally:
+            if not joined:
+                ray.shutdown()
+
+
+def _ray() -> Any:
+    """The module, without its reports of usage to its makers."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # its new meaning; the old one comes with a warning
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise ConfigError(
+            f"the engine ray needs the package ray, which cannot be imported ({error}); "
+            "install it with: pip install 'ostraka[ray]', or use --engine pool"
+        ) from error
+    return ray
+
+
+def _join(ray: Any, address: str, workers: int | None) -> None:
+    """Connect to a cluster, or begin one on this machine."""
+    own = address == "local"
+    size = {"num_cpus": workers or cores(), "include_dashboard": False} if own else {}
+    try:
+        _knock(address)
+        with _handlers_kept():
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR", **size)
+    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        what = "this machine" if own else f"the cluster at {address!r}"
+        raise ConfigError(
+            f"Ray cannot use {what}: {error}. Give engine.address=local for this machine, auto for "
+            "the cluster that `ray start` began here, or the HOST:PORT of its head"
+        ) from error
+
+
+def _knock(address: str) -> None:
+    """See whether somebody answers there: Ray itself tries for minutes, and ends the process."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Keep this process's own handling of SIGTERM, which Ray replaces."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@dataclass(frozen=True)
+class _Errand:
+    """What goes with an order beside it; references are fetched once in every worker process."""
+
+    work: tuple[Any]
+    message: tuple[Any]
+    versions: dict[str, str]
+    node: str
+    """Where half-finished training may stay in the run's folder: the server's node."""
+    board: Any
+
+
+def _versions() -> dict[str, str]:
+    """What must be the same everywhere for the same bits."""
+    try:
+        own = version("ostraka")
+    except PackageNotFoundError:
+        own = "as source"
+    return {"ostraka": own, "torch": torch.__version__, "numpy": np.__version__}
+
+
+@final
+@dataclass
+class _Flight:
+    """A job under way."""
+
+    job: Job
+    attempt: int
+    since: float | None = None
+    """When a worker began it; None: it waits for one."""
+
+
+@final
+class _Cluster(Crew):
+    def __init__(self, ray: Any, engine: RayEngine, work: Work) -> None:
+        self.ray, self.engine = ray, engine
+        self.parties = work.parties.roster()
+        self.node = ray.get_runtime_context().get_node_id()
+        self.gpus = _gpus(engine, work)
+        with _arrays_for_tensors(ray):
+            self.work = ray.put(work)
+        near = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(self.node, soft=True)
+        self.board = ray.remote(num_cpus=0)(_Board).options(scheduling_strategy=near).remote()
+        self.task = ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=0)(_do)
+        self.message: tuple[bytes, Any] | None = None
+
+    def roster(self) -> Sequence[PartyRef]:
+        return self.parties
+
+    def run(self, jobs: Sequence[Job], tell: Tell = silent) -> Iterator[Outcome]:
+        waiting = deque(
+            (job, 1) for job in sorted(jobs, key=lambda job: -self.parties[job.party].size)
+        )
+        reader, flying = Reader(), dict[Any, _Flight]()
+        idle_since = time.monotonic()
+        try:
+            while waiting or flying:
+                while waiting and len(flying) < self._room():
+                    job, attempt = waiting.popleft()
+                    order = reader.order_of(job)
+                    if isinstance(order, Outcome):
+                        yield order
+                    else:
+                        flying[self._send(order, job)] = _Flight(job, attempt)
+                done, _ = self.ray.wait([*flying], num_returns=1, timeout=LOOK_SECONDS)
+                self._hear(flying, tell)
+                for ref in done:
+                    idle_since = time.monotonic()
+                    flight = flying.pop(ref)
+                    outcome = self._fetch(ref, flight)
+                    if outcome is None:
+                        waiting.appendleft((flight.job, flight.attempt + 1))
+                    else:
+                        yield outcome
+                yield from self._give_up(flying)
+                if any(flight.since is not None for flight in flying.values()):
+                    idle_since = time.monotonic()
+                self._check_patience(flying, idle_since)
+        finally:
+            for ref in flying:
+                self.ray.cancel(ref, force=True)
+
+    def _room(self) -> int:
+        """How many orders may be under way, by the size that the cluster has now."""
+        has = self.ray.cluster_resources()
+        slots = has.get("CPU", 1.0)
+        if self.gpus:
+            slots = min(slots, has.get("GPU", 0.0) / self.gpus)
+        at_once = max(1, int(slots))
+        wanted = self.engine.workers
+        return AHEAD * at_once if wanted is None or at_once < wanted else wanted
+
+    def _send(self, order: Order, job: Job) -> Any:
+        """Begin a job; its message is put into the cluster once for all parties that get it."""
+        if self.message is None or self.message[0] != order.message:
+            self.message = order.message, self.ray.put(order.message)
+        errand = _Errand((self.work,), (self.message[1],), _versions(), self.node, self.board)
+        return self.task.remote(errand, replace(order, message=b""), job.progress)
+
+    def _hear(self, flying: dict[Any, _Flight], tell: Tell) -> None:
+        """Pass on what workers told since the last time."""
+        with suppress(self.ray.exceptions.RayError):  # progress is no more than that
+            heard = self.ray.get(self.board.take.remote(), timeout=10)
+            by_party = {flight.job.party: flight for flight in flying.values()}
+            for party, (done, loss) in heard.items():
+                if party in by_party:
+                    flight = by_party[party]
+                    flight.since = flight.since or time.monotonic()
+                    tell(party, done, loss)
+
+    def _fetch(self, ref: Any, flight: _Flight) -> Outcome | None:
+        """What became of a job; None: its worker was lost and another one shall do it."""
+        party, errors = flight.job.party, self.ray.exceptions
+        try:
+            outcome: Outcome = self.ray.get(ref)
+        except errors.RayTaskError as error:  # outside of the party's own work
+            cause = error.cause if isinstance(error.cause, Exception) else error
+            return Outcome(party, Failure.of(party, cause))
+        except errors.RayError as error:
+            if flight.attempt <= self.engine.retries:
+                return None
+            first = str(error).strip().splitlines()[0]
+            times = f"{flight.attempt} times" if flight.attempt > 1 else "once"
+            return Outcome(party, Failure(party, f"its worker or node was lost {times}: {first}"))
+        return outcome
+
+    def _give_up(self, flying: dict[Any, _Flight]) -> Iterator[Outcome]:
+        """End those that take longer than the limit."""
+        now, limit = time.monotonic(), self.engine.timeout
+        for ref, flight in [*flying.items()]:
+            if flight.since is not None and now - flight.since > limit:
+                self.ray.cancel(ref, force=True)
+                del flying[ref]
+                party = flight.job.party
+                yield Outcome(
+                    party, Failure(party, f"it took longer than the limit of {limit:g} seconds")
+                )
+
+    def _check_patience(self, flying: dict[Any, _Flight], idle_since: float) -> None:
+        """Refuse to wait for ever for a cluster that has no room for us."""
+        waited = time.monotonic() - idle_since
+        if flying and waited > self.engine.patience:
+            needs = f"1 CPU and {self.gpus:g} GPU" if self.gpus else "1 CPU"
+            has = self.ray.cluster_resources()
+            raise ConfigError(
+                f"no party began or ended for {waited:.0f} seconds: each needs {needs}, the "
+                f"cluster has {has.get('CPU', 0):g} CPU and {has.get('GPU', 0):g} GPU, "
+                "and gives none; wait until others are done, add nodes, or raise engine.patience"
+            )
+
+
+def _gpus(engine: RayEngine, work: Work) -> float:
+    if engine.gpus is not None:
+        return engine.gpus
+    return 1.0 if work.device.startswith("cuda") else 0.0
+
+
+@contextmanager
+def _arrays_for_tensors(ray: Any) -> Iterator[None]:
+    """In here tensors are put as arrays: all processes of a node map those, and would each copy
+    a tensor."""
+    ray.util.register_serializer(torch.Tensor, serializer=_to_array, deserializer=_to_tensor)
+    try:
+        yield
+    finally:
+        ray.util.deregister_serializer(torch.Tensor)
+
+
+def _to_array(tensor: torch.Tensor) -> NDArray[Any]:
+    return tensor.detach().cpu().contiguous().numpy()
+
+
+def _to_tensor(array: NDArray[Any]) -> torch.Tensor:
+    with warnings.catch_warnings():  # mapped memory cannot be written to; samples never are
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(array)
+
+
+class _Board:
+    """What workers told last; lives on the server's node."""
+
+    def __init__(self) -> None:
+        self.news: dict[int, tuple[float, float | None]] = {}
+
+    def tell(self, party: int, done: float, loss: float | None) -> None:
+        """Put up a party's progress."""
+        self.news[party] = done, loss
+
+    def take(self) -> dict[int, tuple[float, float | None]]:
+        """All that is new."""
+        news, self.news = self.news, {}
+        return news
+
+
+_held: dict[str, tuple[Any, Any]] = {}
+"""What this worker process last fetched, by what it is: a reference and its value."""
+
+
+def _fetched(what: str, ref: Any) -> Any:
+    """The value of a reference, fetched once by this process."""
+    last, value = _held.get(what, (None, None))
+    if last != ref:
+        _held.pop(what, None)  # the old value must not lie beside the new one
+        value = _ray().get(ref)
+        _held[what] = ref, value
+    return value
+
+
+def _do(errand: _Errand, order: Order, progress: Place) -> Outcome:
+    """In a worker: carry out one order."""
+    here = _versions()
+    if here != errand.versions:
+        raise ConfigError(
+            f"a node of the cluster has {here}, the server has {errand.versions}; "
+            "install the same versions on both"
+        )
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    last = 0.0
+
+    def tell(party: int, done: float, loss: float | None) -> None:
+        nonlocal last
+        if time.monotonic() - last > TELL_SECONDS:
+            last = time.monotonic()
+            errand.board.tell.remote(party, done, loss)
+
+    errand.board.tell.remote(order.party, 0.0, None)
+    work: Work = _fetched("work", errand.work[0])
+    order = replace(order, message=_fetched("message", errand.message[0]))
+    if _ray().get_runtime_context().get_node_id() == errand.node:
+        return try_order(work, order, progress, tell)
+    place = _own_place(progress, order)
+    outcome = try_order(work, order, place, tell)
+    if outcome.failure is None:
+        rmtree(place.path, ignore_errors=True)
+    return outcome
+
+
+def _own_place(progress: Place, order: Order) -> Place:
+    """Where a node keeps half-finished training: the server's folders are not here."""
+    root = Path(tempfile.gettempdir(), f"ostraka-ray-{os.getuid()}")
+    root.mkdir(mode=0o700, exist_ok=True)
+    if root.is_symlink() or root.stat().st_uid != os.getuid():
+        raise StoreError(f"{root} belongs to somebody else; remove it, or set TMPDIR elsewhere")
+    folder = root / order.owner / f"r{order.round:05d}-p{order.party:05d}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return Place(folder, progress.seal)
