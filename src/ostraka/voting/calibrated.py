@@ -43,7 +43,7 @@ from ostraka.core.predictor import Scores
 from ostraka.core.settings import setting
 from ostraka.errors import ConfigError
 from ostraka.registry import BALLOTS
-from ostraka.voting.ballots import Ballot, Votes
+from ostraka.voting.ballots import Ballot, Votes, shared_say
 from ostraka.voting.calibration import log_odds
 
 NOBODY = -1e4
@@ -121,6 +121,11 @@ class Calibrated(Ballot):
             claims = claims + F.logsigmoid(votes.typicality)
         known = owners_mean(limited(claims, self.veto), self.weights(counts))
         return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
+
+    def say(self, votes: Votes) -> Tensor:
+        """The owners', by how many samples they tell of."""
+        weights = self.weights(counts_of(votes.cards).to(votes.logits))
+        return shared_say(weights).unsqueeze(1).expand(-1, votes.logits.shape[1], -1)
 
     def weights(self, counts: Tensor) -> Tensor:
         """Weight of every member for every class [M, K].
@@ -202,7 +207,14 @@ def counts_of(cards: Sequence[Card], ballot: str = "calibrated") -> Tensor:
             f"the {ballot} ballot needs class counts, which {', '.join(silent[:5])} did not tell; "
             "use the ballot sum or top-k, or train with --set tell=counts"
         )
-    return torch.tensor([card.counts for card in cards], dtype=torch.float32)
+    counts = torch.tensor([card.counts for card in cards], dtype=torch.float32)
+    if not counts.any():
+        raise ConfigError(
+            f"the {ballot} ballot needs class counts, and all members tell fewer than 10 "
+            "samples of every class; train with --set tell=counts, or use the ballot "
+            "sum or top-k"
+        )
+    return counts
 
 
 def _expected(counts: Tensor) -> list[float]:
