@@ -189,7 +189,7 @@ def test_a_mistake_is_one_message(ostraka: Ostraka, ward: Path, words: str, mess
     done = ostraka(*words.split())
     assert done.code == 2
     assert message in done.err.replace("\n", " ")
-    assert done.err.startswith("ostraka: ")
+    assert done.err.splitlines()[-1].startswith("ostraka: ")
 
 
 def test_broken_files_are_left_out_on_demand(ostraka: Ostraka, ward: Path) -> None:
@@ -278,7 +278,7 @@ def test_distil_writes_a_member_that_answers(ostraka: Ostraka, ward: Path) -> No
                    *SUM, "--out", "student.member")  # fmt: skip
     assert done.code == 0
     assert re.search(r"it answers as the vote on (100|9\d)\.\d % of them", done.out)
-    assert "student: 100 %" in done.err
+    assert "learning the vote of 3" in done.err
     answers = ostraka("predict", "student.member", "--on", "new.npz", *SUM, "--json").json()
     told = [one["answer"] for one in answers["answers"]]
     assert told == ["cat", "dog", "eel", "unknown", "unknown"]

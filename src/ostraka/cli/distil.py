@@ -1,13 +1,11 @@
 """`ostraka distil`: one network in place of a vote."""
 
 import argparse
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ostraka.cli.group import add_members, add_output, add_voting, ensemble_of, print_json
-from ostraka.cli.options import place
+from ostraka.cli.group import add_members, add_voting, ensemble_of, form_of, print_json
+from ostraka.cli.options import add_loudness, loudness, place
 from ostraka.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -60,15 +58,14 @@ def add_to(verbs: Any) -> None:
     parser.add_argument(
         "--seed", type=int, default=0, metavar="S", help="seed of everything random"
     )
-    add_output(parser, page=False)
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    add_loudness(parser)
     parser.set_defaults(act=act)
 
 
 def act(options: argparse.Namespace) -> int:
     """Read, train, write, say how far the student agrees."""
-    from ostraka.engines.threads import one_thread
-    from ostraka.parties.distilling import STUDENT, distil_file
+    from ostraka.display.progress import follow_training
+    from ostraka.parties.distilling import STUDENT, distil
 
     out: Path = options.out
     if out.is_dir() or not out.parent.is_dir():
@@ -79,12 +76,11 @@ def act(options: argparse.Namespace) -> int:
     )
     if not training.wanted:
         raise ConfigError("--epochs is 0; a student needs at least 1")
-    with one_thread():
-        ensemble = ensemble_of(options)
-        public, notes = _public(ensemble, options)
-        follow = None if options.quiet or options.json else _Follow()
-        made = distil_file(ensemble, public, out, net=options.net, training=training,
-                           seed=options.seed, tell=follow)  # fmt: skip
+    ensemble = ensemble_of(options)
+    public, notes = _public(ensemble, options)
+    with follow_training(loudness(options), f"learning the vote of {len(ensemble.names)}") as tell:
+        made = distil(ensemble, public, out, net=options.net, training=training,
+                      seed=options.seed, tell=tell)  # fmt: skip
     told = [*ensemble.notes, *notes, *made.notes]
     if options.json:
         print_json({**made.as_dict(), "notes": told, "out": str(out)})
@@ -99,7 +95,7 @@ def _public(ensemble: "Ensemble", options: argparse.Namespace) -> tuple["Samples
 
     if options.public.partition(":")[0] == GENERATOR:
         return drawn(ensemble, options.public, options.seed), []
-    held = read_for(ensemble, options.public, labelled=False, part="train")
+    held = read_for(ensemble, options.public, labelled=False, form=form_of(options), part="train")
     return held.samples, list(held.notes)
 
 
@@ -112,24 +108,3 @@ def _show(made: "Distilled", out: Path, notes: list[str]) -> None:
     )
     for note in notes:
         print(f"Note: {note}")
-
-
-class _Follow:
-    """Prints a line about every second."""
-
-    def __init__(self) -> None:
-        self.began = self.last = time.monotonic()
-        self.first = -1.0
-
-    def __call__(self, done: float, loss: float | None) -> None:
-        """One line: share done, loss, time left."""
-        now = time.monotonic()
-        if self.first < 0:
-            self.first = done
-        if now - self.last < 1.0 and done < 1.0:
-            return
-        self.last = now
-        speed = (done - self.first) / (now - self.began) if now > self.began else 0.0
-        left = f"; about {(1.0 - done) / speed:.0f} s left" if speed > 0 and done < 1.0 else ""
-        said = "" if loss is None else f", divergence {loss:.4f}"
-        print(f"student: {100 * done:.0f} %{said}{left}", file=sys.stderr, flush=True)

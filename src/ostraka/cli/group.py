@@ -10,6 +10,7 @@ from ostraka.cli.options import place, share
 from ostraka.errors import ConfigError
 
 if TYPE_CHECKING:
+    from ostraka.data.own import Form
     from ostraka.parties.answering import Answering
     from ostraka.parties.ensemble import Ensemble
 
@@ -41,6 +42,17 @@ def add_voting(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--size", metavar="N", help="with --select: members that vote, a number or auto"
+    )
+    add_task(parser)
+
+
+def add_task(parser: argparse.ArgumentParser) -> None:
+    """What the samples look like, where the members cannot tell."""
+    parser.add_argument(
+        "--task",
+        type=place,
+        metavar="FILE",
+        help="the task of the members: tables with named columns need it",
     )
 
 
@@ -133,8 +145,17 @@ def _placed(asked: "Answering", options: argparse.Namespace) -> "Answering":
         return asked
     known = None
     if options.known is not None:
-        known = read_for(asked, options.known).samples
+        known = read_for(asked, options.known, form=form_of(options)).samples
     return asked.keeping(options.unknown_rate or RATE, known)
+
+
+def form_of(options: argparse.Namespace) -> "Form | None":
+    """The form of samples that a task file says."""
+    if options.task is None:
+        return None
+    from ostraka.parties.task_file import load_task
+
+    return load_task(options.task).form
 
 
 def print_json(values: dict[str, Any]) -> None:

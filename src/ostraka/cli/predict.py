@@ -10,6 +10,7 @@ from ostraka.cli.group import (
     add_voting,
     asked_by,
     check_page,
+    form_of,
     print_json,
     say,
 )
@@ -19,7 +20,7 @@ NAME = "predict"
 EXAMPLE = """\
 examples:
   ostraka predict wards/*.member --on scan-1.png scan-2.png
-  ostraka predict wards/ --on new-patients.csv --csv > answers.csv
+  ostraka predict wards/ --on new.csv --task task.toml --csv > answers.csv
   ostraka predict runs/mine --on digits --unknown-rate 1% --html answers.html
 """
 
@@ -76,11 +77,11 @@ def act(options: argparse.Namespace) -> int:
 
     check_page(options)
     with one_thread():
-        asked = asked_by(options)
-        held = read_for(asked, options.on, labelled=False)
+        asked, form = asked_by(options), form_of(options)
+        held = read_for(asked, options.on, labelled=False, form=form)
         like = held
         if options.like is not None:
-            like = read_for(asked, options.like, labelled=False)
+            like = read_for(asked, options.like, labelled=False, form=form)
         ready, looked = shown_before(asked, like.samples)
         found = tuple(ready.explain(held.samples.stored()))
     notes = (*ready.notes, *held.notes, *looked)

@@ -10,6 +10,7 @@ from ostraka.cli.group import (
     add_voting,
     asked_by,
     check_page,
+    form_of,
     print_json,
     say,
 )
@@ -59,7 +60,7 @@ def act(options: argparse.Namespace) -> int:
     check_page(options)
     with one_thread():
         asked = asked_by(options)
-        held = read_for(asked, options.data)
+        held = read_for(asked, options.data, form=form_of(options))
         samples, notes = labels_for(asked, held)
         verdict = judge(asked, samples, held.name, [*held.notes, *notes])
     if options.json:

@@ -16,15 +16,14 @@ from urllib.request import Request, urlopen
 
 from ostraka.engines.flower import connected
 from ostraka.engines.gate import GATED
-from ostraka.engines.remote import say_aloud
+from ostraka.engines.remote import Expected, say_aloud
 from ostraka.errors import ConfigError, OstrakaError, PartyFailed
 from ostraka.federation.check import port_problem
-from ostraka.federation.plan import plan_for_own_data
+from ostraka.federation.plan import plan_of
 from ostraka.federation.processes import ended_by_signals, environment, program
 from ostraka.federation.project import SERVER_FOLDER, Federation
 from ostraka.runs.config import write_toml
 from ostraka.runs.loop import execute
-from ostraka.runs.plan import Plan, make_plan
 from ostraka.runs.record import RunDir
 from ostraka.runs.results import Summary
 from ostraka.store import jsonfile
@@ -45,7 +44,7 @@ def run_over(grid: Any, root: Path) -> None:
     # Flower throws away what its apps write: it goes where `serve` looks for it
     with federation.said.open("a", buffering=1) as said, redirect_stderr(said):
         try:
-            with connected(grid, federation.keys()):
+            with connected(grid, Expected(federation.parties, federation.keys())):
                 execute(plan_of(federation), home, resume=home.marks.exists())
             ended = {"done": True}
         except OstrakaError as error:
@@ -57,15 +56,6 @@ def run_over(grid: Any, root: Path) -> None:
             raise
         finally:
             jsonfile.write_json(outcome_file(federation), ended)
-
-
-def plan_of(federation: Federation) -> Plan:
-    """What is run: with the parties' own data, or with shares of the run's."""
-    config = federation.config()
-    if not federation.share:
-        return plan_for_own_data(config, federation.parties)
-    home = RunDir(federation.run)
-    return make_plan(config, home if home.marks.exists() else None)
 
 
 def outcome_file(federation: Federation) -> Path:

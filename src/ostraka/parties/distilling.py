@@ -5,7 +5,7 @@ the student, and a part of the public samples is kept from it, to tell how far i
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
@@ -27,15 +27,17 @@ from ostraka.core.seeds import derive, torch_rng
 from ostraka.core.settings import plain_choice, values_of
 from ostraka.data.own.collection import hashes
 from ostraka.data.standardise import statistics
+from ostraka.engines.threads import one_thread
 from ostraka.errors import DataError, Interrupted
 from ostraka.nets.generator import draw_stored
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.distil import Distillation, numbered
 from ostraka.objectives.open_voting import OpenVoting
+from ostraka.parties.answers import Answers
 from ostraka.parties.ensemble import Ensemble
+from ostraka.parties.halt import Halting, Tell, place_of, progress_of
 from ostraka.registry import BALLOTS, NETS
 from ostraka.runs.generator import READY, load_generator
-from ostraka.store.desk import DiskProgress, Place
 from ostraka.store.generator import sha256_of
 from ostraka.store.member import save_member
 from ostraka.voting.calibration import held_scores, measure, tell_of
@@ -51,8 +53,10 @@ DRAWN = 5000
 NAME = "distilled"
 SURE = 2.0
 """Mean log odds, for or against, with which a student is taught whether a sample is unknown."""
-SAVE_SECONDS = 10.0
-"""What a kill may lose of a training, about."""
+SAVE_SECONDS = 30.0
+"""A kill loses about this much of the training; Ctrl-C loses nothing."""
+MOST_NAMED = 50
+"""Teachers that a student's card names."""
 
 
 @final
@@ -83,70 +87,69 @@ class Distilled:
 
 
 def distil(
-    ensemble: Ensemble,
+    members: Ensemble | str | Path | Sequence[str | Path | Member],
     public: Any,
     out: str | Path | None = None,
-    *,
-    net: str | Recipe | None = None,
-    training: Student = STUDENT,
-    seed: int = 0,
-    name: str = NAME,
-    progress: Progress | None = None,
-) -> Distilled:
-    """Train one network that answers as the `ensemble` does, on unlabelled `public` samples.
-
-    `public`: an array of samples as they are stored, or `Samples`. `net`: a network by name
-    (none: that of the first member). `out`: where to write the student's member file, which votes
-    and answers as any other. Where the vote never names a class on these samples, the student
-    cannot learn it; a note says so.
-    """
-    samples = as_public(ensemble, public)
-    teacher = ensemble.seeing(samples)
-    learnt, held = samples.split(HELD_OUT, derive(seed, "student", "held"))
-    model = _model(ensemble, net, learnt, teacher.threshold is not None)
-    taught = _targets(teacher, learnt)
-    student = build_net(model.task, model.objective, derive(seed, "student"))
-    goal = Distillation(taught, answers=model.objective)
-    seen = replace(learnt, view=model.view)
-    fitted = fit(student, None, numbered(seen), goal, training, derive(seed, "distil"), progress)
-    answers = teacher.answer(learnt.stored()).numbers
-    figures, notes = _judged(teacher, student, model, held), _untaught(ensemble.classes, answers)
-    card = _card(student, model, seen, answers, teacher, replace(held, view=model.view), name)
-    made = Making.now("distil")
-    told = {
-        "teachers": [str(member.card) for member in ensemble.members][:50],
-        "agreement": round(figures[0], 2),
-    }
-    member = Member(replace(card, scores={**card.scores, **fitted.figures()}), model,
-                    fitted.params, replace(made, more=told))  # fmt: skip
-    if out is not None:
-        save_member(Path(out), member)
-    return Distilled(member, *figures, len(held), tuple(notes))
-
-
-def distil_file(
-    ensemble: Ensemble,
-    public: Samples,
-    out: Path,
     *,
     net: str | None = None,
     training: Student = STUDENT,
     seed: int = 0,
-    tell: Callable[[float, float | None], None] | None = None,
+    name: str = "",
+    tell: Tell | None = None,
 ) -> Distilled:
-    """As `distil`, with half-finished training beside `out`, as OUT.progress: stopped, the same
-    call goes on where it was. `tell` hears the share that is done and the loss.
+    """Train one network that answers as an ensemble does, on unlabelled `public` samples.
+
+    `members`: an `Ensemble`, or the files of one. `public`: an array of samples as they are stored,
+    or `Samples`. `net`: a network by name (none: that of the first member). `out`: where to write
+    the student's member file, which votes and answers as any other; half-finished training lies
+    beside it, so that the same call goes on where it was stopped. `tell` hears the share that is
+    done and the loss. Where the vote never names a class on these samples, the student cannot learn
+    it; a note says so.
     """
-    home = out.with_name(out.name + ".progress")
-    mark = mark_of(ensemble, public, net, training, seed)
-    progress = DiskProgress(Place(home, {"what": "a student", "run": mark}), tell, SAVE_SECONDS)
+    ensemble = members if isinstance(members, Ensemble) else Ensemble(members)
+    path = None if out is None else Path(out)
+    samples = as_public(ensemble, public)
+    mark = mark_of(ensemble, samples, net, training, seed)
+    place = None if path is None else place_of(path, mark, "training of a student")
+    progress = Halting(place, tell, SAVE_SECONDS)
     try:
-        made = distil(ensemble, public, out, net=net, training=training, seed=seed,
-                      name=out.stem, progress=progress)  # fmt: skip
+        with one_thread(), progress.on_interrupt():
+            made = _distilled(ensemble, samples, net, training, seed, progress)
     except KeyboardInterrupt:
-        raise Interrupted("stopped; the same command goes on where it was last saved") from None
-    shutil.rmtree(home, ignore_errors=True)
+        raise Interrupted(
+            "stopped; the same command goes on where it was"
+            if progress.keeps
+            else "stopped; nothing is kept of it, as no file to write was given"
+        ) from None
+    called = name or (NAME if path is None else path.stem)
+    made = replace(made, member=replace(made.member, card=replace(made.member.card, name=called)))
+    if path is not None:
+        save_member(path, made.member)
+        shutil.rmtree(progress_of(path), ignore_errors=True)
     return made
+
+
+def _distilled(
+    ensemble: Ensemble, samples: Samples, net: str | None, training: Student, seed: int,
+    progress: Progress,
+) -> Distilled:  # fmt: skip
+    teacher = ensemble.seeing(samples)
+    learnt, held = samples.split(HELD_OUT, derive(seed, "student", "held"))
+    model = _model(ensemble, net, learnt, teacher.threshold is not None)
+    seen, asked = replace(learnt, view=model.view), replace(held, view=model.view)
+    student = build_net(model.task, model.objective, derive(seed, "student"))
+    goal = Distillation(_targets(teacher, learnt), answers=model.objective)
+    fitted = fit(student, None, numbered(seen), goal, training, derive(seed, "distil"), progress)
+    answers, said = (teacher.answer(part.stored()) for part in (learnt, held))
+    same, nearest, refused = _judged(student, model, asked, said)
+    card = _card(student, model, seen, answers.numbers, asked, said.numbers, fitted.figures())
+    more = {
+        "teachers": [str(member.card) for member in ensemble.members][:MOST_NAMED],
+        "agreement": round(same, 2),
+    }
+    member = Member(card, model, fitted.params, Making("distil", more=more))
+    notes = _untaught(ensemble.classes, answers.numbers)
+    return Distilled(member, same, nearest, refused, len(held), tuple(notes))
 
 
 def as_public(ensemble: Ensemble, given: Any) -> Samples:
@@ -194,11 +197,9 @@ def mark_of(
     )
 
 
-def _model(ensemble: Ensemble, net: str | Recipe | None, public: Samples, opened: bool) -> Model:
+def _model(ensemble: Ensemble, net: str | None, public: Samples, opened: bool) -> Model:
     first = ensemble.members[0].model
-    recipe = first.net if net is None else net
-    if isinstance(recipe, str):
-        recipe = Recipe(NETS.canonical(recipe), {})
+    recipe = first.net if net is None else Recipe(NETS.canonical(net), {})
     objective = OpenVoting(outliers="none") if opened else CrossEntropy()
     return Model(ensemble.classes, first.shape, recipe, objective, _view(ensemble, public))
 
@@ -238,16 +239,13 @@ def open_shares(teacher: Ensemble, scores: Scores) -> Tensor:
 
 
 @torch.no_grad()
-def _judged(
-    teacher: Ensemble, student: Net, model: Model, held: Samples
-) -> tuple[float, float, float]:
+def _judged(student: Net, model: Model, held: Samples, said: Answers) -> tuple[float, float, float]:
     """Agreement, agreement on the likeliest class, and what the vote refuses, in percent."""
-    said = teacher.answer(held.stored())
-    scores = model.objective.scores(student.eval(), model.view.apply(held.stored()))
-    same = scores.open == said.numbers
-    nearest = scores.closed == said.nearest
-    return tuple(100 * float(part.double().mean())
-                 for part in (same, nearest, said.numbers == UNKNOWN))  # type: ignore[return-value]  # fmt: skip
+    scores = model.objective.scores(student.eval(), held.inputs())
+    same, nearest = scores.open == said.numbers, scores.closed == said.nearest
+    found = (same, nearest, said.numbers == UNKNOWN)
+    same_share, nearest_share, refused = (100 * float(part.double().mean()) for part in found)
+    return same_share, nearest_share, refused
 
 
 def _untaught(classes: Sequence[str], answers: Tensor) -> list[str]:
@@ -262,17 +260,16 @@ def _untaught(classes: Sequence[str], answers: Tensor) -> list[str]:
 
 
 def _card(
-    student: Net, model: Model, learnt: Samples, answers: Tensor, teacher: Ensemble,
-    held: Samples, name: str,
+    student: Net, model: Model, learnt: Samples, answers: Tensor, held: Samples, said: Tensor,
+    figures: Mapping[str, float],
 ) -> Card:  # fmt: skip
     """What is told of the student, with the vote's answers for labels: they are all it knows."""
-    own = _named(learnt, answers)
-    judged = _named(held, teacher.answer(held.stored()).numbers)
+    own, judged = _named(learnt, answers), _named(held, said)
     counts = own.counts(len(model.classes)) + judged.counts(len(model.classes))
     numbers = measure(student, model.objective, own, typicality=False) if len(own) else {}
     numbers |= tell_of(student, model.objective, judged, None) if model.objective.refuses else {}
-    scores = held_scores(student, model.objective, judged)
-    return Card(0, len(own) + len(judged), tuple(counts.tolist()), scores, numbers, name)
+    scores = {**figures, **held_scores(student, model.objective, judged)}
+    return Card(0, len(own) + len(judged), tuple(counts.tolist()), scores, numbers)
 
 
 def _named(samples: Samples, answers: Tensor) -> Samples:
