@@ -41,7 +41,7 @@ $(FLOWER)/.ready: pyproject.toml constraints.txt | $(READY)
 	@touch $@
 
 test-engines: $(READY) $(FLOWER)/.ready  ## engines beyond one machine: a Flower federation on this one (a few minutes)
-	@$(FLOWER)/bin/python -m pytest -m engines -p no:xdist tests/federation
+	@$(FLOWER)/bin/python -m pytest -m engines -p no:xdist tests/engines/test_flower.py tests/federation
 
 # Apart from `test`, as counting takes a third more time. Worker processes are not followed.
 coverage: $(READY)  ## the test suite, and the share of lines it runs, layer by layer
