@@ -57,7 +57,9 @@ def sounds(folder: Path, names: tuple[str, ...], each: int, seed: int) -> None:
             wavfile.write(folder / name / f"{i}.wav", RATE, (heard * 12000).astype(np.int16))
 
 
-@pytest.mark.parametrize(("kind", "make"), [("image", images), ("table", tables), ("sound", sounds)])
+@pytest.mark.parametrize(
+    ("kind", "make"), [("image", images), ("table", tables), ("sound", sounds)]
+)
 def test_three_parties_walk_the_whole_way(ostraka: Ostraka, kind: str, make: Make) -> None:
     make(Path("like"), SEEN, 20, 0)
     for number, (party, names) in enumerate(PARTIES.items(), 1):

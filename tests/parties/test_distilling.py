@@ -35,7 +35,9 @@ def test_what_is_taught_by_hand() -> None:
     taught = open_shares(ensemble, moved)
     unknown = [1 / (1 + np.exp(4 / 3)), 1 / (1 + np.exp(-8 / 3))]
     np.testing.assert_allclose(taught[:, 3], unknown, atol=1e-6)
-    np.testing.assert_allclose(taught[0, :3], (1 - unknown[0]) * np.array([0.75, 0.25, 0]), atol=1e-6)
+    np.testing.assert_allclose(
+        taught[0, :3], (1 - unknown[0]) * np.array([0.75, 0.25, 0]), atol=1e-6
+    )
     np.testing.assert_allclose(taught.sum(dim=1), 1.0, atol=1e-6)
 
 
