@@ -139,7 +139,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 145
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 160
 
 
 def run_here(block: Block) -> None:

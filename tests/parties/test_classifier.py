@@ -19,7 +19,11 @@ from ostraka.parties.classifier import OpenSetClassifier
 from ostraka.parties.ensemble import Ensemble
 from ostraka.store.member import save_member
 
-QUICK: dict[str, Any] = {"epochs": 12, "lr": 0.01, "objective": {"name": "fedov", "outliers": "none"}}
+QUICK: dict[str, Any] = {
+    "epochs": 12,
+    "lr": 0.01,
+    "objective": {"name": "fedov", "outliers": "none"},
+}
 ROUNDS = "sums of 32-bit numbers differ in their last digits with the size of a batch"
 NO_CLASS = "predict may answer unknown, which is no class, so it is not always the likeliest one"
 EXPECTED = {

@@ -35,7 +35,9 @@ def test_what_is_taught_by_hand() -> None:
     taught = open_shares(ensemble, moved)
     unknown = [1 / (1 + np.exp(4 / 3)), 1 / (1 + np.exp(-8 / 3))]
     np.testing.assert_allclose(taught[:, 3], unknown, atol=1e-6)
-    np.testing.assert_allclose(taught[0, :3], (1 - unknown[0]) * np.array([0.75, 0.25, 0]), atol=1e-6)
+    np.testing.assert_allclose(
+        taught[0, :3], (1 - unknown[0]) * np.array([0.75, 0.25, 0]), atol=1e-6
+    )
     np.testing.assert_allclose(taught.sum(dim=1), 1.0, atol=1e-6)
 
 
@@ -107,6 +109,21 @@ def test_stopped_it_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     assert not Path(f"{out}.progress").exists()
     with pytest.raises(Interrupted, match="nothing is kept"):
         distil(ensemble, x, training=SHORT, tell=stop)
+
+
+def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
+    ensemble, x, one = Ensemble(three(), "sum"), public(10), Student(epochs=1)
+    out = tmp_path / "s.member"
+    out.write_text("mine")
+    with pytest.raises(ConfigError, match="is there already"):
+        distil(ensemble, x, out, training=one)
+    assert out.read_text() == "mine"
+    distil(ensemble, x, out, training=one, overwrite=True)
+    assert load_member(out).card.name == "s"
+    with pytest.raises(ConfigError, match="a folder that exists"):
+        distil(ensemble, x, tmp_path / "gone" / "s.member")
+    with pytest.raises(ConfigError, match="printable characters"):
+        distil(ensemble, x, tmp_path / "a\nb.member")
 
 
 def test_another_seed_and_another_network() -> None:
