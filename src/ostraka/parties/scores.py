@@ -78,12 +78,13 @@ def data_picture(
     all together. `form` is that of the task, which says the columns of tables.
     """
     wanted = form or Form(member.model.view.kind, member.model.shape)
-    found = data if isinstance(data, Collection) else read(data, wanted)
-    if form is None and found.form.columns:
+    named = not isinstance(data, Collection) and Path(data).suffix.lower() != ".npz"
+    if form is None and wanted.kind == "table" and named:
         raise DataError(
-            f"{found.name} is a table with named columns, and a member file does not say which of "
-            "them it was trained on; give the task (--task task.toml)"
+            f"{data} is a table with named columns, and a member file does not say which of them "
+            "it was trained on; give the task (--task task.toml)"
         )
+    found = data if isinstance(data, Collection) else read(data, wanted)
     scores = member.predictor().scores(found.samples.stored())
     open_ended = scores.threshold == float("inf")
     values = scores.unknown.double().numpy()
