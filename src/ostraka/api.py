@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 from ostraka.core.member import Member
+from ostraka.core.private import Private
 from ostraka.core.settings import merge, nested
 from ostraka.display.progress import NORMAL, QUIET, follow_run, follow_training
 from ostraka.errors import ConfigError, OstrakaError
@@ -123,6 +124,7 @@ def train(
     keep_rare: bool = False,
     replace: bool = False,
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
+    dp: Private | float | None = None,
     progress: bool = True,
 ) -> Member:
     """Make a party's member from its own data, and write it to the file `out`, if one is given.
@@ -130,8 +132,10 @@ def train(
     `data` is a folder or file, a `Collection`, or arrays `(x, y)`, whose labels are names of
     classes. `task` is a task or its file; without one, the classes that are found are all. Classes
     with so few samples that they may identify people are left out unless `keep_rare`. Stopped and
-    called again, it goes on where it was; the same data, task and seed make the same file.
+    called again, it goes on where it was; the same data, task and seed make the same file. `dp`
+    promises differential privacy, by its epsilon or by all of it (`core.private.Private`).
     """
+    promise = dp if dp is None or isinstance(dp, Private) else Private(float(dp))
     with for_python(), follow_training(NORMAL if progress else QUIET) as tell:
         made = train_party(
             data,
@@ -142,6 +146,7 @@ def train(
             keep_rare=keep_rare,
             replace_file=replace,
             device=device,
+            dp=promise,
             tell=tell,
         )
     return made.member

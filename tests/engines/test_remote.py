@@ -13,7 +13,7 @@ from ostraka.core.task import Commons
 from ostraka.engines.base import Outcome, Work
 from ostraka.engines.brief import brief_of, read_brief
 from ostraka.engines.letters import Letter, Node
-from ostraka.engines.remote import SENDINGS, Correspondence, Remote
+from ostraka.engines.remote import SENDINGS, Correspondence, Expected, Remote
 from ostraka.engines.serial import Serial
 from ostraka.errors import ConfigError, PartyFailed, StoreError
 from ostraka.registry import METHODS
@@ -28,8 +28,8 @@ NAMES = ["north", "east", "south", "west"]
 @dataclass(frozen=True)
 class Post(Remote):
     def line(self, work: Work) -> Any: ...
-    def keys(self) -> dict[bytes, int]:
-        return {}
+    def expected(self, work: Work) -> Expected:
+        return Expected(NAMES)
 
 
 @pytest.fixture(autouse=True)
@@ -42,12 +42,12 @@ def odd_is_a_method() -> Iterator[None]:
 class Server:
     """A correspondence whose clock moves when it sleeps."""
 
-    def __init__(self, method: Odd, line: ToyLine, post: Post, **more: Any) -> None:
+    def __init__(self, method: Odd, line: ToyLine, post: Post, keys: Any = None) -> None:
         self.now, self.words, self.line, self.method = 0.0, list[str](), line, method
         self.while_asleep: list[Any] = []
         self.crew = Correspondence(
-            line, brief_of(work(method)), NAMES, post, say=self.words.append,
-            clock=lambda: self.now, sleep=self.sleep, **more,
+            line, brief_of(work(method)), Expected(NAMES, keys or {}), post, say=self.words.append,
+            clock=lambda: self.now, sleep=self.sleep,
         )  # fmt: skip
 
     def sleep(self, seconds: float) -> None:

@@ -13,7 +13,7 @@ NAME = "federation"
 
 EXAMPLE = """\
 examples:
-  ostraka federation init fed fedov --data digits --party north --party east --host fed.example.org
+  ostraka federation init fed fedov --data scans.npz --party north --party east
   ostraka federation server fed
   ostraka federation party north --data /data/scans
   ostraka federation check fed
@@ -23,9 +23,10 @@ examples:
 HELP = """\
 Organisations that train together over Flower, each with its own data.
 
-  init    make a federation in the new folder DIR: certificates, a key for each party, the run
-  server  start the server of the federation in DIR and run to the end; again: go on
-  party   start the party whose folder DIR is (it was made in parties/ of the federation)
+  init    make a federation in the new folder DIR: certificates, keys, the run
+  server  start the server of the federation in DIR and run to the end;
+          once more: go on where it was left
+  party   start the party whose folder DIR is (init made it, in parties/)
   check   say what is wrong with the federation, or the party, in DIR
   renew   make a new certificate for the server of the federation in DIR
 """
@@ -88,6 +89,9 @@ def _init(options: argparse.Namespace) -> int:
         )
     check_local(options, [options.method])
     values = values_from(options, ("method", "data", "partition", "seed"))
+    if options.data is not None and Path(options.data).expanduser().exists():
+        # it is read by another process, maybe from another folder
+        values["data"] = str(Path(options.data).expanduser().absolute())
     made = create(options.folder, values, options.party, options.host, options.port, options.share)
     root = shlex.quote(str(options.folder))
     print(f"The federation {made.name} is in {options.folder}.")

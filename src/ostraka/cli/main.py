@@ -8,8 +8,10 @@ from typing import NoReturn
 
 from ostraka import __version__
 from ostraka.cli import (
+    audit,
     compare,
     completion,
+    data,
     demo,
     distil,
     doctor,
@@ -45,6 +47,8 @@ VERBS = (
     predict,
     distil,
     federation,
+    audit,
+    data,
     listing,
     doctor,
     demo,

@@ -12,7 +12,7 @@ EXAMPLE = """\
 examples:
   ostraka train scans/ --task task.toml --out st-anna.member --name "St. Anna"
   ostraka train wards.csv --task task.toml --out st-anna.member
-  ostraka train wards.npz --out st-anna.member
+  ostraka train wards.npz --out st-anna.member --dp epsilon=8
 
 After Ctrl-C or a crash the same command goes on where it was.
 """
@@ -54,6 +54,11 @@ def add_to(verbs: Any) -> None:
         action="store_true",
         help="train on classes too that have so few samples that they may identify people",
     )
+    parser.add_argument(
+        "--dp",
+        metavar="epsilon=E",
+        help="promise differential privacy: the file tells next to nothing about any one sample",
+    )
     parser.add_argument("--replace", action="store_true", help="replace the file --out")
     parser.add_argument(
         "--device",
@@ -72,6 +77,7 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.display.member import show_trained, trained_facts
     from ostraka.display.progress import follow_training
     from ostraka.engines.memory import keep_freed_memory
+    from ostraka.parties.dp import parse
     from ostraka.parties.train import train_party
 
     keep_freed_memory()
@@ -85,6 +91,7 @@ def act(options: argparse.Namespace) -> int:
             keep_rare=options.keep_rare,
             replace_file=options.replace,
             device=options.device,
+            dp=None if options.dp is None else parse(options.dp),
             tell=tell,
         )
     if options.json:

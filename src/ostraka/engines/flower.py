@@ -35,7 +35,7 @@ from ostraka.engines.brief import Brief
 from ostraka.engines.gate import Gate
 from ostraka.engines.letters import About, Letter, Line, Node
 from ostraka.engines.node import Own, answer
-from ostraka.engines.remote import Remote
+from ostraka.engines.remote import Expected, Remote
 from ostraka.errors import ConfigError, NeedError, OstrakaError
 from ostraka.registry import ENGINES
 from ostraka.store import codec
@@ -187,10 +187,10 @@ def remember(state: Any, own: Own, kept: bytes | None) -> None:
 
 @dataclass(frozen=True)
 class Connection:
-    """A grid that is open, and the party that each public key belongs to."""
+    """A grid that is open, and who is expected at its other ends."""
 
     grid: Any
-    keys: Mapping[bytes, int]
+    expected: Expected
 
 
 _connections: list[Connection] = []
@@ -198,9 +198,9 @@ _connections: list[Connection] = []
 
 
 @contextmanager
-def connected(grid: Any, keys: Mapping[bytes, int]) -> Iterator[None]:
+def connected(grid: Any, expected: Expected) -> Iterator[None]:
     """Runs that are started in here with the engine `flower` go over this grid."""
-    _connections.append(Connection(grid, keys))
+    _connections.append(Connection(grid, expected))
     try:
         yield
     finally:
@@ -222,9 +222,11 @@ class Flower(Remote):
         with simulated(work) as grid:
             yield FlowerLine(grid)
 
-    def keys(self) -> Mapping[bytes, int]:
-        """Whose keys they are, in a federation; nodes of a simulation are believed."""
-        return _connections[-1].keys if _connections else {}
+    def expected(self, work: Work) -> Expected:
+        """The federation's parties; nodes of a simulation are believed who they are."""
+        if _connections:
+            return _connections[-1].expected
+        return Expected([ref.name for ref in work.parties.roster()])
 
 
 # -- simulation ------------------------------------------------------------------------------

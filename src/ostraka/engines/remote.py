@@ -11,7 +11,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 from ostraka.core.party import PartyRef
@@ -65,15 +65,23 @@ class Remote(Settings, Engine):
         """The line to the parties' nodes, closed at the end of the `with` block."""
 
     @abstractmethod
-    def keys(self) -> Mapping[bytes, int]:
-        """The party that each public key belongs to; empty: nodes are believed who they are."""
+    def expected(self, work: Work) -> "Expected":
+        """Who is to take part."""
 
     @contextmanager
     def open(self, work: Work) -> Iterator[Crew]:
         """Write to whoever is at the other end of the line."""
-        names = [ref.name for ref in work.parties.roster()]
         with self.line(work) as line:
-            yield Correspondence(line, brief_of(work), names, self, self.keys())
+            yield Correspondence(line, brief_of(work), self.expected(work), self)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The parties of a run, by number."""
+
+    names: Sequence[str]
+    keys: Mapping[bytes, int] = field(default_factory=dict)
+    """The party that each public key belongs to; empty: nodes are believed who they are."""
 
 
 def say_aloud(words: str) -> None:
@@ -114,15 +122,14 @@ class Correspondence(Crew):
         self,
         line: Line,
         brief: bytes,
-        names: Sequence[str],
+        expected: Expected,
         terms: Remote,
-        keys: Mapping[bytes, int] | None = None,
         say: Callable[[str], None] = say_aloud,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.line, self.brief, self.names = line, brief, tuple(names)
-        self.terms, self.keys, self.say = terms, keys or {}, say
+        self.line, self.brief, self.terms, self.say = line, brief, terms, say
+        self.names, self.keys = tuple(expected.names), expected.keys
         self.clock, self.sleep = clock, sleep
         self.there: set[Node] = set()
         self.seats: dict[int, Seat] = {}

@@ -25,6 +25,7 @@ from ostraka.federation.certificates import (
     read_private,
     same_key,
 )
+from ostraka.federation.plan import plan_of
 from ostraka.federation.project import Federation, PartyFolder
 
 SECONDS = 10.0
@@ -73,10 +74,10 @@ def check_server(federation: Federation) -> Iterator[Finding]:
         yield Finding("every party has a key of its own", str(error))
     yield Finding(f"port {federation.port} is free", port_problem(federation.port))
     try:
-        federation.config()
-        yield Finding(f"the run in {root / 'run.toml'}")
+        plan_of(federation)
+        yield Finding(f"the run in {root / 'run.toml'} and its data")
     except OstrakaError as error:
-        yield Finding(f"the run in {root / 'run.toml'}", str(error))
+        yield Finding(f"the run in {root / 'run.toml'} and its data", str(error))
 
 
 def check_party(party: PartyFolder) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
-"""The plan of a federation whose parties have their own data.
+"""The plan of a federation, whose parties most often have their own data.
 
-The server's data says what the classes and a sample are, and what the result is judged by; nobody
-is given any of it to train on. How much each party holds is what it tells when it joins.
+Then the server's data says what the classes and a sample are, and what the result is judged by;
+nobody is given any of it to train on. How much each party holds is what it tells when it joins.
 """
 
 from dataclasses import replace
@@ -10,12 +10,23 @@ import numpy as np
 
 from ostraka.data.partitions.divide import Partition
 from ostraka.errors import NeedError
+from ostraka.federation.project import Federation
 from ostraka.runs.config import Config, build_method
 from ostraka.runs.division import Division, divide
 from ostraka.runs.plan import Plan, make_plan
+from ostraka.runs.record import RunDir
 
 OWN = "own"
 """What stands for a division that nobody made."""
+
+
+def plan_of(federation: Federation) -> Plan:
+    """What is run: with the parties' own data, or with shares of the run's."""
+    config = federation.config()
+    if not federation.share:
+        return plan_for_own_data(config, federation.parties)
+    home = RunDir(federation.run)
+    return make_plan(config, home if home.marks.exists() else None)
 
 
 def plan_for_own_data(config: Config, names: tuple[str, ...]) -> Plan:

@@ -27,7 +27,7 @@ from ostraka.federation.certificates import (
     make_server,
     public_bytes,
 )
-from ostraka.runs.config import Config, make, read_toml, write_toml
+from ostraka.runs.config import Config, build_method, make, read_toml, write_toml
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 PORT = 8443
@@ -222,7 +222,12 @@ def create(
     if root.exists() and any(root.iterdir()):
         raise ConfigError(f"{root} is not empty; give the folder of a new federation")
     values = {**config, "parties": len(parties)}
-    make(values)  # a mistake in it is said before anything is written
+    # a mistake in it is said before anything is written
+    if build_method(make(values)).pooled:
+        raise ConfigError(
+            f"{values.get('method')} hands all data to one party, which a federation never does; "
+            "choose another method"
+        )
     made = Federation(root.absolute(), root.name, host, port, tuple(parties), share)
     with writing(root):
         (root / "app").mkdir(parents=True)

@@ -46,6 +46,10 @@ WEIGHTS = (
     "it was trained on, and guess how many samples of each class there were; patterns of the "
     "samples can be in them. No sample is stored"
 )
+PROMISE = (
+    "the differential privacy that this party claims; nobody can check it from the file, and it "
+    "says nothing of single samples"
+)
 STATISTICS = (
     "the mean and the deviation of every column, channel or coefficient over this party's samples"
 )
@@ -94,6 +98,8 @@ def _reveals(name: str, value: Any) -> str:
     words = REVEALS[name]
     if name == "view" and value.get("mean"):
         return STATISTICS
+    if name == "scores" and "epsilon" in value:
+        return PROMISE
     if name == "calibration":
         quantiles = EXTREMES if any(curve in value for curve in CURVES) else ""
         return words + quantiles + (PLACES if "typicality" in value else "")

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 from ostraka import __version__
 from ostraka.core.card import BANDS, band_of
@@ -20,13 +20,16 @@ from ostraka.core.equip import equipped, generator_of
 from ostraka.core.member import Making, Member
 from ostraka.core.method import Round
 from ostraka.core.party import Party, PartyRef
+from ostraka.core.private import Private
 from ostraka.core.samples import Samples
+from ostraka.core.settings import values_of
 from ostraka.core.task import Task
 from ostraka.data.own import Collection
 from ostraka.data.standardise import statistics
 from ostraka.engines.threads import one_thread
 from ostraka.errors import ConfigError, Interrupted, StoreError, writing
 from ostraka.methods.panel import PanelMethod
+from ostraka.parties.dp import check_covered, promised
 from ostraka.parties.halt import Halting, Tell, place_of, progress_of
 from ostraka.parties.rare import rare_classes, without
 from ostraka.parties.samples import OwnData, collected
@@ -75,6 +78,7 @@ def train_party(
     keep_rare: bool = False,
     replace_file: bool = False,
     device: str = "auto",
+    dp: Private | None = None,
     tell: Tell | None = None,
     save_seconds: float = SAVE_SECONDS,
 ) -> Trained:
@@ -82,18 +86,24 @@ def train_party(
 
     Without a task, the classes found are those of the task. `name` is what the party is called in
     the file (default: as the file). The seed is 0 by default; with differential privacy it is
-    secret, as whoever knew it could take the noise away. `tell` follows the training.
+    secret, as whoever knew it could take the noise away. `dp` promises that, whether the task does
+    or not; then no class is left out for being rare, as that would tell of its samples. `tell`
+    follows the training.
     """
     path = None if out is None else Path(out)
     name = name or ("" if path is None else path.stem)
     _check(name, path, replace_file)
     agreed, held = _given(data, task)
     samples = held.for_classes(agreed.classes)
+    method = agreed.build_method() if dp is None else promised(agreed.build_method(), dp)
     rare = rare_classes(samples, agreed.classes, agreed.rare)
+    if method.dp.wanted:
+        check_covered(agreed.standardise, samples)
+        keep_rare = True
     if rare and not keep_rare:
         samples = without(samples, agreed.classes, list(rare))
     samples = _seen(samples, agreed)
-    work = _Work.of(agreed, samples, name, seed)
+    work = _Work.of(agreed, method, samples, name, seed)
     with one_thread():
         mark = work.mark(held.digest)
         place = None if path is None else place_of(path, mark, "training of a member")
@@ -174,12 +184,13 @@ class _Work:
     """None: secret."""
 
     @classmethod
-    def of(cls, agreed: TaskFile, samples: Samples, name: str, seed: int | None) -> "_Work":
-        """With the method and the network built, and known to fit."""
-        method: Any = agreed.build_method()
+    def of(
+        cls, agreed: TaskFile, method: PanelMethod, samples: Samples, name: str, seed: int | None
+    ) -> "_Work":
+        """With the network built, and known to fit."""
         if method.dp.wanted and seed is not None:
             raise ConfigError(
-                f"the seed is {seed}, but the task promises differential privacy: whoever knew the "
+                f"the seed is {seed}, but differential privacy is promised: whoever knew the "
                 "seed could take the noise away; leave it out, and a secret one is drawn"
             )
         seed = None if method.dp.wanted else seed or 0
@@ -202,6 +213,7 @@ class _Work:
                 "data": data,
                 "size": len(self.party.samples),  # with and without rare classes
                 "seed": self.seed,
+                "dp": values_of(self.method.dp),
                 "version": __version__,
             }
         )
