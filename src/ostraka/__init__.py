@@ -8,6 +8,8 @@ The public names are loaded on first use, so that `import ostraka` costs nothing
   `make_task`, `load_task`, `save_task`: what all parties agree on before;
 * `make_config`, `make_plan`, `execute`, `RunDir`: the same in steps;
 * `load_data`, `partition`: data sets, and who holds what;
+* `Ensemble`: members of several parties that answer together; `distil`: one network in its place;
+  `OpenSetClassifier`: the same for one owner, as scikit-learn has its classifiers;
 * `train_generator`, `load_generator`: generators of images, for `fedos`.
 
 Authors of methods import what they need from `ostraka.contract`; see docs/adding-a-method.md.
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from ostraka.api import add_class, load_members, load_run, run, train
     from ostraka.data.partitions.divide import partition
     from ostraka.data.sources import load as load_data
+    from ostraka.parties.classifier import OpenSetClassifier
+    from ostraka.parties.distilling import distil
+    from ostraka.parties.ensemble import Ensemble
     from ostraka.parties.task_file import load_task, make_task, save_task
     from ostraka.runs.api import Result
     from ostraka.runs.config import Config
@@ -35,9 +40,12 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Config": ("ostraka.runs.config", "Config"),
+    "Ensemble": ("ostraka.parties.ensemble", "Ensemble"),
+    "OpenSetClassifier": ("ostraka.parties.classifier", "OpenSetClassifier"),
     "Result": ("ostraka.runs.api", "Result"),
     "RunDir": ("ostraka.runs.record", "RunDir"),
     "add_class": ("ostraka.api", "add_class"),
+    "distil": ("ostraka.parties.distilling", "distil"),
     "execute": ("ostraka.runs.loop", "execute"),
     "load_data": ("ostraka.data.sources", "load"),
     "load_generator": ("ostraka.runs.generator", "load_generator"),
@@ -57,9 +65,12 @@ _HOME = {
 
 __all__ = [
     "Config",
+    "Ensemble",
+    "OpenSetClassifier",
     "Result",
     "RunDir",
     "add_class",
+    "distil",
     "execute",
     "load_data",
     "load_generator",

@@ -191,10 +191,13 @@ def for_python() -> Iterator[None]:
         raise
 
 
-VALUE = r"(?P<value>[-+]?\d[\d.e-]*%?|half-test|auto|off|on|mlp|none|validation|told|drop)"
+VALUE = (
+    r"(?P<value>[-+]?\d+(?:\.\d+)?(?:e-?\d+)?%?"
+    r"|half-test|auto|off|on|mlp|none|validation|told|drop)(?!\w)"
+)
 """What may follow an option in a message as its value."""
 OPTION = re.compile(
-    r"--set (?P<setting>[\w.]+)=(?P<to>[\w.-]+)|--(?P<name>[a-z][a-z-]*)(?: " + VALUE + r"\b%?)?"
+    r"--set (?P<setting>[\w.]+)=(?P<to>[\w.-]+\b)|--(?P<name>[a-z][a-z-]*)(?: " + VALUE + ")?"
 )
 FLAGS = ("resume", "keep_rare", "replace")
 """Options without a value."""

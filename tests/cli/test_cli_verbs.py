@@ -12,6 +12,7 @@ import pytest
 
 from ostraka.cli.listing import SHELVES
 from ostraka.cli.main import EXIT_CODES, VERBS, main
+from ostraka.nets import native
 from ostraka.runs.grid import Grid, run_grid
 from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
@@ -212,6 +213,8 @@ def test_doctor(ostraka: Ostraka) -> None:
     facts = ostraka("doctor", "--json", "--data-dir", "mine").json()
     assert facts.keys() >= {"ostraka", "python", "torch", "cores", "device", "convolution"}
     assert facts["data_folders"] == ["mine"]
+    fast = {"simple-cnn", "lenet5", "vgg9"} if native.available() else set()
+    assert fast == {"simple-cnn", "lenet5", "vgg9", "resnet50", "dla"} & {*facts["nets_with_it"]}
     assert {"digits", "fashion-4k"} <= set(facts["data_sets"])
     assert facts["missing_data_folders"] == []
     assert facts.keys() >= {"memory", "disk", "temporary_folder", "compiler", "plugins"}

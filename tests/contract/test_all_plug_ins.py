@@ -16,8 +16,15 @@ from PIL import Image
 
 from ostraka.core import settings
 from ostraka.data.partitions.spec import parse
-from ostraka.registry import BALLOTS, NETS, OBJECTIVES, PARTITIONS, SOURCES
-from ostraka.testing import check_ballot, check_net, check_objective, check_partition, check_source
+from ostraka.registry import BALLOTS, NETS, OBJECTIVES, PARTITIONS, SELECTORS, SOURCES
+from ostraka.testing import (
+    check_ballot,
+    check_net,
+    check_objective,
+    check_partition,
+    check_selector,
+    check_source,
+)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES.names())
@@ -40,6 +47,21 @@ def test_every_ballot_keeps_the_contract(name: str, values: dict[str, Any]) -> N
     check_ballot(settings.build(BALLOTS.get(name), values))
 
 
+CHOICES: list[tuple[str, dict[str, Any]]] = [
+    ("dedes", {"recipe": "tmlr", "size_by": "votes"}),
+    ("dedes", {"size": 3, "mixed": "grouped", "reduction": "pca"}),
+    ("dedes", {"size": 3, "representation": "answers", "reduction": "kernel-pca"}),
+    ("rs", {"draw": 3}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [*((name, {}) for name in SELECTORS.names()), *CHOICES]
+)
+def test_every_selector_keeps_the_contract(name: str, values: dict[str, Any]) -> None:
+    check_selector(settings.build(SELECTORS.get(name), values))
+
+
 NET_CASES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
     ("mlp", (7,), {"hidden": [9, 5]}),
     ("simple-cnn", (1, 16, 16), {}),
@@ -55,6 +77,14 @@ NET_CASES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
     ("conv4", (3, 16, 20), {"width": 3}),
     ("digits", (1, 8, 12), {"width": 0.05}),
     ("wideresnet", (3, 8, 9), {"depth": 10}),
+    ("resnet50", (3, 8, 9), {"width": 2}),
+    ("resnet18", (1, 8, 8), {"width": 4}),
+    ("resnet", (2, 9, 8), {"width": 4}),
+    ("resnet", (2, 9, 8), {"width": 4, "norm": "group"}),
+    ("densenet121", (1, 8, 8), {"growth": 1}),
+    ("densenet", (3, 8, 9), {"depth": 10, "growth": 4, "norm": "group"}),
+    ("dla", (3, 8, 9), {"width": 1}),
+    ("dla-small", (1, 9, 8), {"norm": "group"}),
 ]
 
 

@@ -33,6 +33,13 @@ CASES = [
     ("digits", {"width": 0.05}, (1, 12, 33)),
     ("wideresnet", {}, (3, 32, 32)),
     ("wideresnet", {"depth": 10, "width": 2}, (1, 9, 8)),
+    ("resnet50", {"width": 2}, (3, 32, 32)),
+    ("resnet18", {"width": 4, "norm": "group"}, (1, 9, 8)),
+    ("resnet", {}, (1, 28, 28)),
+    ("densenet121", {"growth": 2}, (3, 16, 17)),
+    ("densenet", {"depth": 10, "norm": "group"}, (1, 8, 8)),
+    ("dla", {"width": 2, "norm": "group"}, (1, 9, 8)),
+    ("dla-small", {"width": 2}, (3, 9, 8)),
 ]
 
 
@@ -219,6 +226,12 @@ def test_batch_norm_and_dropout_mix_a_batch() -> None:
         ("wideresnet", {"depth": 18}, (3, 32, 32), "6n"),
         ("wideresnet", {"width": 0}, (3, 32, 32), "'net.width' is 0; it must be at least 1"),
         ("wideresnet", {}, (3, 3, 3), "at least 4x4"),
+        ("resnet50", {}, (3, 7, 8), "halves images 3 times: at least 8x8; these are 7x8"),
+        ("resnet", {"depth": 9}, (3, 32, 32), "is 9; resnet takes .*, such as 8 or 14"),
+        ("resnet", {"norm": "none"}, (3, 32, 32), "allowed: batch, group"),
+        ("densenet", {"depth": 23}, (3, 32, 32), "is 23; densenet takes .*, such as 22 or 28"),
+        ("densenet121", {"growth": 0}, (3, 32, 32), "'net.growth' is 0; it must be at least 1"),
+        ("dla", {}, (20,), "Try mlp"),
     ],
 )
 def test_refusals_say_what_to_do(

@@ -187,6 +187,16 @@ def test_rows_by_hand():
     assert features.apply_permute(x, {"source": source}).tolist() == [[3, 1, 2], [2, 11, 5]]
 
 
+def test_a_row_alone_leaves_a_usual_range():
+    """Two deviations on each side of 1 and 2; by a half and a quarter of the width, 4."""
+    drawn = {
+        "taken": torch.tensor([[True, True]]),
+        "excess": torch.tensor([[0.5, 0.25]]),
+        "below": torch.tensor([[False, True]]),
+    }
+    assert features.apply_extreme(torch.tensor([[1.0, 2.0]]), drawn).tolist() == [[5, -1]]
+
+
 def test_recordings_by_hand():
     """Frames 0 to 7 of one value each, in two coefficients; the second has a minus."""
     frames = torch.arange(8.0)
@@ -343,6 +353,7 @@ def test_every_sample_changes_repeatably_and_the_input_stays(name, shape):
         alone = destroy(x[:few], rng(), name, kind)
         assert alone.shape == x[:few].shape
         assert alone.isfinite().all()
+    assert (alone != x[:1]).any()  # private training destroys every sample alone
 
 
 @pytest.mark.parametrize(("name", "shape"), CASES, ids=str)

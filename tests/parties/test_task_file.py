@@ -132,9 +132,9 @@ def test_what_does_not_fit_is_refused_by_name(
 
 
 def test_a_path_that_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is a folder; give the file, such as .*task.toml"):
+    with pytest.raises(ConfigError, match=r"is a folder; give the file, such as .*task\.toml"):
         load_task(tmp_path)
-    with pytest.raises(ConfigError, match="gone.toml cannot be read"):
+    with pytest.raises(ConfigError, match=r"gone\.toml cannot be read"):
         load_task(tmp_path / "gone.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="not UTF-8"):

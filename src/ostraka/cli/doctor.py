@@ -15,6 +15,8 @@ from ostraka import __version__
 from ostraka.registry import all_registries
 
 NAME = "doctor"
+PHOTO = (3, 32, 32)
+"""A shape of samples that every built-in net takes."""
 
 
 def add_to(verbs: Any) -> None:
@@ -114,6 +116,23 @@ def _convolution(options: argparse.Namespace) -> str:
     return native.describe()
 
 
+def _native_nets(options: argparse.Namespace) -> list[str]:
+    """The nets with layers that the fast convolution takes; the others run by torch."""
+    from torch import device
+
+    from ostraka.core.net import Recipe
+    from ostraka.nets import native
+    from ostraka.nets.blocks import convolution_of
+    from ostraka.registry import NETS
+
+    if not native.available():
+        return []
+    own = [name for name, make in NETS.working().items() if make.__module__.startswith("ostraka.")]
+    with device("meta"):
+        nets = {name: Recipe(name).build_net(PHOTO, 2, False, 0) for name in own}
+    return [name for name, net in nets.items() if convolution_of(net) == native.describe()]
+
+
 def _compiler(options: argparse.Namespace) -> str:
     names = [name for name in (os.environ.get("CXX"), "c++", "g++", "clang++") if name]
     found = [path for name in names if (path := shutil.which(name)) is not None]
@@ -158,6 +177,7 @@ PROBES: dict[str, Callable[[argparse.Namespace], Any]] = {
     "temporary_folder": _temporary,
     "device": _device,
     "convolution": _convolution,
+    "nets_with_it": _native_nets,
     "compiler": _compiler,
     "plugins": _plugins,
     "broken_plug_ins": _broken,

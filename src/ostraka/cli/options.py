@@ -35,7 +35,13 @@ DATA = {
 
 TRAINING = {"standardise": "WHAT", "augment": "WHAT", "start_from": "DIR"}
 UNKNOWN = {"unknown_rate": "RATE", "rate_from": "WHAT", "threshold": "T"}
-RUNNING = {"workers": "N", "device": "D", "eval_every": "N", "on_failure": "WHAT"}
+RUNNING = {
+    "workers": "N",
+    "device": "D",
+    "eval_every": "N",
+    "on_failure": "WHAT",
+    "min_parties": "N",
+}
 
 RUN_OPTIONS = (*DATA, *TRAINING, *UNKNOWN, *RUNNING)
 """Options that carry over to the configuration under their own name."""

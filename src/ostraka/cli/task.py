@@ -13,7 +13,7 @@ NAME = "task"
 
 EXAMPLE = """\
 examples:
-  ostraka task init --classes cat,dog --kind image --shape 1,28,28 --out task.toml
+  ostraka task init --classes cat,dog --kind image --shape 1,28,28 --out t.toml
   ostraka task init --from wards.npz --tell bands --out task.toml
   ostraka task show task.toml
 """

@@ -15,6 +15,11 @@ def band_of(count: int) -> str:
     return [name for name, least in BANDS.items() if count >= least][-1]
 
 
+def banded(counts: tuple[int, ...]) -> tuple[int, ...]:
+    """What is known of counts that are told as bands: the least that each can be."""
+    return tuple(BANDS[band_of(count)] for count in counts)
+
+
 @wire("card/1", "Card")
 @dataclass(frozen=True)
 class Card:

@@ -57,6 +57,13 @@ def through(x: Tensor, *blocks: ConvBlock | LinearBlock) -> Tensor:
     return native.through(x, [block.block() for block in blocks])
 
 
+def convolution_of(net: nn.Module) -> str:
+    """What carries a network's layers out: the native build, or torch."""
+    if any(isinstance(module, ConvBlock | LinearBlock) for module in net.modules()):
+        return native.describe()
+    return "torch (the net has no layers that the native kernel takes)"
+
+
 def after(side: int, kernel: int, same: bool, pool: bool = True) -> int:
     """The side of an image after one block; below 1 where the image is too small."""
     out = side if same else side - kernel + 1

@@ -1,7 +1,7 @@
 """What answers samples with classes or unknown, and can say why: an ensemble, or a finished run."""
 
-from abc import ABC
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from math import isinf
@@ -14,14 +14,15 @@ from torch import Tensor
 
 from ostraka.core.learner import NetPredictor
 from ostraka.core.predictor import UNKNOWN, Placed, Predictor, Promise, Scores
-from ostraka.core.samples import Samples, stored_values
+from ostraka.core.samples import Samples, View, stored_values
 from ostraka.errors import ConfigError, DataError
 from ostraka.evaluation.evaluate import Evaluation, evaluate
 from ostraka.evaluation.placing import placed_on
 from ostraka.evaluation.sight import after_looking
-from ostraka.parties.answers import UNKNOWN_NAME, Answers, Explanation, join_answers
+from ostraka.parties.answers import UNKNOWN_NAME, Answers, Explanation, Said, join_answers
 from ostraka.voting.ballots import Ballot
 from ostraka.voting.ensemble import Ensemble as Vote
+from ostraka.voting.trust import trust
 
 RATE = 0.05
 """Share of samples of known classes that may be called unknown."""
@@ -53,9 +54,29 @@ class Answering(ABC):
         self._known: Samples | None = None
 
     @property
+    @abstractmethod
+    def files(self) -> tuple[str, ...]:
+        """Where the members lie; empty where they do not lie in files of their own."""
+
+    @property
+    @abstractmethod
+    def notes(self) -> tuple[str, ...]:
+        """What was found while they were read."""
+
+    @property
+    @abstractmethod
+    def selection(self) -> Mapping[str, Any]:
+        """Who was chosen and why (`voting.choice`); empty where everybody votes."""
+
+    @property
     def ballot(self) -> Ballot | None:
         """How votes are counted; None: nobody votes."""
         return self._predictor.ballot if isinstance(self._predictor, Vote) else None
+
+    @property
+    def looks(self) -> bool:
+        """Whether `seeing` would find out anything."""
+        return self._predictor.looks
 
     def seeing(self, x: Any) -> Self:
         """The same after a look, without labels, at samples like those that will be asked: the
@@ -63,7 +84,7 @@ class Answering(ABC):
         """
         if not self._predictor.looks:
             return self
-        samples = x if isinstance(x, Samples) else Samples(self._stored(x))
+        samples = x if isinstance(x, Samples) else Samples(self.stored(x))
         return self._with(_predictor=after_looking(self._predictor, samples))
 
     def keeping(self, rate: float, known: Any = None) -> Self:
@@ -71,7 +92,7 @@ class Answering(ABC):
         called unknown: by the held-out samples `known`, or by what the members tell of theirs.
         """
         if known is not None and not isinstance(known, Samples):
-            known = Samples(self._stored(known))
+            known = Samples(self.stored(known))
         return self._with(_rate=_share(rate), _known=known, _line=None)
 
     def placed(self, threshold: float) -> Self:
@@ -103,7 +124,7 @@ class Answering(ABC):
     @torch.no_grad()
     def answer(self, x: Any) -> Answers:
         """The answers to samples [B, ...] as arrays."""
-        line, values = self.threshold, self._stored(x)
+        line, values = self.threshold, self.stored(x)
         limit = float("inf") if line is None else line
         return join_answers([self._answers(part, limit) for part in values.split(CHUNK)])
 
@@ -113,7 +134,7 @@ class Answering(ABC):
         """
         where = {name: number for number, name in enumerate(self.classes)}
         labels = torch.tensor([where.get(str(name), UNKNOWN) for name in y], dtype=torch.int64)
-        return self.judged_on(Samples(self._stored(x), labels))
+        return self.judged_on(Samples(self.stored(x), labels))
 
     def judged_on(self, samples: Samples) -> Evaluation:
         """Figures on labelled samples, UNKNOWN where they are of no class."""
@@ -122,7 +143,10 @@ class Answering(ABC):
 
     def trust(self) -> dict[str, Any]:
         """What the ballot found of its members when it looked (`voting.trust`); else empty."""
-        return self._predictor.trust()
+        vote = self._predictor
+        if not isinstance(vote, Vote) or vote.assessment is None:
+            return {}
+        return trust(vote.cards, vote.assessment, vote.junk, self.classes)
 
     def shares(self, scores: Scores) -> Tensor:
         """Known scores as shares of the vote that sum to 1 [B, K]."""
@@ -131,7 +155,11 @@ class Answering(ABC):
 
     def scores(self, x: Any) -> Scores:
         """The counted votes on samples, with the threshold where it was placed."""
-        return self._placing[0].scores(self._stored(x))
+        return self._placing[0].scores(self.stored(x))
+
+    def asking(self, predictor: Predictor) -> Self:
+        """The same with another predictor of the same classes."""
+        return self._with(_predictor=predictor)
 
     def _with(self, **changes: Any) -> Self:
         other = copy(self)
@@ -159,14 +187,26 @@ class Answering(ABC):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of one sample."""
-        one = self._predictor
-        if isinstance(one, Vote):
-            one = one.voters[0].model
-        if not isinstance(one, NetPredictor):
-            raise DataError("this run is not one model or one vote, and cannot be asked here")
-        return one.net.shape
+        return self._first.net.shape
 
-    def _stored(self, x: Any) -> Tensor:
+    @property
+    def view(self) -> View:
+        """How stored values become inputs; of a vote, that of its first member."""
+        return self._first.view
+
+    @property
+    def _first(self) -> NetPredictor:
+        """The one network, or the first of those that vote."""
+        one = self._predictor.voters[0].model if isinstance(self._predictor, Vote) else None
+        one = self._predictor if isinstance(self._predictor, NetPredictor) else one
+        if one is None:
+            raise DataError(
+                "this run made neither one network nor one vote (solo and fedova have a network "
+                "for each party or class); ask its predictor: load_run(folder).predictor()"
+            )
+        return one
+
+    def stored(self, x: Any) -> Tensor:
         """Samples as stored values: one at least, numbers, and of the members' shape."""
         values = stored_values(np.asarray(x) if not isinstance(x, Tensor) else x)
         if values.dtype == torch.float64:
@@ -180,23 +220,22 @@ class Answering(ABC):
     def _answers(self, x: Tensor, limit: float) -> Answers:
         vote = self._predictor
         if not isinstance(vote, Vote):
-            scores, nobody = vote.scores(x), torch.empty(0, len(x))
-            return self._counted(scores, limit, nobody.long(), nobody, nobody)
+            scores, none = vote.scores(x), torch.empty(0, len(x))
+            nobody = Said(none.long(), none.long(), none, none)
+            return self._counted(scores, limit, nobody)
         votes = vote.votes(x)
         scores = vote.ballot.count(votes)
         sure, own = votes.logits.softmax(dim=2).max(dim=2)
         own = torch.where(own == len(self.classes), UNKNOWN, own)
+        leaning = votes.logits[..., :-1].argmax(dim=2)
         nearest = scores.closed.view(1, -1, 1).expand(len(own), -1, 1)
         weight = vote.ballot.say(votes).gather(2, nearest).squeeze(2)
-        return self._counted(scores, limit, own, sure, weight)
+        return self._counted(scores, limit, Said(own, leaning, sure, weight))
 
-    def _counted(
-        self, scores: Scores, limit: float, own: Tensor, sure: Tensor, weight: Tensor
-    ) -> Answers:
+    def _counted(self, scores: Scores, limit: float, said: Said) -> Answers:
         nearest = scores.closed
         confidence = self.shares(scores).gather(1, nearest.unsqueeze(1)).squeeze(1)
-        return Answers(self.classes, self.names, nearest, confidence, scores.unknown, limit,
-                       own, sure, weight)  # fmt: skip
+        return Answers(self.classes, self.names, nearest, confidence, scores.unknown, limit, said)
 
 
 def _share(rate: float) -> float:

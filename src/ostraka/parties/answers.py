@@ -23,6 +23,8 @@ class Voice:
     member: str
     answer: str
     """What it would answer alone: a class or unknown."""
+    nearest: str
+    """The class that it takes for the likeliest, also where it would answer unknown."""
     probability: float
     """How probable it takes that to be, 0 to 1."""
     weight: float
@@ -49,8 +51,15 @@ class Explanation:
 
     @property
     def answered_by(self) -> tuple[str, ...]:
-        """The members that have a say and would answer the same alone."""
-        return tuple(v.member for v in self.voices if v.weight > 0 and v.answer == self.answer)
+        """The members that have a say and said the same: to an answer of unknown those that would
+        answer so alone, to a class those that take it for the likeliest.
+        """
+        unknown = self.answer == UNKNOWN_NAME
+        return tuple(
+            voice.member
+            for voice in self.voices
+            if voice.weight > 0 and (voice.answer if unknown else voice.nearest) == self.answer
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -68,6 +77,27 @@ class Explanation:
 
 @final
 @dataclass(frozen=True, eq=False)
+class Said:
+    """What M members said of B samples, [M, B] each; M is 0 where nobody votes."""
+
+    own: Tensor
+    """What each would answer alone, a class or UNKNOWN."""
+    nearest: Tensor
+    """The class that each takes for the likeliest."""
+    sure: Tensor
+    """How probable it takes its own answer to be."""
+    weight: Tensor
+    """Its share of the say in the class that is the likeliest for all together."""
+
+    def of(self, sample: int) -> tuple[list[int], list[int], list[float], list[float]]:
+        """What all said of one sample."""
+        columns = (self.own, self.nearest, self.sure, self.weight)
+        own, nearest, sure, weight = (values[:, sample].tolist() for values in columns)
+        return own, nearest, sure, weight
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class Answers:
     """The answers to B samples, as arrays; `explanations` says the same one by one."""
 
@@ -80,12 +110,7 @@ class Answers:
     unknown: Tensor
     """[B]: how unknown the sample seems."""
     threshold: float
-    own: Tensor
-    """[M, B]: what each member would answer alone, a class or UNKNOWN."""
-    sure: Tensor
-    """[M, B]: how probable it takes that to be."""
-    weight: Tensor
-    """[M, B]: its share of the say in the nearest class."""
+    said: Said
 
     def __len__(self) -> int:
         return len(self.nearest)
@@ -98,21 +123,30 @@ class Answers:
     @property
     def labels(self) -> NDArray[np.str_]:
         """[B]: the answers as class names, or "unknown"."""
-        return np.array([*self.classes, UNKNOWN_NAME])[self.numbers.numpy()]
+        names = np.array([*self.classes, UNKNOWN_NAME])
+        answers: NDArray[np.str_] = names[self.numbers.numpy()]  # UNKNOWN is -1: the last
+        return answers
 
     @property
     def joined(self) -> Tensor:
-        """[M, B]: whether a member that has a say would answer the same alone."""
-        return (self.own == self.numbers) & (self.weight > 0)
+        """[M, B]: who answered so, as `Explanation.answered_by`."""
+        answers = self.numbers
+        same = torch.where(
+            answers == UNKNOWN, self.said.own == UNKNOWN, self.said.nearest == answers
+        )
+        return same & (self.said.weight > 0)
 
     def explanations(self) -> Iterator[Explanation]:
         """The answers one by one, with every member's voice."""
         names, labels = [*self.classes, UNKNOWN_NAME], self.labels
         limit = None if self.threshold == float("inf") else self.threshold
         for i in range(len(self)):
-            told = zip(self.members, self.own[:, i].tolist(), self.sure[:, i].tolist(),
-                       self.weight[:, i].tolist(), strict=True)  # fmt: skip
-            voices = [Voice(name, names[own], sure, weight) for name, own, sure, weight in told]
+            voices = [
+                Voice(member, names[own], names[near], sure, weight)
+                for member, own, near, sure, weight in zip(
+                    self.members, *self.said.of(i), strict=True
+                )
+            ]
             yield Explanation(
                 answer=str(labels[i]),
                 nearest=names[int(self.nearest[i])],
@@ -125,6 +159,14 @@ class Answers:
 
 def join_answers(parts: Sequence[Answers]) -> Answers:
     """Answers to consecutive chunks as one."""
-    along = {"nearest": 0, "confidence": 0, "unknown": 0, "own": 1, "sure": 1, "weight": 1}
-    whole = {name: torch.cat([getattr(p, name) for p in parts], dim) for name, dim in along.items()}
-    return replace(parts[0], **whole)
+    said = {
+        name: torch.cat([getattr(part.said, name) for part in parts], dim=1)
+        for name in ("own", "nearest", "sure", "weight")
+    }
+    return replace(
+        parts[0],
+        nearest=torch.cat([part.nearest for part in parts]),
+        confidence=torch.cat([part.confidence for part in parts]),
+        unknown=torch.cat([part.unknown for part in parts]),
+        said=Said(**said),
+    )

@@ -14,12 +14,14 @@ from typing import Any, final
 
 from ostraka.core.member import Member
 from ostraka.core.party import labels
-from ostraka.core.predictor import Placed, Predictor
+from ostraka.core.predictor import Placed, Predictor, Promise
 from ostraka.core.samples import Samples, stored_values
 from ostraka.core.settings import choice
-from ostraka.errors import ConfigError
+from ostraka.data.own.collection import some
+from ostraka.errors import ConfigError, DataError
 from ostraka.parties.answering import RATE, Answering
 from ostraka.parties.gathering import Gathered, gather
+from ostraka.parties.stream import Stream
 from ostraka.registry import BALLOTS, SELECTORS
 from ostraka.runs.api import load_run
 from ostraka.voting.ballots import Ballot
@@ -27,6 +29,7 @@ from ostraka.voting.choice import told
 from ostraka.voting.ensemble import Ensemble as Vote
 from ostraka.voting.selectors import All, Pool, Selector
 from ostraka.voting.union import all_classes
+from ostraka.voting.window import EVERY, SIZE
 
 Named = str | Mapping[str, Any]
 """A name, or a table with a name and settings."""
@@ -56,19 +59,37 @@ class Ensemble(Answering):
         """
         found = gather(members, skip_broken)
         seen = None if public is None else _public(public, found.members)
-        voting, self.selection = selected(found, select, seen, seed)
+        voting, self._selection = selected(found, select, seen, seed)
         vote = _vote(voting.members, as_ballot(ballot), classes, seen)
         super().__init__(vote, vote.classes, voting.names, unknown_rate)
-        self.members, self.files, self.notes = voting.members, voting.files, found.notes
+        self._voting, self._notes = voting, found.notes
 
-    members: tuple[Member, ...]
-    """Those that vote, in an order that does not depend on how they were given."""
-    files: tuple[str, ...]
-    """Where they lie; empty where some were given as members."""
-    notes: tuple[str, ...]
-    """What was found while they were read."""
-    selection: dict[str, Any]
-    """Who was chosen and why; empty where everybody votes."""
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Those that vote, in an order that does not depend on how they were given."""
+        return self._voting.members
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Where they lie; empty where some were given as members."""
+        return self._voting.files
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was found while they were read."""
+        return self._notes
+
+    @property
+    def selection(self) -> Mapping[str, Any]:
+        """Who was chosen and why; empty where everybody votes."""
+        return self._selection
+
+    def stream(self, size: int = SIZE, every: int = EVERY) -> Stream:
+        """What answers samples one after the other: the ballot looks at the last `size` of them
+        after each `every`.
+        """
+        assert isinstance(self._predictor, Vote)
+        return Stream(self, self._predictor, size, every)
 
     def __repr__(self) -> str:
         return f"<Ensemble of {len(self.members)} members on {len(self.classes)} classes>"
@@ -88,6 +109,27 @@ class RunAnswering(Answering):
         cards = predictor.cards if isinstance(predictor, Vote) else []
         super().__init__(predictor, result.classes, labels([str(card) for card in cards]), RATE)
         self._line, self._result = line, result
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """None: a run answers as a whole."""
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+    @property
+    def selection(self) -> Mapping[str, Any]:
+        """What the run's selector chose."""
+        return self._result.summary.selection
+
+    @property
+    def promise(self) -> Promise:
+        """What the run promised, as long as its threshold is where it was."""
+        told = self._result.summary.answer
+        return told if told is not None and told.threshold == self._line else super().promise
 
 
 def as_ballot(ballot: Named | Ballot) -> Ballot:
@@ -121,14 +163,21 @@ def _vote(
     public: Samples | None,
 ) -> Vote:
     """The vote, with what its ballot wants to know beforehand."""
-    vote = Vote.of(members, ballot, classes)
+    vote, name = Vote.of(members, ballot, classes), BALLOTS.name_of(type(ballot))
+    silent = [str(card) for card in vote.cards if card.counts is None]
+    if ballot.wants_counts and silent:
+        raise DataError(
+            f"the ballot {name} judges a class by who has samples of it, and {len(silent)} of "
+            f"{len(members)} members tell no class counts ({some(silent)}); count by sum or top-k, "
+            "or leave them out"
+        )
     if ballot.wants_junk:
         vote = replace(vote, junk=vote.known_junk())
     if not ballot.wants_public:
         return vote
     if public is None:
         raise ConfigError(
-            f"the ballot {BALLOTS.name_of(type(ballot))} is set to be tuned on public samples; "
+            f"the ballot {name} is set to be tuned on public samples; "
             "give some (public), or other settings"
         )
     return replace(vote, tuned=ballot.tune(vote.votes_on(public)))

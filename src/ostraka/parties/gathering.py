@@ -139,7 +139,8 @@ def _read(items: Sequence[str | Path | Member], skip_broken: bool) -> tuple[Read
         except StoreError as error:
             if not skip_broken:
                 raise StoreError(
-                    f"{error}. Leave {path.name} out, or all that are broken (--skip-broken)"
+                    f"{error}. Leave {path.name} out, or all that are broken "
+                    "(--skip-broken, skip_broken=True)"
                 ) from None
             notes.append(f"left out: {error}")
         else:

@@ -4,14 +4,35 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any, final
 
 from ostraka.core.progress import Progress
+from ostraka.errors import ConfigError
 from ostraka.store.desk import DiskProgress, Place
 
 Tell = Callable[[float, float | None], None]
 """Called with the share of the work that is done (0 to 1) and the latest loss."""
+
+
+def progress_of(path: Path) -> Path:
+    """The folder beside a file in which its half-finished training lies."""
+    return path.with_name(path.name + ".progress")
+
+
+def place_of(path: Path, mark: str, what: str) -> Place:
+    """Where the half-finished training of the file `path` goes; what lies there already must be of
+    the same training, which `mark` stands for.
+    """
+    folder = progress_of(path)
+    others = [found.name for found in folder.glob("*") if found.name != mark]
+    if others:
+        raise ConfigError(
+            f"{folder} holds half-finished training with other data, another task, seed or "
+            f"version; give these to go on with it, or remove {folder} to begin anew"
+        )
+    return Place(folder / mark, {"what": what, "run": mark})
 
 
 @final

@@ -30,7 +30,7 @@ from ostraka.engines.threads import one_thread
 from ostraka.errors import ConfigError, Interrupted, StoreError, writing
 from ostraka.methods.panel import PanelMethod
 from ostraka.parties.dp import check_covered, promised
-from ostraka.parties.halt import Halting, Tell
+from ostraka.parties.halt import Halting, Tell, place_of, progress_of
 from ostraka.parties.rare import rare_classes, without
 from ostraka.parties.samples import OwnData, collected
 from ostraka.parties.task_file import TaskFile, load_task, make_task
@@ -106,12 +106,12 @@ def train_party(
     work = _Work.of(agreed, method, samples, name, seed)
     with one_thread():
         mark = work.mark(held.digest)
-        place = _place(path, mark)
+        place = None if path is None else place_of(path, mark, "training of a member")
         progress = Halting(place, tell, save_seconds)
         member = work.member(progress, pick_device(device), place)
     if path is not None:
         save_member(path, member)
-        shutil.rmtree(_progress(path), ignore_errors=True)
+        shutil.rmtree(progress_of(path), ignore_errors=True)
         member = load_member(path)  # what others will read, by the reader that they will use
     counts = samples.counts(len(agreed.classes)).tolist()
     return Trained(
@@ -266,22 +266,3 @@ def secret_seed(place: Place | None) -> int:
             kept.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(kept, str(drawn).encode(), mode=0o600)
     return int(kept.read_text())
-
-
-def _progress(path: Path) -> Path:
-    return path.with_name(path.name + ".progress")
-
-
-def _place(path: Path | None, mark: str) -> Place | None:
-    """Where half-finished training goes, if a file is to be written; what lies there already must
-    be of the same training."""
-    if path is None:
-        return None
-    folder = _progress(path)
-    others = [found.name for found in folder.glob("*") if found.name != mark]
-    if others:
-        raise ConfigError(
-            f"{folder} holds half-finished training with other data, another task, seed or "
-            f"version; give these to go on with it, or remove {folder} to begin anew"
-        )
-    return Place(folder / mark, {"what": "training of a member", "run": mark})

@@ -107,6 +107,9 @@ class Config(Settings):
     on_failure: Literal["stop", "drop"] = setting(
         "stop", "when a party fails: stop (default), or drop it and go on"
     )
+    min_parties: int = setting(
+        1, "with on_failure drop: fewest parties that a round may end with", span="[1, inf)"
+    )
     net: NetChoice = setting(NetChoice(), "the network")
     set: Mapping[str, Any] = field(default_factory=dict, metadata={"doc": "settings of the method"})
     engine: EngineChoice = setting(
@@ -137,7 +140,7 @@ class Config(Settings):
             )
 
 
-HOW = ("start_from", "on_failure", "engine", "workers", "device", "data_dir")
+HOW = ("start_from", "on_failure", "min_parties", "engine", "workers", "device", "data_dir")
 """Fields that say how or from where to run, not what: a run may be resumed with other values."""
 
 
@@ -279,15 +282,21 @@ def build_method(config: Config) -> Any:
 
 
 def build_engine(config: Config) -> Any:
-    """The engine with its settings; `workers` is the run's own, for engines that have any."""
+    """The engine with its settings; `workers` and `min_parties` are the run's own, for engines
+    that have them."""
     name, options = config.engine.name, config.engine.options
     cls = ENGINES.get(name)
-    if "workers" in options:
-        raise ConfigError(
-            f"'engine.workers' is {options['workers']!r}; "
-            "give it as a setting of the run: --workers"
-        )
-    own = {"workers": config.workers} if "workers" in {spec.name for spec in fields(cls)} else {}
+    for name in ("workers", "min_parties"):
+        if name in options:
+            raise ConfigError(
+                f"'engine.{name}' is {options[name]!r}; "
+                f"give it as a setting of the run: --{name.replace('_', '-')}"
+            )
+    known = {spec.name for spec in fields(cls)}
+    shared = {"workers": config.workers, "min_parties": config.min_parties}
+    own = {name: value for name, value in shared.items() if name in known}
+    if "min_parties" in own and config.on_failure == "stop":
+        own["min_parties"] = None  # all of them
     return settings.build(cls, {**options, **own}, path="engine.", owner=f"the engine {name}")
 
 

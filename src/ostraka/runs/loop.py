@@ -20,9 +20,11 @@ from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, StoreError
 from ostraka.evaluation.evaluate import evaluate, seen_by_parties
 from ostraka.evaluation.sight import after_looking
+from ostraka.nets.blocks import convolution_of
 from ostraka.runs.arrivals import Arrivals
 from ostraka.runs.config import build_engine
 from ostraka.runs.failures import report_failures
+from ostraka.runs.memory import outline
 from ostraka.runs.plan import Plan, party_seed, pick_device
 from ostraka.runs.promise import place, thresholds
 from ostraka.runs.record import RunDir
@@ -57,7 +59,7 @@ def execute(
     there. A kill loses at most about `save_seconds` of every party's training.
     """
     with home.locked(), one_thread():
-        home.begin(plan.config, plan.marks, resume)
+        home.begin(plan.config, plan.marks, resume, convolution_of(outline(plan.task)))
         done = home.finished()
         if done is not None:
             return done

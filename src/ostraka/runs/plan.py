@@ -88,16 +88,19 @@ class Plan:
         return dict(enumerate(torch.as_tensor(counts)))
 
 
-def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
+def make_plan(
+    config: Config, begun: RunDir | None = None, division: Division | None = None
+) -> Plan:
     """Check a configuration as a whole and prepare its run; nothing is trained or written.
 
-    With `begun`, the folder of a run to go on with, its own record of who holds what is used.
+    With `begun`, the folder of a run to go on with, its own record of who holds what is used. A
+    `division` takes the place of that which the configuration asks for.
     """
     leave_if_imported_by_a_worker()
     build_engine(config).get_ready()  # a wrong setting of it is said now
     start = find_start(config)
     method, config = build_method(config), pinned(resolve(config), start)
-    division = divide(config, begun)
+    division = division or divide(config, begun)
     data, divided = division.data, division.partition
     everyone = Parties.of(data.train, [torch.as_tensor(p) for p in divided.parties], divided.names)
     public, test = public_and_test(config, data)
@@ -243,6 +246,8 @@ def _cut_short(
     if local.steps is not None:
         return []
     sizes = [ref.size for ref in parties.roster()]
+    if not all(sizes):  # the parties have their own data: nobody knows yet how much
+        return []
     steps = steps_of(local, sizes, classes)
     passes = [count / ceil(size / local.batch) for count, size in zip(steps, sizes, strict=True)]
     cut = [done for done in passes if done < local.epochs]

@@ -127,12 +127,15 @@ class RunDir:
         finally:
             lock.release()
 
-    def begin(self, config: Config, marks: Mapping[str, Any], resume: bool) -> None:
+    def begin(
+        self, config: Config, marks: Mapping[str, Any], resume: bool, convolution: str = ""
+    ) -> None:
         """Write the configuration of a new run, or check that the one to
         resume is the same on the same data.
 
         `marks` are the fingerprints of its data ("data", by name), the hash of its
         division ("partition") and, where there is one, of its generator ("generator").
+        `convolution` says what carries the network's layers out.
         """
         if self.config.exists():
             self.check_same(config, resume)
@@ -142,7 +145,7 @@ class RunDir:
             made_of += [marks["generator"]] if "generator" in marks else []
             jsonfile.write_signed(self.marks, {"run": digest_of(made_of), **marks})
         codec.write_atomically(self.config, write_toml(values_of(config)).encode())
-        jsonfile.write_json(self.root / "environment.json", environment())
+        jsonfile.write_json(self.root / "environment.json", environment(convolution))
 
     def stored_config(self) -> Config:
         """The configuration of a run that was begun before."""
@@ -287,7 +290,7 @@ def _row(line: str) -> MetricsRow | None:
         return None
 
 
-def environment() -> dict[str, Any]:
+def environment(convolution: str = "") -> dict[str, Any]:
     """What the numbers of a run may depend on beside its configuration."""
     packages = {}
     for name in ("ostraka", "torch", "numpy", "scikit-learn", "safetensors"):
@@ -300,7 +303,7 @@ def environment() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
         "packages": packages,
-        "convolution": native.describe(),
+        "convolution": convolution or native.describe(),
         "torch_threads": torch.get_num_threads(),
     }
 

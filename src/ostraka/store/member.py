@@ -95,10 +95,13 @@ def save_members(
 ) -> codec.Beside:
     """Write members into the folder `name` of `folder`; what a file of `folder` need not repeat.
 
-    `made` says how they came about, unless they say it themselves.
+    `made` says how they came about, if they do not say it themselves; whether their counts are
+    bands, they do.
     """
     paths = [f"{name}/p{member.card.party:05d}.safetensors" for member in members]
-    told = members if made is None else [replace(member, made=made) for member in members]
+    told = members
+    if made is not None:
+        told = [replace(m, made=replace(made, banded=m.made.banded)) for m in members]
     return codec.Beside.of(
         (path, save_member(folder / path, member), member.params)
         for path, member in zip(paths, told, strict=True)

@@ -207,7 +207,14 @@ def counts_of(cards: Sequence[Card], ballot: str = "calibrated") -> Tensor:
             f"the {ballot} ballot needs class counts, which {', '.join(silent[:5])} did not tell; "
             "use the ballot sum or top-k, or train with --set tell=counts"
         )
-    return torch.tensor([card.counts for card in cards], dtype=torch.float32)
+    counts = torch.tensor([card.counts for card in cards], dtype=torch.float32)
+    if not counts.any():
+        raise ConfigError(
+            f"the {ballot} ballot needs class counts, and all members tell fewer than 10 "
+            "samples of every class; train with --set tell=counts, or use the ballot "
+            "sum or top-k"
+        )
+    return counts
 
 
 def _expected(counts: Tensor) -> list[float]:

@@ -82,6 +82,8 @@ def unkept(cards: Sequence[Card], rate: float) -> str:
     """
     if any(card.counts is None for card in cards):
         return "not all members tell how many samples of each class they have (tell=counts)"
+    if not any(any(card.counts or ()) for card in cards):
+        return "the members tell fewer than ten samples of every class (tell=counts tells them)"
     total = sum(held(card.calibration) for card in cards if curve(card.calibration, "claims"))
     if total * rate < TWICE:
         return (

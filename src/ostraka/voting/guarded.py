@@ -150,7 +150,7 @@ class Guarded(Ballot):
         return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
 
     def say(self, votes: Votes) -> Tensor:
-        """The owners', as far as they are trusted; all have some where the panel leans on the sum."""
+        """The owners', as far as they are trusted; of all, where the panel leans on the sum."""
         weights = owner_weights(self._told(votes), self.kappa)
         if votes.assessment is not None:
             weights = weights * votes.assessment.weight.to(weights)

@@ -48,10 +48,14 @@ def ramp(value: Tensor, span: tuple[float, float]) -> Tensor:
 
 def capped(counts: Tensor) -> Tensor:
     """Told counts [M, K], scaled down where a party tells more
-    samples in all than the median party.
+    samples in all than the median party; than the median of those that tell any, where most tell
+    bands of fewer than ten.
     """
     totals = counts.sum(dim=1, keepdim=True)
-    return counts * (totals.quantile(0.5) / totals.clamp(min=1.0)).clamp(max=1.0)
+    usual = totals.quantile(0.5)
+    if not usual and totals.any():
+        usual = totals[totals > 0].quantile(0.5)
+    return counts * (usual / totals.clamp(min=1.0)).clamp(max=1.0)
 
 
 def doubting(cards: Sequence[Card]) -> float:
