@@ -16,8 +16,15 @@ from PIL import Image
 
 from ostraka.core import settings
 from ostraka.data.partitions.spec import parse
-from ostraka.registry import BALLOTS, NETS, OBJECTIVES, PARTITIONS, SOURCES
-from ostraka.testing import check_ballot, check_net, check_objective, check_partition, check_source
+from ostraka.registry import BALLOTS, NETS, OBJECTIVES, PARTITIONS, SELECTORS, SOURCES
+from ostraka.testing import (
+    check_ballot,
+    check_net,
+    check_objective,
+    check_partition,
+    check_selector,
+    check_source,
+)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES.names())
@@ -38,6 +45,21 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("name", "values"), [*((name, {}) for name in BALLOTS.names()), *VARIANTS])
 def test_every_ballot_keeps_the_contract(name: str, values: dict[str, Any]) -> None:
     check_ballot(settings.build(BALLOTS.get(name), values))
+
+
+CHOICES: list[tuple[str, dict[str, Any]]] = [
+    ("dedes", {"recipe": "tmlr", "size_by": "votes"}),
+    ("dedes", {"size": 3, "mixed": "grouped", "reduction": "pca"}),
+    ("dedes", {"size": 3, "representation": "answers", "reduction": "kernel-pca"}),
+    ("rs", {"draw": 3}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [*((name, {}) for name in SELECTORS.names()), *CHOICES]
+)
+def test_every_selector_keeps_the_contract(name: str, values: dict[str, Any]) -> None:
+    check_selector(settings.build(SELECTORS.get(name), values))
 
 
 NET_CASES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [

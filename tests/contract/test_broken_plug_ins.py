@@ -18,16 +18,19 @@ from ostraka.testing import (
     check_net,
     check_objective,
     check_partition,
+    check_selector,
     check_source,
     nets,
     objectives,
     partitions,
+    selectors,
     sources,
 )
 from tests.contract import broken_ballots as votes
 from tests.contract import broken_data as data
 from tests.contract import broken_nets as layers
 from tests.contract import broken_objectives as losses
+from tests.contract import broken_selectors as choices
 
 Check = Callable[..., None]
 
@@ -107,6 +110,7 @@ BALLOTS: dict[Any, tuple[Check, str]] = {
     votes.CountsByBatch(): (ballots.check_samples, "without half of the others"),
     votes.PrefersLateClasses(): (ballots.check_classes, "other numbers"),
     votes.NegativeScores(): (ballots.check_shares, "override shares"),
+    votes.SaysWeights(): (ballots.check_say, "shares of one whole"),
     votes.LooksAgain(): (ballots.check_assessed, "with an assessment a sample scores the same"),
     votes.TrustsCounts(): (ballots.check_silent, "ConfigError"),
 }
@@ -116,6 +120,26 @@ BALLOTS: dict[Any, tuple[Check, str]] = {
 def test_a_broken_ballot_is_caught(toy: Any) -> None:
     check, words = BALLOTS[toy]
     expect_first(ballots.CHECKS, check, words, toy)
+
+
+SELECTORS: dict[Any, tuple[Check, str]] = {
+    choices.ForgetsSettings(size=3): (selectors.check_settings, "size=3"),
+    choices.ChoosesNobody(): (selectors.check_choice, r"it chose \(\)"),
+    choices.ChoosesTwice(): (selectors.check_choice, r"it chose \(0, 0\)"),
+    choices.NoReasonForTheRest(): (selectors.check_choice, "it gave 2 reasons"),
+    choices.GroupsOfTheChosen(): (selectors.check_choice, r"the groups are \(0, 1, 2, 3\)"),
+    choices.ScalesWeights(): (selectors.check_unchanged, "they vote later"),
+    choices.GlobalRandomness(): (selectors.check_repeatable, r"torch_rng\(pool.seed"),
+    choices.OneMore(): (selectors.check_size, "with the size 1 it chose 2"),
+    choices.NumpysGroups(): (selectors.check_stored, "use plain numbers and words"),
+    choices.TrustsCounts(): (selectors.check_strangers, "tell their size alone"),
+}
+
+
+@pytest.mark.parametrize("toy", SELECTORS, ids=lambda toy: type(toy).__name__)
+def test_a_broken_selector_is_caught(toy: Any) -> None:
+    check, words = SELECTORS[toy]
+    expect_first(selectors.CHECKS, check, words, toy)
 
 
 SOURCES: dict[str, tuple[Check, str]] = {
@@ -181,6 +205,7 @@ def test_sound_toys_pass(tmp_path: Path, registered: Callable[..., Any]) -> None
     check_objective(registered(losses.Sound, registry.OBJECTIVES)(scale=2.0))
     check_net(layers.Sound, (2, 3, 3))
     check_ballot(votes.Sound(power=0.5))
+    check_selector(choices.Sound(size=3))
     check_source(data.SOUND, data.write_points(tmp_path))
     check_partition(registered(data.Deal)(start=3))
 
@@ -205,6 +230,7 @@ def test_a_source_of_files_needs_an_example() -> None:
         (objectives, OBJECTIVES),
         (nets, NETS),
         (ballots, BALLOTS),
+        (selectors, SELECTORS),
         (sources, SOURCES),
         (partitions, RULES),
     ],

@@ -73,7 +73,7 @@ def test_slow_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
             PLUGIN_PAGES[1],
             "wards",
             [
-                "6 passed",
+                "7 passed",
                 r"median +The median of the members",
                 r"first-takes:SHARE",
                 r"cells +\?",

@@ -147,8 +147,8 @@ def _values(
 ) -> tuple[str, ...] | str | None:
     if action.choices is not None:
         return tuple(map(str, action.choices))
-    if action.metavar in ("FILE", "DIR"):
-        return FILES if action.metavar == "FILE" else FOLDERS
+    if action.metavar in ("FILE", "DIR", "DATA"):  # own data is a file or a folder
+        return FOLDERS if action.metavar == "DIR" else FILES
     return tuple(dict.fromkeys(known[action.dest])) if action.dest in known else None
 
 

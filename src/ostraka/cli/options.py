@@ -218,6 +218,11 @@ def add_outcome_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="train and write nothing; show parties, steps, memory and time needed",
     )
+    add_loudness(group)
+
+
+def add_loudness(group: "argparse._ActionsContainer") -> None:
+    """How results and progress are shown."""
     group.add_argument(
         "--json", action="store_true", help="print one JSON object instead of tables"
     )

@@ -24,7 +24,7 @@ DEDES: dict[str, Any] = {
     "weight_decay": 5e-4,
     "schedule": "cosine",
 }
-"""The members' training in DeDES's supplement; the last model is kept, not the best one."""
+"""The members' training in DeDES's supplement."""
 
 
 @final
@@ -35,7 +35,7 @@ class ClosedVoting(VotingMethod):
 
     RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         **VotingMethod.RECIPES,
-        "dedes": {"local": DEDES, "scored": True},
+        "dedes": {"local": DEDES, "scored": True, "keep": "best"},
     }
 
     def work_key(self, task: Task) -> dict[str, Any]:

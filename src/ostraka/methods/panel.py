@@ -48,7 +48,7 @@ from ostraka.voting.choice import told
 from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.panel import Panel, Seat
 from ostraka.voting.selectors import All, Pool, Selector
-from ostraka.voting.training import Tell, Terms, train_member
+from ostraka.voting.training import Keep, Tell, Terms, train_member
 
 FAST = Budget(
     epochs=45,
@@ -104,6 +104,11 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
         False,
         "members that cannot answer unknown hold samples out too, and all tell a validation score",
     )
+    keep: Keep = setting(
+        "last",
+        "which model of its training a party hands over: the last, or the best, of the epoch that "
+        "answers most held-out samples rightly",
+    )
     start: Literal["own", "shared"] = setting(
         "own", "each member's first weights: its own, or the same for all"
     )
@@ -113,8 +118,19 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.keep == "best":
+            self._check_held()
         if self.dp.wanted:
             self.objective.check_private()
+
+    def _check_held(self) -> None:
+        """Refuse to keep the best model where nothing tells which it is."""
+        asked = self.scored or (self.objective.refuses and self.tell != "size")
+        if self.dp.wanted or not asked or not self.hold_out:
+            raise ConfigError(
+                "keep is 'best', by the samples that a party holds out of its training, and none "
+                "are: set scored=true and hold_out above 0, and do without dp"
+            )
 
     def init(self, task: Task, seed: int) -> Panel:
         """No members yet; with a shared start, one that holds the first weights."""
@@ -131,7 +147,7 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Train one member on the party's data."""
-        terms = Terms(self.local, self.tell, self.hold_out, self.scored, self.dp)
+        terms = Terms(self.local, self.tell, self.hold_out, self.scored, self.keep, self.dp)
         model = Model.of(rnd.task.for_party(party.ref), self.objective)
         member = train_member(model, terms, party, rnd.seed, rnd.message or None)
         return Report(member.params, float(len(party.samples)), member.card)

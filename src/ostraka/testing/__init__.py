@@ -2,6 +2,7 @@
 
     check_method(MyMethod())       check_objective(MyObjective())    check_net(MyNet)
     check_partition(MyRule())      check_ballot(MyBallot())          check_source(MY_SOURCE, path)
+    check_selector(MySelector())
 
 Each runs the `CHECKS` of its module (`methods`, `objectives`, `nets`, ...), which can be called one
 by one too. What breaks the contract raises `ContractBroken`, an AssertionError that says what was
@@ -13,6 +14,7 @@ from ostraka.testing.methods import check_method
 from ostraka.testing.nets import check_net
 from ostraka.testing.objectives import check_objective
 from ostraka.testing.partitions import check_partition
+from ostraka.testing.selectors import check_selector
 from ostraka.testing.sources import check_source
 from ostraka.testing.verdict import ContractBroken, difference
 
@@ -23,6 +25,7 @@ __all__ = [
     "check_net",
     "check_objective",
     "check_partition",
+    "check_selector",
     "check_source",
     "difference",
 ]

@@ -33,7 +33,7 @@ def reduced(rows: NDArray[Any], how: Reduction, components: int, seed: int) -> M
     """The rows in at most so many dimensions."""
     rows = np.asarray(rows, dtype=np.float64)
     most = min(components, len(rows) - 1, rows.shape[1])
-    if how == "none" or most < 1:
+    if how == "none" or most < 1 or not np.ptp(rows, axis=0).any():  # all alike: no direction
         return rows
     from sklearn.decomposition import PCA, KernelPCA
 

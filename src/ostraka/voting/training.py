@@ -2,24 +2,32 @@
 and tell what it agrees to tell.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ostraka.core.card import Card, banded
-from ostraka.core.fit import Budget, fit
+from ostraka.core.fit import Budget, Fitted, fit
 from ostraka.core.learner import build_net
 from ostraka.core.member import Member, Model
 from ostraka.core.net import Net, Params
+from ostraka.core.objective import Objective
 from ostraka.core.party import Party
 from ostraka.core.private import Private
+from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive
 from ostraka.voting.accountant import noise_for, noisy_counts
 from ostraka.voting.calibration import held_scores, measure, tell_of
+from ostraka.voting.keeping import Keeper
 
 Tell = Literal["size", "bands", "counts", "statistics"]
 """What a party tells beside its weights: its size; class counts (or bands that they lie in), doubt
 and answers to held-out samples as well; embedding statistics as well.
+"""
+
+Keep = Literal["last", "best"]
+"""The model after the last step, or that of the epoch with the best accuracy on held-out samples;
+where a party has too few samples to hold any out, the last.
 """
 
 
@@ -35,6 +43,8 @@ class Terms:
     """Whether a member that cannot answer unknown, or tells its size only,
     keeps samples from training too, to tell a score.
     """
+    keep: Keep = "last"
+    """Which model of its training a party hands over."""
     dp: Private = Private()
     """What is promised of any one sample. With a promise nothing is told that it does not cover:
     the size, and class counts with noise if they are paid for.
@@ -49,9 +59,32 @@ def train_member(
     if terms.dp.wanted:
         return _private_member(model, terms, party, seed, start, net)
     learnt, held = _split(model, terms, party.samples, seed)
-    fitted = fit(net, start, learnt, model.objective, terms.local, seed, party.progress)
+    if terms.keep == "best" and len(held):
+        fitted = _best(net, start, learnt, held, model.objective, terms.local, seed, party.progress)
+    else:
+        fitted = fit(net, start, learnt, model.objective, terms.local, seed, party.progress)
     card = _card(model, terms.tell, party, net, fitted.figures(), held)
     return Member(card, model, fitted.params)
+
+
+def _best(
+    net: Net,
+    start: Params | None,
+    learnt: Samples,
+    held: Samples,
+    objective: Objective,
+    local: Budget,
+    seed: int,
+    progress: Progress | None,
+) -> Fitted:
+    """The most accurate model of the training on what was held out; `net` is it then."""
+    keeper = Keeper(net, objective, held, progress)
+    fitted = fit(net, start, learnt, objective, local, seed, keeper, after_epoch=keeper.look)
+    if not keeper.best:
+        return fitted
+    # no step more, but what the objective measures after a training
+    chosen = fit(net, keeper.best, learnt, objective, replace(local, steps=0), seed)
+    return replace(fitted, params=chosen.params)
 
 
 def _private_member(

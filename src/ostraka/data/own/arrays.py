@@ -143,3 +143,14 @@ def _names(path: Path, stored: Mapping[str, Array], beside: Mapping[str, Any]) -
     if wrong:
         raise DataError(f"{path}: {wrong}; give every class a name of its own, on one line")
     return names
+
+
+def held(x: Any, y: Any, form: Form, name: str = "arrays") -> Collection:
+    """Samples that are held as arrays already, with a label for each (None: they have none)."""
+    stored = {"x": np.asarray(x)} | ({} if y is None else {"y": np.asarray(y)})
+    values, kind = _values(Path(name), "x", stored, {}, form)
+    full = form.found(kind, tuple(values.shape[1:]), name)
+    view = View(kind=kind) if kind != "image" else PIXELS
+    samples = Samples(torch.from_numpy(values), view=view)
+    labels = _labels(Path(name), "", stored, {}, len(values))
+    return collection(name, samples, labels, [f"sample {i}" for i in range(len(values))], full)
