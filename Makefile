@@ -31,17 +31,17 @@ test: $(READY)  ## the test suite (a few minutes on two cores)
 test-slow: $(READY)  ## the tests that take minutes each
 	@$(BIN)/pytest -m slow
 
-# Flower caps versions of what we use (rich, packaging): it has an environment of its own.
+# Flower caps versions of what we use (rich, packaging): it has an environment of its own, with Ray.
 $(FLOWER)/.ready: pyproject.toml constraints.txt | $(READY)
 	@test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)
-	@echo "Installing Flower into $(FLOWER) ..."
+	@echo "Installing Flower and Ray into $(FLOWER) ..."
 	@torch=$$($(BIN)/python -c 'import torch; print(torch.__version__.partition("+")[0])') && \
-	flwr=$$(grep '^flwr==' constraints.txt) && \
-	$(FLOWER)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[flower]" "$$flwr" "torch==$$torch" pytest hypothesis
+	tested=$$(grep -E '^(flwr|ray)==' constraints.txt) && \
+	$(FLOWER)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[flower,ray]" $$tested "torch==$$torch" pytest hypothesis
 	@touch $@
 
-test-engines: $(READY) $(FLOWER)/.ready  ## engines beyond one machine: a Flower federation on this one (a few minutes)
-	@$(FLOWER)/bin/python -m pytest -m engines -p no:xdist tests/federation
+test-engines: $(READY) $(FLOWER)/.ready  ## engines beyond one machine: a Ray cluster and a Flower federation on this one (a few minutes)
+	@$(FLOWER)/bin/python -m pytest -m engines -p no:xdist tests/engines tests/federation
 
 # Apart from `test`, as counting takes a third more time. Worker processes are not followed.
 coverage: $(READY)  ## the test suite, and the share of lines it runs, layer by layer

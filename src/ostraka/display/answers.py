@@ -108,7 +108,12 @@ def show_answers(console: Console, answered: Answered, explain: bool) -> None:
 def promised(promise: Promise) -> str:
     """What may be expected of the threshold, as a sentence."""
     if promise.rate is None:
-        return f"Nothing is promised of how often a known sample is called unknown: {promise.why}."
+        settled = promise.basis == "hand" or promise.threshold is None and "never" in promise.why
+        advice = (
+            "" if settled else "; or place the line by held-out samples of known classes (--known)"
+        )
+        said = f"Nothing is promised of how often a known sample is called unknown: {promise.why}"
+        return f"{said}{advice}."
     basis = {
         "told": "by what the members tell of samples that they were not trained on",
         "held-out": "by the held-out samples that were given",

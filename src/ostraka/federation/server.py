@@ -10,9 +10,12 @@ import time
 import traceback
 from contextlib import redirect_stderr, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import IO, Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
+
+from filelock import FileLock, Timeout
 
 from ostraka.engines.flower import connected
 from ostraka.engines.gate import GATED
@@ -32,6 +35,10 @@ START_SECONDS = 180.0
 """How long Flower's server may take to start."""
 ASK_SECONDS = 30.0
 """How often Flower is asked whether the run is still there."""
+LOCK_SECONDS = 60.0
+"""How long the run's process of an earlier server may take to end."""
+ATTEMPT = "OSTRAKA_ATTEMPT"
+"""What tells an app for which start of the server it works."""
 CONNECTION = "federation"
 """What Flower's configuration calls the server."""
 SUPERLINK = "from ostraka.engines.flower import run_superlink; run_superlink()"
@@ -55,12 +62,12 @@ def run_over(grid: Any, root: Path) -> None:
             ended["words"] = f"{error!r}; see {federation.said}"
             raise
         finally:
-            jsonfile.write_json(outcome_file(federation), ended)
+            jsonfile.write_json(outcome_file(federation, os.environ[ATTEMPT]), ended)
 
 
-def outcome_file(federation: Federation) -> Path:
-    """Where the app says how the run ended."""
-    return federation.root / "server/outcome.json"
+def outcome_file(federation: Federation, attempt: str) -> Path:
+    """Where the app says how this attempt ended: one of an earlier server may still be ending."""
+    return federation.root / f"server/outcome-{attempt}.json"
 
 
 def serve(federation: Federation, bind: str = "0.0.0.0") -> Summary:
@@ -71,7 +78,10 @@ def serve(federation: Federation, bind: str = "0.0.0.0") -> Summary:
     problem = port_problem(federation.port, bind)
     if problem:
         raise ConfigError(f"port {federation.port} is not free: {problem}")
-    outcome_file(federation).unlink(missing_ok=True)
+    _wait_for_an_earlier_one(federation)
+    for old in outcome_file(federation, "").parent.glob("outcome-*.json"):
+        old.unlink()
+    os.environ[ATTEMPT] = token_hex(8)
     with federation.log.open("ab") as log, ended_by_signals():
         process = _start(federation, bind, log)
         try:
@@ -83,6 +93,20 @@ def serve(federation: Federation, bind: str = "0.0.0.0") -> Summary:
     summary = RunDir(federation.run).finished()
     assert summary is not None, "a run that ended well has a summary"
     return summary
+
+
+def _wait_for_an_earlier_one(federation: Federation) -> None:
+    """A server that was killed leaves its run's process, which needs a moment to notice."""
+    if not federation.run.exists():
+        return
+    lock = FileLock(federation.run / "lock")
+    try:
+        lock.acquire(timeout=LOCK_SECONDS)
+    except Timeout:
+        raise ConfigError(
+            f"another server is at work in {federation.root}; end it, or wait for it"
+        ) from None
+    lock.release()
 
 
 def _start(federation: Federation, bind: str, log: IO[bytes]) -> "subprocess.Popen[bytes]":
@@ -147,7 +171,9 @@ def _let_in(federation: Federation) -> None:
     """Register the parties' keys; the others are refused."""
     for name in federation.parties:
         said = _flwr(federation, "supernode", "register", str(federation.public_key(name)))
-        if said.returncode and "already in use" not in said.stdout + said.stderr:
+        if said.returncode and "already in use" not in " ".join(
+            (said.stdout + said.stderr).split()
+        ):
             raise ConfigError(
                 f"the key of {name} ({federation.public_key(name)}) could not be registered: "
                 f"{(said.stdout + said.stderr).strip()[-300:]}"
@@ -184,11 +210,12 @@ def _flwr(federation: Federation, *words: str) -> "subprocess.CompletedProcess[s
 def _follow(federation: Federation, process: "subprocess.Popen[bytes]", number: str) -> None:
     """Until the run has ended; what our part of it says is said here too."""
     said, asked, again = federation.said.stat().st_size, time.monotonic(), _again(federation)
+    outcome = outcome_file(federation, os.environ[ATTEMPT])
     while True:
         said = _pass_on(federation.said, said)
-        if outcome_file(federation).exists():
+        if outcome.exists():
             _pass_on(federation.said, said)
-            return _judge(jsonfile.read_json(outcome_file(federation)), again)
+            return _judge(jsonfile.read_json(outcome), again)
         if process.poll() is not None:
             raise PartyFailed(
                 f"Flower's server ended with code {process.returncode}; see {federation.log}. "
@@ -196,7 +223,7 @@ def _follow(federation: Federation, process: "subprocess.Popen[bytes]", number: 
             )
         if time.monotonic() - asked > ASK_SECONDS:
             asked = time.monotonic()
-            if _has_ended(federation, number) and not outcome_file(federation).exists():
+            if _has_ended(federation, number) and not outcome.exists():
                 raise PartyFailed(
                     f"the run's process has gone without a word; see {federation.log}. {again}"
                 )
@@ -212,8 +239,15 @@ def _judge(outcome: dict[str, Any], again: str) -> None:
 
 def _has_ended(federation: Federation, number: str) -> bool:
     """Whether Flower says that the run is over; no answer now is none."""
-    told = _told(_flwr(federation, "list", "--run-id", number, "--format", "json").stdout)
-    return "finished" in json.dumps(told.get("runs", ""))
+    return has_ended(
+        _told(_flwr(federation, "list", "--run-id", number, "--format", "json").stdout)
+    )
+
+
+def has_ended(told: dict[str, Any]) -> bool:
+    """Whether all runs in a list of Flower's are over; an empty one tells nothing."""
+    states = [str(run.get("status")) for run in told.get("runs", [])]
+    return bool(states) and all(state.startswith("finished") for state in states)
 
 
 def _again(federation: Federation) -> str:

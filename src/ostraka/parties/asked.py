@@ -36,7 +36,14 @@ def read_for(
     """
     places = [given] if isinstance(given, str | Path) else list(given)
     wanted = form or Form(kind=asked.view.kind, shape=asked.shape)
-    found = [_collection(place, wanted, labelled, part) for place in places]
+    try:
+        found = [_collection(place, wanted, labelled, part) for place in places]
+    except DataError as error:
+        if form is not None or wanted.kind != "table":
+            raise
+        raise DataError(
+            f"{error}. The columns of a table are in the task of the members: give it (--task)"
+        ) from None
     whole = found[0] if len(found) == 1 else _joined(found)
     return replace(whole, samples=_in_units(whole, asked))
 

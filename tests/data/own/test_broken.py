@@ -199,7 +199,11 @@ IMAGES: dict[str, tuple[Make, str, dict[str, Any]]] = {
         {},
     ),
     "bomb as BMP": (holding("b.bmp", bmp(60000, 60000)), r"cat/b.bmp is larger than 80", {}),
-    "many times its size": (holding("b.png", png(8000, 8000)), r"cat/b.png is trunc", {}),
+    "many times its size": (
+        holding("b.png", png(8000, 8000)),
+        r"cat/b.png says that it has 8000 x 8000 pixels, but only",
+        {},
+    ),
     "mixed sizes": (
         mixed_sizes,
         r"images of 2 sizes \(height x width: 4 of 4x4, 1 of 4x9\); say which shape",
@@ -293,6 +297,11 @@ TABLES: dict[str, tuple[Make, str, dict[str, Any]]] = {
     "10,000 classes": (
         rows("a,label", *(f"{i},{i}" for i in range(10_000))),
         r"x.csv, column 'label' has 10,000 classes .*numbers, dates or people",
+        {},
+    ),
+    "a story as a class": (
+        rows("a,label", f"1,{'once upon a time ' * 20}"),
+        r"a class has a name of 339 letters \(once upon .*Is it free text",
         {},
     ),
     "free text": (
@@ -404,6 +413,17 @@ ARRAYS: dict[str, tuple[Make, str, dict[str, Any]]] = {
         r"y has label 2, but 2 classes have names, for labels 0 to 1",
         {},
     ),
+    "10,000 classes as numbers": (
+        arrays(x=np.ones((10_000, 1)), y=np.arange(10_000)),
+        r"x.npz has 10,000 classes",
+        {},
+    ),
+    "scales of another length": (
+        arrays(x=np.ones((2, 3, 4)), feature_scale=np.ones(3), feature_offset=np.ones(4)),
+        r"feature_scale and feature_offset .*for each of the 4 coefficients",
+        {},
+    ),
+    "empty name of a class": (arrays(x=np.ones((2, 2)), y=["a", " "]), r"has an empty name", {}),
     "strange kind": (arrays(x=np.ones((2, 2)), kind="smell"), r"its kind is 'smell'; kinds", {}),
     "no such file": (lambda folder: folder / "no.csv", r"no.csv does not exist", {}),
     "NUL in the name": (lambda folder: Path(f"{folder}/a\0.csv"), r"cannot be read|not exist", {}),

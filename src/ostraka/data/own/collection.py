@@ -1,5 +1,6 @@
 """Samples of one owner, with the names of the classes that it holds."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,8 @@ from torch import Tensor
 from ostraka.core.samples import Samples
 from ostraka.data.own.form import Form
 from ostraka.errors import DataError, did_you_mean
+
+WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 SHOWN = 5
 """Names that a message lists before it says how many more there are."""
@@ -106,7 +109,7 @@ def normal(name: str) -> str:
 
 def in_order(names: set[str]) -> tuple[str, ...]:
     """Names in a fixed order: as numbers where all are whole numbers, else as text."""
-    whole = all(name.isascii() and name.removeprefix("-").isdigit() for name in names)
+    whole = all(WHOLE.fullmatch(name) for name in names)
     return tuple(sorted(names, key=int) if whole else sorted(names))
 
 

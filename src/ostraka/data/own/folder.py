@@ -35,6 +35,9 @@ PARTS: dict[str, Part | None] = {
 MOST_CLASSES = 1000
 """Classes that data may have; more are most likely no classes."""
 
+LONGEST = 200
+"""Letters that the name of a class may have."""
+
 
 @dataclass(frozen=True)
 class File:
@@ -144,6 +147,13 @@ def check_classes(owner: object, names: Names[str]) -> list[str]:
         raise DataError(
             f"{owner} has {len(names):,} classes ({some(sorted(names))}); at most "
             f"{MOST_CLASSES:,} are taken. Are these classes, or numbers, dates or people? Give "
+            "what says the class"
+        )
+    long = [name for name in names if len(name) > LONGEST]
+    if long:
+        raise DataError(
+            f"{owner}: a class has a name of {len(long[0]):,} letters "
+            f"({printable(long[0][:40])}...); at most {LONGEST} are taken. Is it free text? Give "
             "what says the class"
         )
     wrong = flaw(sorted(names), "class")
