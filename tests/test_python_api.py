@@ -57,6 +57,11 @@ def test_settings_of_the_method_in_three_ways() -> None:
     assert "batch = 7" in text
 
 
+def test_dotted_names_in_a_configuration() -> None:
+    config = ostraka.make_config({"set": {"local.epochs": 1, "local": {"lr": 0.5}}})
+    assert config.set == {"local": {"epochs": 1, "lr": 0.5}}
+
+
 def test_keywords_are_typed_and_are_those_of_a_configuration() -> None:
     typed = get_type_hints(RunValues)
     own = {spec.name for spec in fields(Config)} - {"method"}

@@ -164,6 +164,7 @@ def test_no_more_is_told_than_was_agreed(
     data = unequal({"bar": 15, "dot": 12})
     member = train_party(data, task, tmp_path / "x.member").member
     assert member.card.counts == counts
+    assert train_party(data, task).member.card.counts == counts, "not even in memory"
     assert member.made.banded == (tell == "bands")
     assert ("refusals" in member.card.calibration) == curves
     assert ("typicality" in member.card.calibration) == (tell == "statistics")
@@ -212,6 +213,18 @@ def test_it_learns_its_classes_and_refuses_the_others() -> None:
     right = answers == np.array([CLASSES.index(name) for name in y])
     assert right[known].mean() > 0.8
     assert (answers[~known] == UNKNOWN).mean() > 0.5
+
+
+def test_a_shared_start_is_the_same_for_all_parties() -> None:
+    """Without a step, a member is what it began with."""
+    data = pictures(CLASSES[:2], 12)
+
+    def first(start: str, seed: int) -> torch.Tensor:
+        task = short_task(set={"local.steps": 0, "start": start})
+        return next(iter(train_party(data, task, seed=seed).member.params.values()))
+
+    assert torch.equal(first("shared", 1), first("shared", 2))
+    assert not torch.equal(first("own", 1), first("own", 2))
 
 
 def test_a_secret_seed_where_noise_protects(tmp_path: Path) -> None:
