@@ -10,9 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from ostraka import load_run
 from ostraka.core.member import Member
+from ostraka.display.answers import Answered, show_answers
+from ostraka.parties.answers import Explanation, Voice
+from ostraka.runs.promise import NEVER
 from ostraka.runs.results import BESIDE_ACCURACY
 from ostraka.runs.summary import JSON_KEYS
 from ostraka.store.member import save_member
@@ -140,7 +144,9 @@ def test_select_says_who_and_why_and_writes_the_choice(ostraka: Ostraka, ward: P
 
 
 def test_a_run_answers_as_it_did_and_its_members_anew(ostraka: Ostraka, ward: Path) -> None:
-    ran = ostraka("run", "fedov", *TINY, "--known", "8", *ONE_EPOCH, "--out", "r", "--json").json()
+    placed = ("--known", "8", "--threshold", "0.9")
+    ran = ostraka("run", "fedov", *TINY, *placed, *ONE_EPOCH, "--out", "r", "--json").json()
+    assert ostraka("predict", "r", "--on", "digits", "--json").json()["threshold"] == 0.9
     voted = ostraka("vote", "r", "--data", "digits", "--json").json()
     assert voted["accuracy"] == ran["accuracy"]
     assert voted["known_refused"] == ran["known_refused"]
@@ -209,6 +215,17 @@ def evil_members() -> list[Member]:
         voter("[red]@berta", ("+dog", "eel"), BERTA),
         voter("carl", ("eel", "<img src=x onerror=alert(2)>"), CARL),
     ]
+
+
+def test_a_terminal_obeys_no_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file may be called anything, also what clears a screen."""
+    voice = Voice("anna", "unknown", "cat", 0.9, 1.0)
+    one = Explanation("unknown", "cat", 0.5, 0.9, 0.5, (voice,))
+    evil = "\x1b[2J[bold]x\r.png"
+    show_answers(Console(), Answered((evil,), (one,), ("anna",), NEVER, (evil,)), explain=True)
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "[bold]x" in shown
 
 
 class Page(HTMLParser):

@@ -13,6 +13,7 @@ import ostraka
 from ostraka.core.member import Member
 from ostraka.errors import ConfigError, DataError, OstrakaError, StoreError
 from ostraka.parties.ensemble import Ensemble
+from ostraka.voting.selectors import Pool
 from tests.parties.voters import ANNA, BERTA, CARL, TRUTH, samples, save, shares, three, voter
 
 CLASSES = ("cat", "dog", "eel")
@@ -217,6 +218,15 @@ def test_a_selector_chooses_who_votes() -> None:
     assert "samples 200: place 3 of 3" in ensemble.selection["why"]["anna"]
     left = Ensemble(members, ballot="sum", select={"name": "ds", "size": 1})
     assert left.selection["notes"] == ["nobody who was chosen has samples of class dog"]
+
+
+def test_members_with_lists_of_different_lengths_are_chosen_among() -> None:
+    """dedes compares class counts: they must be brought to one list before."""
+    wide = voter("dora", ("eel", "yak", "cat"), [(1, 0, 2, 0)] * 5, (50, 60, 70))
+    ensemble = Ensemble([*three(), wide], select={"name": "ld", "size": 2})
+    assert len(ensemble.names) == 2
+    pool = Pool([three()[0], wide], ("cat", "dog", "eel", "yak"))
+    assert [card.counts for card in pool.cards] == [(100, 100, 0, 0), (70, 0, 50, 60)]
 
 
 def test_classes_that_are_not_asked_for_count_as_unknown() -> None:

@@ -1,6 +1,6 @@
 """Answers of a group and what they are worth: tables for terminals, spreadsheets and pages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +12,10 @@ from ostraka.display.summary import OPEN_NAMES
 from ostraka.display.tables import MISSING, Cell, Number, Table
 from ostraka.parties.answers import UNKNOWN_NAME, Explanation
 from ostraka.parties.verdict import Verdict
+from ostraka.runs.promise import NEVER
 
 SHOWN = 40
 """Samples that a terminal lists."""
-WIDE = 28
-"""Characters of a name in a table of a terminal."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins so is taken for a formula by spreadsheets."""
 
@@ -94,10 +93,10 @@ def voices_table(answered: Answered) -> Table:
 
 def show_answers(console: Console, answered: Answered, explain: bool) -> None:
     """The first answers, and in words what is promised."""
-    console.print(_short(answers_table(answered)).head(SHOWN).rich(console.width))
+    console.print(_for_terminal(answers_table(answered)).head(SHOWN).rich(console.width))
     if explain and answered.members:
         most = SHOWN * len(answered.members)
-        console.print(_short(voices_table(answered)).head(most).rich(console.width))
+        console.print(_for_terminal(voices_table(answered)).head(most).rich(console.width))
     count = len(answered.answers)
     _say(console, f"{count:,} samples, {answered.refused:,} of them unknown.")
     _say(console, promised(answered.promise))
@@ -108,10 +107,8 @@ def show_answers(console: Console, answered: Answered, explain: bool) -> None:
 def promised(promise: Promise) -> str:
     """What may be expected of the threshold, as a sentence."""
     if promise.rate is None:
-        settled = promise.basis == "hand" or (promise.threshold is None and "never" in promise.why)
-        advice = (
-            "" if settled else "; or place the line by held-out samples of known classes (--known)"
-        )
+        advice = "; or place the line by held-out samples of known classes (--known)"
+        advice = "" if promise == NEVER or promise.basis == "hand" else advice
         said = f"Nothing is promised of how often a known sample is called unknown: {promise.why}"
         return f"{said}{advice}."
     basis = {
@@ -162,9 +159,9 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
     """The figures of a vote."""
     title = f"{len(verdict.members)} members on {verdict.data}"
     for table in (replace(figures_table(verdict), title=title), classes_table(verdict)):
-        console.print(_short(table).head(SHOWN).rich(console.width))
+        console.print(_for_terminal(table).head(SHOWN).rich(console.width))
     if verdict.members:
-        console.print(_short(members_table(verdict)).head(SHOWN).rich(console.width))
+        console.print(_for_terminal(members_table(verdict)).head(SHOWN).rich(console.width))
     show_choice(console, verdict.selection)
     for line in cautions(verdict):
         _say(console, line)
@@ -185,7 +182,7 @@ def cautions(verdict: Verdict) -> list[str]:
     return [*said, *(f"Note: {note}" for note in verdict.notes)]
 
 
-def choice_table(selection: Mapping[str, Any], files: Sequence[str] = ()) -> Table:
+def choice_table(selection: Mapping[str, Any]) -> Table:
     """Every member that could be chosen, whether it was, and why."""
     chosen = set(selection["chosen"])
     rows: list[tuple[Cell, ...]] = [
@@ -199,7 +196,7 @@ def show_choice(console: Console, selection: Mapping[str, Any]) -> None:
     """Who votes and why; nothing where everybody does."""
     if not selection:
         return
-    console.print(_short(choice_table(selection)).rich(console.width))
+    console.print(_for_terminal(choice_table(selection)).rich(console.width))
     count = f"{len(selection['chosen'])} of {len(selection['parties'])} members vote."
     for line in (count, *(f"Note: {note}" for note in selection["notes"])):
         _say(console, line)
@@ -219,18 +216,25 @@ def _percent(value: float | None) -> Cell:
     return MISSING if value is None else Number(round(value, 4), f"{value:.2f} %")
 
 
-def _short(table: Table) -> Table:
-    """With names that leave room for the other columns, and unknown in capitals."""
-    rows = [tuple(_fitted(cell) for cell in row) for row in table.rows]
+def _for_terminal(table: Table) -> Table:
+    """With unknown in capitals, and without anything that a terminal would obey."""
+    rows = [tuple(_shown(cell) for cell in row) for row in table.rows]
     return replace(table, rows=rows)
 
 
-def _fitted(cell: Cell) -> Cell:
+def _shown(cell: Cell) -> Cell:
     if not isinstance(cell, str):
         return cell
-    return UNKNOWN_NAME.upper() if cell == UNKNOWN_NAME else cell
+    return UNKNOWN_NAME.upper() if cell == UNKNOWN_NAME else _printable(cell)
+
+
+def _printable(text: str) -> str:
+    """The text with a mark for every control character: the names of files are strangers', too."""
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
 
 
 def _say(console: Console, line: str) -> None:
     """A line in which nothing is markup: names in it are strangers'."""
-    console.print(Text(line), soft_wrap=True)
+    console.print(Text(_printable(line)), soft_wrap=True)

@@ -20,6 +20,7 @@ from ostraka.evaluation.evaluate import Evaluation, evaluate
 from ostraka.evaluation.placing import placed_on
 from ostraka.evaluation.sight import after_looking
 from ostraka.parties.answers import UNKNOWN_NAME, Answers, Explanation, Said, join_answers
+from ostraka.runs.promise import NEVER
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Ballot
 from ostraka.voting.ensemble import Ensemble as Vote
@@ -179,7 +180,7 @@ class Answering(ABC):
             why = "the threshold was given by hand"
             return Placed(self._predictor, self._line), Promise(None, "hand", self._line, why)
         if isinf(self._own_line()):
-            return self._predictor, Promise(why="it never answers unknown")
+            return self._predictor, NEVER
         if self._known is not None:
             return placed_on(self._predictor, self._known, self._rate, "held-out")
         return self._predictor.keeping(self._rate)

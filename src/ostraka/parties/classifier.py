@@ -34,6 +34,7 @@ from ostraka.errors import ConfigError, choices
 from ostraka.evaluation.placing import placed_on
 from ostraka.methods.fedov import SHORT, WIDE
 from ostraka.registry import NETS, OBJECTIVES
+from ostraka.runs.promise import NEVER
 from ostraka.voting.training import Terms, train_member
 
 AUTO = "auto"
@@ -162,7 +163,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         alone = self.member_.predictor()
         if self.unknown_rate is None:
-            return Placed(alone, float("inf")), Promise(why="it never answers unknown")
+            return Placed(alone, float("inf")), NEVER
         if not 0 < self.unknown_rate < 1:
             raise ConfigError(
                 f"unknown_rate is {self.unknown_rate}; give a share above 0 and below 1, or None"
