@@ -191,3 +191,67 @@ def test_a_member_without_told_numbers_says_so(ostraka: Ostraka) -> None:
     assert refused.code == 2
     assert "give --data" in refused.err
     assert json.loads(ostraka("show", "x.member", "--json").out)["unknown_scores"] is None
+
+
+def table(path: str, rows: int, wards: str, sick: tuple[str, ...], seed: int) -> None:
+    """A CSV file: an age, a ward (a category) and a diagnosis."""
+    rng = np.random.default_rng(seed)
+    lines = ["age,ward,diagnosis"]
+    for i in range(rows):
+        kind = sick[i % len(sick)]
+        age = rng.normal(30 if kind == "cold" else 70, 5)
+        lines.append(f"{age:.1f},{wards[i % len(wards)]},{kind}")
+    Path(path).write_text("\n".join(lines) + "\n")
+
+
+def test_tables_of_parties_with_other_classes_and_categories(ostraka: Ostraka) -> None:
+    """The organiser's table says the columns; a party's may have fewer levels and classes."""
+    table("organiser.csv", 45, "abc", ("cold", "flu", "gout"), 0)
+    words = ("--from", "organiser.csv", "--label", "diagnosis", "--set", "local.epochs=2")
+    assert ostraka("task", "init", *words, "--out", "task.toml").code == 0
+    task = load_task("task.toml")
+    assert task.classes == ("cold", "flu", "gout")
+    assert task.shape == (4,)  # age, and one for each ward
+    for name, wards, sick in (("anna", "ab", ("cold", "flu")), ("bert", "c", ("gout", "cold"))):
+        table(f"{name}.csv", 40, wards, sick, 1)
+        made = ostraka("train", f"{name}.csv", "--task", "task.toml", "--out", f"{name}.member")
+        assert made.code == 0, made.err
+    anna, bert = package.load_members(["anna.member", "bert.member"])
+    assert anna.card.counts == (20, 20, 0)
+    assert bert.card.counts == (20, 0, 20)
+    assert len(anna.model.view.mean) == 4
+    assert anna.model.view.mean != bert.model.view.mean, "each by its own samples"
+    blind = ostraka("show", "anna.member", "--data", "anna.csv")
+    assert blind.code == 2
+    assert "does not say which of them it was trained on; give the task" in blind.err
+    seen = ostraka("show", "anna.member", "--data", "bert.csv", "--task", "task.toml", "--json")
+    own, other = seen.json()["unknown_scores"]["series"]
+    assert (own["samples"], other["samples"]) == (20, 20), "of bert's, anna knows the colds"
+    left = ostraka("verify", "anna.member", "--json").json()["files"][0]["leaves"]
+    (view,) = [one for one in left if one["what"] == "view"]
+    assert "mean and the deviation of every column" in view["reveals"]
+
+
+def test_recordings(ostraka: Ostraka) -> None:
+    """Half a second of one tone or another, as WAV files of 8 kHz."""
+    import wave
+
+    rng = np.random.default_rng(0)
+    for name, tone in (("high", 1500.0), ("low", 300.0)):
+        Path("sounds", name).mkdir(parents=True)
+        for i in range(12):
+            time = np.arange(4000) / 8000
+            values = np.sin(2 * np.pi * tone * time) + rng.normal(0, 0.1, len(time))
+            with wave.open(f"sounds/{name}/{i}.wav", "wb") as file:
+                file.setnchannels(1)
+                file.setsampwidth(2)
+                file.setframerate(8000)
+                file.writeframes((8000 * values).astype("<i2").tobytes())
+    words = ("--from", "sounds", "--set", "local.epochs=1", "--net", "mlp")
+    assert ostraka("task", "init", *words, "--out", "task.toml").code == 0
+    made = ostraka("train", "sounds", "--task", "task.toml", "--out", "x.member", "--json")
+    assert made.json()["counts"] == {"high": 12, "low": 12}
+    (member,) = package.load_members("x.member")
+    assert member.model.view.kind == "sound"
+    shown = ostraka("show", "x.member", "--data", "sounds")
+    assert "Unknown scores of 24 samples of sounds" in shown.out

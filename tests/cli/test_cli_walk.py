@@ -1,5 +1,5 @@
-"""The whole way, as a group goes it: a task, three parties with two of three classes each in folders
-of their own, their files, a vote, answers, a student; with images, tables and sound."""
+"""The whole way, as a group goes it: a task, three parties with two of three classes each, their
+files, a vote, answers, a student; with folders of images, tables and folders of recordings."""
 
 import csv
 from collections.abc import Callable
@@ -57,7 +57,9 @@ def sounds(folder: Path, names: tuple[str, ...], each: int, seed: int) -> None:
             wavfile.write(folder / name / f"{i}.wav", RATE, (heard * 12000).astype(np.int16))
 
 
-@pytest.mark.parametrize(("kind", "make"), [("image", images), ("table", tables), ("sound", sounds)])
+@pytest.mark.parametrize(
+    ("kind", "make"), [("image", images), ("table", tables), ("sound", sounds)]
+)
 def test_three_parties_walk_the_whole_way(ostraka: Ostraka, kind: str, make: Make) -> None:
     make(Path("like"), SEEN, 20, 0)
     for number, (party, names) in enumerate(PARTIES.items(), 1):
@@ -65,8 +67,9 @@ def test_three_parties_walk_the_whole_way(ostraka: Ostraka, kind: str, make: Mak
     make(Path("known"), SEEN, 20, 7)
     make(Path("test"), (*SEEN, STRANGE), 15, 8)
     form = ("--label", "class") if kind == "table" else ()
-    done = ostraka("task", "init", "--from", path("like", kind), *form, "--net", "mlp",
-                   "--set", "local.epochs=8", "--set", "local.batch=16", "--out", "task.toml")  # fmt: skip
+    short = ("--net", "mlp", "--set", "local.epochs=8", "--set", "local.batch=16")
+    like = path("like", kind)
+    done = ostraka("task", "init", "--from", like, *form, *short, "--out", "task.toml")
     assert done.code == 0, done.err
     for party in PARTIES:
         made = ostraka("train", path(party, kind), "--task", "task.toml", "-q",
@@ -88,8 +91,8 @@ def test_three_parties_walk_the_whole_way(ostraka: Ostraka, kind: str, make: Mak
     assert len(answers) == vote["samples"]
     assert answers.count("unknown") == asked["refused"]
 
-    student = ostraka("distil", "group", "--public", path("known", kind), "--task", "task.toml",
-                      "--epochs", "5", "-q", "--out", "student.member", "--json").json()  # fmt: skip
+    learn = ("--public", path("known", kind), "--task", "task.toml", "--epochs", "5", "-q")
+    student = ostraka("distil", "group", *learn, "--out", "student.member", "--json").json()
     assert student["held"] == 6
     again = ostraka("predict", "student.member", "--on", path("test", kind), *line, "--json")
     assert again.json()["members"] == ["student"]

@@ -46,8 +46,9 @@ def test_commands_that_need_other_machines_are_understood() -> None:
     assert commands
     for command in commands:
         words = shlex.split(command)
-        assert words[0] == "ostraka"
-        parse(words[1:])
+        assert words[0] in ("ostraka", "ray"), command
+        if words[0] == "ostraka":
+            parse(words[1:])
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from ostraka.federation import party as party_module
 from ostraka.federation.party import UNKNOWN_SECONDS, own_of, read_own, wait_for_server
 from ostraka.federation.plan import plan_for_own_data
 from ostraka.federation.project import PartyFolder
-from ostraka.federation.server import _pass_on, _told
+from ostraka.federation.server import _pass_on, _told, has_ended
 from ostraka.runs.config import make
 from ostraka.runs.plan import make_plan
 
@@ -182,3 +182,14 @@ def test_what_the_run_says_is_passed_on_in_whole_lines(
 )
 def test_what_flower_says_may_stand_between_other_words(text: str, told: dict[str, str]) -> None:
     assert _told(text) == told
+
+
+@pytest.mark.parametrize(
+    ("status", "ended"),
+    [("running", False), ("pending", False), ("finished:failed", True), ("finished:stopped", True)],
+)
+def test_a_run_is_over_when_flower_says_so(status: str, ended: bool) -> None:
+    """Every run in the list has a key `finished-at`, over or not."""
+    assert has_ended({"success": True, "runs": [{"status": status, "finished-at": "N/A"}]}) == ended
+    assert not has_ended({})
+    assert not has_ended({"runs": []})

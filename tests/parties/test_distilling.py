@@ -111,6 +111,21 @@ def test_stopped_it_goes_on_to_the_same_bits(tmp_path: Path) -> None:
         distil(ensemble, x, training=SHORT, tell=stop)
 
 
+def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
+    ensemble, x, one = Ensemble(three(), "sum"), public(10), Student(epochs=1)
+    out = tmp_path / "s.member"
+    out.write_text("mine")
+    with pytest.raises(ConfigError, match="is there already"):
+        distil(ensemble, x, out, training=one)
+    assert out.read_text() == "mine"
+    distil(ensemble, x, out, training=one, overwrite=True)
+    assert load_member(out).card.name == "s"
+    with pytest.raises(ConfigError, match="a folder that exists"):
+        distil(ensemble, x, tmp_path / "gone" / "s.member")
+    with pytest.raises(ConfigError, match="printable characters"):
+        distil(ensemble, x, tmp_path / "a\nb.member")
+
+
 def test_another_seed_and_another_network() -> None:
     ensemble, x, one = Ensemble(three(), "sum"), public(10), Student(epochs=1)
     first, same, other = (distil(ensemble, x, training=one, seed=s).member for s in (0, 0, 1))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
-from ostraka.registry import ENGINES, NETS, OBJECTIVES, PARTITIONS
+from ostraka.registry import BALLOTS, ENGINES, NETS, OBJECTIVES, PARTITIONS, SELECTORS
 
 NAME = "completion"
 
@@ -136,6 +136,8 @@ def names() -> dict[str, tuple[str, ...]]:
         "engine": tuple(ENGINES),
         "data": tuple(found.name for found in available()),
         "partition": partitions,
+        "ballot": tuple(BALLOTS),
+        "select": tuple(SELECTORS),
         "public": ("half-test",),
         "device": ("auto", "cpu", "cuda", "mps"),
         "on_failure": ("stop", "drop"),

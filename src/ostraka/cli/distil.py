@@ -58,6 +58,9 @@ def add_to(verbs: Any) -> None:
     parser.add_argument(
         "--seed", type=int, default=0, metavar="S", help="seed of everything random"
     )
+    parser.add_argument(
+        "--replace", action="store_true", help="replace a file that is there already"
+    )
     add_loudness(parser)
     parser.set_defaults(act=act)
 
@@ -68,8 +71,6 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.parties.distilling import STUDENT, distil
 
     out: Path = options.out
-    if out.is_dir() or not out.parent.is_dir():
-        raise ConfigError(f"--out is {out}; give a file in a folder that exists")
     given = {"epochs": options.epochs, "lr": options.lr}
     training = type(STUDENT)(
         **{**vars(STUDENT), **{name: value for name, value in given.items() if value is not None}}
@@ -80,7 +81,7 @@ def act(options: argparse.Namespace) -> int:
     public, notes = _public(ensemble, options)
     with follow_training(loudness(options), f"learning the vote of {len(ensemble.names)}") as tell:
         made = distil(ensemble, public, out, net=options.net, training=training,
-                      seed=options.seed, tell=tell)  # fmt: skip
+                      seed=options.seed, overwrite=options.replace, tell=tell)  # fmt: skip
     told = [*ensemble.notes, *notes, *made.notes]
     if options.json:
         print_json({**made.as_dict(), "notes": told, "out": str(out)})

@@ -46,7 +46,7 @@ def add_voting(parser: argparse.ArgumentParser) -> None:
     add_task(parser)
 
 
-def add_task(parser: argparse.ArgumentParser) -> None:
+def add_task(parser: "argparse._ActionsContainer") -> None:
     """What the samples look like, where the members cannot tell."""
     parser.add_argument(
         "--task",

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ostraka.cli.group import add_task, form_of
 from ostraka.cli.options import place
 from ostraka.errors import ConfigError
 
@@ -62,6 +63,7 @@ def add_to(verbs: Any) -> None:
         metavar="DATA",
         help="unknown scores of these samples (folder or file), not of what its party told",
     )
+    add_task(member)
     member.add_argument(
         "--out", type=place, metavar="FILE", help="draw them into a file too: .svg, .png or .pdf"
     )
@@ -139,7 +141,7 @@ def _show_member(options: argparse.Namespace) -> int:
     if out is not None:
         check_suffix(out)
     member = load_member(path)
-    picture = told_picture(member) if data is None else data_picture(member, data)
+    picture = told_picture(member) if data is None else data_picture(member, data, form_of(options))
     if out is not None and picture is None:
         raise ConfigError(
             f"{path} tells nothing of held-out samples, so there is nothing to draw; give --data"

@@ -109,7 +109,9 @@ def promised(promise: Promise) -> str:
     """What may be expected of the threshold, as a sentence."""
     if promise.rate is None:
         settled = promise.basis == "hand" or promise.threshold is None and "never" in promise.why
-        advice = "" if settled else "; or place the line by held-out samples of known classes (--known)"
+        advice = (
+            "" if settled else "; or place the line by held-out samples of known classes (--known)"
+        )
         said = f"Nothing is promised of how often a known sample is called unknown: {promise.why}"
         return f"{said}{advice}."
     basis = {

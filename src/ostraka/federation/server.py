@@ -239,8 +239,15 @@ def _judge(outcome: dict[str, Any], again: str) -> None:
 
 def _has_ended(federation: Federation, number: str) -> bool:
     """Whether Flower says that the run is over; no answer now is none."""
-    told = _told(_flwr(federation, "list", "--run-id", number, "--format", "json").stdout)
-    return "finished" in json.dumps(told.get("runs", ""))
+    return has_ended(
+        _told(_flwr(federation, "list", "--run-id", number, "--format", "json").stdout)
+    )
+
+
+def has_ended(told: dict[str, Any]) -> bool:
+    """Whether all runs in a list of Flower's are over; an empty one tells nothing."""
+    states = [str(run.get("status")) for run in told.get("runs", [])]
+    return bool(states) and all(state.startswith("finished") for state in states)
 
 
 def _again(federation: Federation) -> str:

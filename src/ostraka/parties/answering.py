@@ -20,6 +20,7 @@ from ostraka.evaluation.evaluate import Evaluation, evaluate
 from ostraka.evaluation.placing import placed_on
 from ostraka.evaluation.sight import after_looking
 from ostraka.parties.answers import UNKNOWN_NAME, Answers, Explanation, Said, join_answers
+from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Ballot
 from ostraka.voting.ensemble import Ensemble as Vote
 from ostraka.voting.trust import trust
@@ -77,6 +78,11 @@ class Answering(ABC):
     def looks(self) -> bool:
         """Whether `seeing` would find out anything."""
         return self._predictor.looks
+
+    @property
+    def seen(self) -> Assessment | None:
+        """What the ballot found when it looked; None: it has not, or finds nothing."""
+        return self._predictor.seen if isinstance(self._predictor, Vote) else None
 
     def seeing(self, x: Any) -> Self:
         """The same after a look, without labels, at samples like those that will be asked: the

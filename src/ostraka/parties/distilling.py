@@ -28,7 +28,7 @@ from ostraka.core.settings import plain_choice, values_of
 from ostraka.data.own.collection import hashes
 from ostraka.data.standardise import statistics
 from ostraka.engines.threads import one_thread
-from ostraka.errors import DataError, Interrupted
+from ostraka.errors import ConfigError, DataError, Interrupted
 from ostraka.nets.generator import draw_stored
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.distil import Distillation, numbered
@@ -40,6 +40,7 @@ from ostraka.registry import BALLOTS, NETS
 from ostraka.runs.generator import READY, load_generator
 from ostraka.store.generator import sha256_of
 from ostraka.store.member import save_member
+from ostraka.store.member_card import TEXT
 from ostraka.voting.calibration import held_scores, measure, tell_of
 
 STUDENT = Student(epochs=100, optimiser="adam", lr=1e-3, weight_decay=1e-5)
@@ -95,6 +96,7 @@ def distil(
     training: Student = STUDENT,
     seed: int = 0,
     name: str = "",
+    overwrite: bool = False,
     tell: Tell | None = None,
 ) -> Distilled:
     """Train one network that answers as an ensemble does, on unlabelled `public` samples.
@@ -102,12 +104,14 @@ def distil(
     `members`: an `Ensemble`, or the files of one. `public`: an array of samples as they are stored,
     or `Samples`. `net`: a network by name (none: that of the first member). `out`: where to write
     the student's member file, which votes and answers as any other; half-finished training lies
-    beside it, so that the same call goes on where it was stopped. `tell` hears the share that is
+    beside it, so that the same call goes on where it was stopped; a file that is there already is
+    replaced only to `overwrite` it. `tell` hears the share that is
     done and the loss. Where the vote never names a class on these samples, the student cannot learn
     it; a note says so.
     """
     ensemble = members if isinstance(members, Ensemble) else Ensemble(members)
     path = None if out is None else Path(out)
+    called = _name(name, path, overwrite)
     samples = as_public(ensemble, public)
     mark = mark_of(ensemble, samples, net, training, seed)
     place = None if path is None else place_of(path, mark, "training of a student")
@@ -121,12 +125,33 @@ def distil(
             if progress.keeps
             else "stopped; nothing is kept of it, as no file to write was given"
         ) from None
-    called = name or (NAME if path is None else path.stem)
     made = replace(made, member=replace(made.member, card=replace(made.member.card, name=called)))
     if path is not None:
         save_member(path, made.member)
         shutil.rmtree(progress_of(path), ignore_errors=True)
     return made
+
+
+def _name(name: str, path: Path | None, overwrite: bool) -> str:
+    """What the student is called; what could not be written in the end is refused now."""
+    called = name or (NAME if path is None else path.stem)
+    if len(called) > TEXT or not called.isprintable():
+        raise ConfigError(
+            f"the student would be called {called[:80]!r}; names have at most {TEXT} printable "
+            "characters"
+        )
+    if path is None:
+        return called
+    if path.is_dir() or not path.parent.is_dir():
+        raise ConfigError(
+            f"the student cannot be written to {path}; give a file in a folder that exists"
+        )
+    if path.exists() and not overwrite:
+        raise ConfigError(
+            f"{path} is there already; give another file, or say that it may be replaced "
+            "(overwrite=True, --replace)"
+        )
+    return called
 
 
 def _distilled(
@@ -182,12 +207,14 @@ def mark_of(
     ensemble: Ensemble, public: Samples, net: str | None, training: Student, seed: int
 ) -> str:
     """A digest of all that a student depends on: half-finished training of another is no use."""
+    seen = ensemble.seen
     return digest_of(
         {
             "members": [sha256_of(member.params) for member in ensemble.members],
             "ballot": plain_choice(ensemble.ballot, BALLOTS),
             "classes": list(ensemble.classes),
             "threshold": ensemble.promise.as_dict(),
+            "seen": [] if seen is None else [seen.weight.tolist(), seen.shift.tolist()],
             "public": digest_of([each.hex() for each in hashes(public)]),
             "net": net,
             "training": values_of(training),

@@ -15,6 +15,7 @@ import torch
 from ostraka.core.member import Member
 from ostraka.core.told import LEVELS, curve, held
 from ostraka.data.own import Collection, Form, read
+from ostraka.errors import DataError
 
 BINS = 14
 """Ranges of scores, about."""
@@ -70,12 +71,20 @@ def told_picture(member: Member) -> Picture | None:
     return Picture(tuple(edges), 0.0, (own,), f"{count} held-out samples, by what its party tells")
 
 
-def data_picture(member: Member, data: str | Path | Collection) -> Picture:
+def data_picture(
+    member: Member, data: str | Path | Collection, form: Form | None = None
+) -> Picture:
     """From samples: of the classes that the member has seen, and of all others; of unlabelled ones
-    all together.
+    all together. `form` is that of the task, which says the columns of tables.
     """
-    form = Form(member.model.view.kind, member.model.shape)
-    found = data if isinstance(data, Collection) else read(data, form)
+    wanted = form or Form(member.model.view.kind, member.model.shape)
+    named = not isinstance(data, Collection) and Path(data).suffix.lower() != ".npz"
+    if form is None and wanted.kind == "table" and named:
+        raise DataError(
+            f"{data} is a table with named columns, and a member file does not say which of them "
+            "it was trained on; give the task (--task task.toml)"
+        )
+    found = data if isinstance(data, Collection) else read(data, wanted)
     scores = member.predictor().scores(found.samples.stored())
     open_ended = scores.threshold == float("inf")
     values = scores.unknown.double().numpy()

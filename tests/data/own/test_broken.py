@@ -413,6 +413,17 @@ ARRAYS: dict[str, tuple[Make, str, dict[str, Any]]] = {
         r"y has label 2, but 2 classes have names, for labels 0 to 1",
         {},
     ),
+    "10,000 classes as numbers": (
+        arrays(x=np.ones((10_000, 1)), y=np.arange(10_000)),
+        r"x.npz has 10,000 classes",
+        {},
+    ),
+    "scales of another length": (
+        arrays(x=np.ones((2, 3, 4)), feature_scale=np.ones(3), feature_offset=np.ones(4)),
+        r"feature_scale and feature_offset .*for each of the 4 coefficients",
+        {},
+    ),
+    "empty name of a class": (arrays(x=np.ones((2, 2)), y=["a", " "]), r"has an empty name", {}),
     "strange kind": (arrays(x=np.ones((2, 2)), kind="smell"), r"its kind is 'smell'; kinds", {}),
     "no such file": (lambda folder: folder / "no.csv", r"no.csv does not exist", {}),
     "NUL in the name": (lambda folder: Path(f"{folder}/a\0.csv"), r"cannot be read|not exist", {}),

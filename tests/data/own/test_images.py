@@ -163,6 +163,22 @@ def test_a_form_scales_and_says_what_it_stretched(folder: Path) -> None:
     assert "1 image has other proportions than the shape (cat/b.png); stretched" in found.notes[0]
 
 
+@pytest.mark.parametrize("turned", [1, 6])
+def test_a_large_jpeg_is_decoded_no_finer_than_needed(folder: Path, turned: int) -> None:
+    """A ramp from left to right, scaled to 8 x 16: within 2 levels of the mean of each part."""
+    exif = Image.Exif()
+    exif[0x0112] = turned
+    ramp = np.tile(np.linspace(0, 255, 640), (320, 1)).astype(np.uint8)
+    Image.fromarray(ramp).save(folder / "a.jpg", quality=95, exif=exif)
+    shape = (1, 8, 16) if turned == 1 else (1, 16, 8)
+    found = read(folder / "a.jpg", Form("image", shape))
+    assert found.notes == ()
+    values = found.samples.x[0, 0].numpy()
+    row = values[4] if turned == 1 else values[:, 4]
+    expected = ramp[0].reshape(16, 40).mean(axis=1)
+    assert np.abs(row[1:-1] - expected[1:-1]).max() < 2
+
+
 def test_mixed_modes_are_read_as_colours(folder: Path) -> None:
     image(folder / "cat" / "a.png")
     image(folder / "cat" / "b.png", colours=True)

@@ -35,6 +35,9 @@ MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 ORIENTATION, TURNED = 0x0112, (5, 6, 7, 8)
 """A tag of EXIF, and those of its values that swap height and width."""
 
+SPARE = 2
+"""How many times finer than needed a JPEG is decoded at least, if it is that fine."""
+
 STRETCHED = 0.02
 """How much the proportions of an image may differ without being told."""
 
@@ -72,6 +75,8 @@ def decoded(file: File, shape: tuple[int, ...], white: int) -> tuple[Array, Seen
     channels, height, width = shape
     with _opened(file) as image:
         frames = int(getattr(image, "n_frames", 1))
+        finest = SPARE * max(height, width)
+        image.draft(None, (finest, finest))  # a JPEG is decoded no finer than needed
         upright = ImageOps.exif_transpose(image)
         image_of_bytes, brightest = _as_bytes(file, upright, white)
         plain = _in_mode(image_of_bytes, MODES[channels])
