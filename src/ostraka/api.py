@@ -50,6 +50,7 @@ class RunValues(TypedDict, total=False):
     threshold: float | None
     eval_every: int
     on_failure: Literal["stop", "drop"]
+    min_parties: int
     net: Choice
     set: Mapping[str, Any]
     engine: Choice

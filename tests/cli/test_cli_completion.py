@@ -84,7 +84,7 @@ def test_options_offer_names_files_and_folders(verbs: dict[str, dict[str, object
         (("ru",), ["run"]),
         (("run", "scaf"), ["scaffold"]),
         (("run", "--on-failure", ""), ["stop", "drop"]),
-        (("run", "--data", "dig"), ["digits"]),
+        (("run", "--data", "dig"), ["digits", "digits-rows"]),
         (("run", "--data", "digits", "scaf"), ["scaffold"]),
         (("run", "--json", "scaf"), ["scaffold"]),
         (("compare", "--data", "digits", "fashion"), ["fashion-4k"]),

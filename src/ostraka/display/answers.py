@@ -108,7 +108,7 @@ def show_answers(console: Console, answered: Answered, explain: bool) -> None:
 def promised(promise: Promise) -> str:
     """What may be expected of the threshold, as a sentence."""
     if promise.rate is None:
-        settled = promise.basis == "hand" or promise.threshold is None and "never" in promise.why
+        settled = promise.basis == "hand" or (promise.threshold is None and "never" in promise.why)
         advice = (
             "" if settled else "; or place the line by held-out samples of known classes (--known)"
         )

@@ -286,15 +286,15 @@ def build_engine(config: Config) -> Any:
     that have them."""
     name, options = config.engine.name, config.engine.options
     cls = ENGINES.get(name)
-    for name in ("workers", "min_parties"):
-        if name in options:
+    for shared in ("workers", "min_parties"):
+        if shared in options:
             raise ConfigError(
-                f"'engine.{name}' is {options[name]!r}; "
-                f"give it as a setting of the run: --{name.replace('_', '-')}"
+                f"'engine.{shared}' is {options[shared]!r}; "
+                f"give it as a setting of the run: --{shared.replace('_', '-')}"
             )
     known = {spec.name for spec in fields(cls)}
-    shared = {"workers": config.workers, "min_parties": config.min_parties}
-    own = {name: value for name, value in shared.items() if name in known}
+    values = {"workers": config.workers, "min_parties": config.min_parties}
+    own = {key: value for key, value in values.items() if key in known}
     if "min_parties" in own and config.on_failure == "stop":
         own["min_parties"] = None  # all of them
     return settings.build(cls, {**options, **own}, path="engine.", owner=f"the engine {name}")
