@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .venv-peers
+FLOWER := .venv-flower
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow coverage lint format architecture bench bench-peers sanitize fuzz clean
+.PHONY: help setup demo test test-slow test-engines coverage lint format architecture bench bench-peers sanitize fuzz clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,6 +30,18 @@ test: $(READY)  ## the test suite (a few minutes on two cores)
 
 test-slow: $(READY)  ## the tests that take minutes each
 	@$(BIN)/pytest -m slow
+
+# Flower caps versions of what we use (rich, packaging): it has an environment of its own, with Ray.
+$(FLOWER)/.ready: pyproject.toml constraints.txt | $(READY)
+	@test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)
+	@echo "Installing Flower and Ray into $(FLOWER) ..."
+	@torch=$$($(BIN)/python -c 'import torch; print(torch.__version__.partition("+")[0])') && \
+	tested=$$(grep -E '^(flwr|ray)==' constraints.txt) && \
+	$(FLOWER)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[flower,ray]" $$tested "torch==$$torch" pytest hypothesis
+	@touch $@
+
+test-engines: $(READY) $(FLOWER)/.ready  ## engines beyond one machine: a Ray cluster and a Flower federation on this one (a few minutes)
+	@$(FLOWER)/bin/python -m pytest -m engines -p no:xdist tests/engines tests/federation
 
 # Apart from `test`, as counting takes a third more time. Worker processes are not followed.
 coverage: $(READY)  ## the test suite, and the share of lines it runs, layer by layer
@@ -72,4 +85,4 @@ architecture: $(READY)  ## draw the layers in docs/architecture.md again
 	@$(BIN)/python -m tests.architecture.draw
 
 clean:  ## remove what was built, but not results
-	@rm -rf $(VENV) $(PEERS) build dist src/*.egg-info src/ostraka/nets/native/*.so
+	@rm -rf $(VENV) $(PEERS) $(FLOWER) build dist src/*.egg-info src/ostraka/nets/native/*.so

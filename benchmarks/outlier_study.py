@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks import recipe_study
 from ostraka.core.kind import KINDS
-from ostraka.errors import DataError, OstrakaError
+from ostraka.errors import ConfigError, OstrakaError
 from ostraka.objectives.destruction import BY_KIND, OPERATIONS, shares_of
 
 
@@ -40,7 +40,7 @@ def check_names(names: Sequence[str]) -> None:
     for name in names:
         if name in BY_KIND:
             means = ", ".join(f"{BY_KIND[name][kind]} for {kind}" for kind in KINDS)
-            raise DataError(f"{name!r} is another mix for each kind of data ({means}); name one")
+            raise ConfigError(f"{name!r} is another mix for each kind of data ({means}); name one")
         shares_of(name)
 
 

@@ -92,8 +92,26 @@ TABLE = (
         "evaluation",
         "members",
     ),
-    _but("runs", "configuration, plan, loop, grids", "cli", "display", "market", "testing"),
+    _but(
+        "runs",
+        "configuration, plan, loop, grids",
+        "cli",
+        "display",
+        "federation",
+        "market",
+        "parties",
+        "testing",
+    ),
+    _but("parties", "own data to members, members to answers", "cli", "display", "testing"),
+    _but(
+        "federation",
+        "organisations that train together: certificates, keys, server, parties",
+        "cli",
+        "display",
+        "testing",
+    ),
     _but("display", "tables, plots", "cli", "market", "testing"),
+    _but("api", "what scripts and notebooks call", "cli", "testing"),
     _but("testing", "contract checks for authors of plug-ins", "cli"),
     _but("cli", "one module per verb, which imports what takes long when it acts"),
     _but("__init__", "the public names, loaded on first use", "cli"),
@@ -103,8 +121,16 @@ TABLE = (
 LAYERS = {layer.name: layer for layer in TABLE}
 
 OPTIONAL = {
-    *("ray", "flwr", "ot", "pyarrow", "opacus"),
-    *("fastapi", "starlette", "uvicorn", "httpx", "jinja2"),
+    "ray",
+    "flwr",
+    "ot",
+    "opacus",
+    "pyarrow",
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "httpx",
+    "jinja2",
 }
 """Libraries of extras: each is imported in one file."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from ostraka.cli.completion import FILES, FOLDERS, names, words_of
 from ostraka.cli.main import VERBS, parser
-from ostraka.registry import METHODS, NETS, PARTITIONS
+from ostraka.registry import BALLOTS, METHODS, NETS, PARTITIONS, SELECTORS
 from tests.cli.calling import Ostraka
 
 SHELLS = ("bash", "zsh", "fish")
@@ -71,6 +71,9 @@ def test_options_offer_names_files_and_folders(verbs: dict[str, dict[str, object
     assert (run["--out"], run["--config"], run["--rounds"]) == (FOLDERS, FILES, None)
     assert (verbs["figure"]["--out"], verbs["figure"]["--runs"]) == (FILES, FOLDERS)
     assert verbs["compare"]["--format"] == ("rich", "markdown", "csv", "latex")
+    assert (verbs["vote"][""], verbs["vote"]["--html"]) == (FILES, FILES)
+    assert verbs["vote"]["--ballot"] == tuple(BALLOTS)
+    assert verbs["select"]["--method"] == tuple(SELECTORS)
     assert "settings" in verbs["list"][""]  # type: ignore[operator]
 
 
@@ -81,7 +84,7 @@ def test_options_offer_names_files_and_folders(verbs: dict[str, dict[str, object
         (("ru",), ["run"]),
         (("run", "scaf"), ["scaffold"]),
         (("run", "--on-failure", ""), ["stop", "drop"]),
-        (("run", "--data", "dig"), ["digits"]),
+        (("run", "--data", "dig"), ["digits", "digits-rows"]),
         (("run", "--data", "digits", "scaf"), ["scaffold"]),
         (("run", "--json", "scaf"), ["scaffold"]),
         (("compare", "--data", "digits", "fashion"), ["fashion-4k"]),

@@ -197,8 +197,8 @@ def test_cells_of_other_calls(ostraka: Ostraka, fragile: str) -> None:
 @pytest.mark.parametrize(
     ("folder", "message"),
     [
-        ("nowhere", "there is no folder nowhere"),
-        ("file", "there is no folder file"),
+        ("nowhere", "there is no folder or file nowhere"),
+        ("file", "file has 0 bytes, which is no safetensors file"),
         ("empty", "empty is neither a run nor a grid; give the folder of one"),
         (".", ". is neither a run nor a grid; it has some in it: begun, mine"),
         ("begun", "no cell of the grid begun has ended yet"),

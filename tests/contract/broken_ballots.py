@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ostraka.core.predictor import Scores
 from ostraka.core.settings import setting
@@ -114,6 +115,14 @@ class NegativeScores(Sound):
     def count(self, votes: Votes) -> Scores:
         scores = super().count(votes)
         return replace(scores, known=scores.known.clamp(min=1e-9).log())
+
+
+@dataclass(frozen=True)
+class SaysWeights(Sound):
+    """What it tells of the members' say are weights, and no shares."""
+
+    def say(self, votes: Votes) -> Tensor:
+        return torch.ones_like(votes.logits[..., :-1])
 
 
 @dataclass(frozen=True)

@@ -234,6 +234,7 @@ def write_table(folder: Path) -> Path:
 EXAMPLES: dict[str, Callable[[Path], Path] | None] = {
     "bundled": None,
     "digits": None,
+    "library": None,
     "npz": write_npz,
     "packed": write_packed,
     "idx": write_idx,

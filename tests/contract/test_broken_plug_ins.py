@@ -110,6 +110,7 @@ BALLOTS: dict[Any, tuple[Check, str]] = {
     votes.CountsByBatch(): (ballots.check_samples, "without half of the others"),
     votes.PrefersLateClasses(): (ballots.check_classes, "other numbers"),
     votes.NegativeScores(): (ballots.check_shares, "override shares"),
+    votes.SaysWeights(): (ballots.check_say, "shares of one whole"),
     votes.LooksAgain(): (ballots.check_assessed, "with an assessment a sample scores the same"),
     votes.TrustsCounts(): (ballots.check_silent, "ConfigError"),
 }

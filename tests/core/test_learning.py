@@ -18,6 +18,7 @@ from ostraka.core.samples import Samples, View
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError
 from ostraka.objectives.cross_entropy import CrossEntropy
+from ostraka.objectives.destruction import OPERATIONS, destroy
 from ostraka.objectives.open_voting import OpenVoting
 from ostraka.objectives.proser import Proser
 from ostraka.store import codec
@@ -177,6 +178,18 @@ def test_rows_of_a_table_do_not_lend_each_other_values() -> None:
     fit(Line(4), None, samples, Looking(), replace(PLAIN, batch=10, lr=1e-9), 0, noise=QUIET)
     assert len(seen) == 20
     assert all(set(outlier.tolist()) <= set(own.tolist()) for own, outlier in seen)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_makes_an_outlier_of_a_sample_alone(name: str) -> None:
+    """What takes values from others does with its own; the outlier is another, of numbers."""
+    rng = torch.Generator().manual_seed(0)
+    shapes = {"image": (1, 1, 12, 12), "sound": (1, 1, 12, 12), "table": (1, 12)}
+    for kind in OPERATIONS[name].kinds:
+        x = torch.rand(shapes[kind], generator=rng)
+        made = torch.cat([destroy(x, rng, name, kind) for _ in range(5)])
+        assert torch.isfinite(made).all()
+        assert (made != x).any(), f"{name} leaves a {kind} as it is"
 
 
 def test_the_noise_has_the_deviation_multiplier_times_clip() -> None:

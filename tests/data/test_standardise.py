@@ -192,7 +192,7 @@ def test_public_samples_in_the_same_units_stay_as_they_are_stored():
 
 
 def test_a_start_must_have_seen_the_same():
-    from ostraka.runs.api import run
+    from ostraka.api import run
 
     store("rows.npz")
     same = {

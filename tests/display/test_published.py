@@ -29,7 +29,7 @@ PAPERS = {"fedov", "fedpd", "fedova", "fedos", "dedes"}
 
 PENDING_DATA = {"kws"}  # FedOVA's spoken words
 DOMAINS = {f"hdr-fl/{part}" for part in (*NAMED["hdr-fl"], "average")}
-PENDING_NETS = {"resnet50", "densenet", "dla"}
+PENDING_NETS: set[str] = set()
 PENDING_METHODS = {
     "fedpd-split-none",  # repeats the figures of fedma
     "as", "cv", "ds", "rs", "ld",  # selectors: settings of a vote

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ostraka.api import run
 from ostraka.cli.main import main
 from ostraka.display.selection import draw_clusters, draw_parties, draw_teams
 from ostraka.display.teams import Members
 from ostraka.errors import ConfigError
-from ostraka.runs.api import run
 from ostraka.voting.choice import NOWHERE, Choice
 from ostraka.voting.inspection import Inspection
 

@@ -18,7 +18,8 @@ LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)]+)\)")
 class Block:
     """A fenced block.
 
-    `<!-- file: PATH -->` above it stores it; `<!-- run: slow -->` leaves it to the slow tests.
+    `<!-- file: PATH -->` above it stores it; `<!-- run: slow -->` leaves it to the slow tests,
+    `<!-- run: engines -->` to those of engines that start processes of their own.
     """
 
     page: Path
@@ -27,6 +28,7 @@ class Block:
     text: str
     file: str = ""
     slow: bool = False
+    engines: bool = False
 
     def commands(self) -> list[str]:
         """The commands of a console block (lines after `$ `) or of a shell script (every line)."""
@@ -48,11 +50,8 @@ def blocks(page: Path) -> list[Block]:
         assert mark in (None, "file", "run"), f"{page}: the mark {mark!r} is not known"
         line = text[: match.start("language")].count("\n") + 1
         file = value if mark == "file" else ""
-        found.append(
-            Block(
-                page, line, match["language"], match["text"], file, (mark, value) == ("run", "slow")
-            )
-        )
+        slow, engines = ((mark, value) == ("run", when) for when in ("slow", "engines"))
+        found.append(Block(page, line, match["language"], match["text"], file, slow, engines))
     return found
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from ostraka.api import run
 from ostraka.core.card import Card
 from ostraka.core.fit import Budget
 from ostraka.core.method import Report, Round
@@ -19,7 +20,7 @@ from ostraka.methods.average import Average
 from ostraka.methods.closed_voting import ClosedVoting
 from ostraka.methods.fedov import FedOV
 from ostraka.objectives.open_voting import OpenVoting
-from ostraka.runs.api import load_run, run
+from ostraka.runs.api import load_run
 from ostraka.runs.config import build_method, make
 from ostraka.store import codec
 from ostraka.voting.ensemble import Ensemble

@@ -13,8 +13,8 @@ from ostraka.objectives.destruction import MIXES, OPERATIONS, destroy
 MANY = 20_000
 ROWS = [(13,), (64,), (2,)]
 RECORDINGS = [(1, 50, 16), (1, 9, 8), (1, 8, 41)]
-BOTH = [name for name, op in OPERATIONS.items() if op.kinds == ("table", "sound")]
-SOUND = [name for name, op in OPERATIONS.items() if op.kinds == ("sound",)]
+BOTH = ["exchange", "shuffle", "noise", "mixup", "extrapolate", "extreme", "negate", "permute"]
+SOUND = ["bandswap", "reverse", "speed"]
 
 
 def rng(seed=0):
@@ -131,6 +131,11 @@ def slow_speed(x, i, drawn):
 SLOW = {name[5:]: function for name, function in globals().items() if name.startswith("slow_")}
 
 
+def test_every_operation_that_images_have_not_is_tested_here():
+    kinds = {name: op.kinds for name, op in OPERATIONS.items() if "image" not in op.kinds}
+    assert kinds == dict.fromkeys(BOTH, ("table", "sound")) | dict.fromkeys(SOUND, ("sound",))
+
+
 def check_against_the_slow_reference(name, shape):
     x = samples(9, shape)
     operation = OPERATIONS[name]
@@ -185,6 +190,16 @@ def test_rows_by_hand():
     assert features.apply_negate(x, {"taken": some}).tolist() == [[-1, 2, -3], [5, -2, 11]]
     source = torch.tensor([[2, 0, 1], [1, 2, 0]])
     assert features.apply_permute(x, {"source": source}).tolist() == [[3, 1, 2], [2, 11, 5]]
+
+
+def test_a_row_alone_leaves_a_usual_range():
+    """Two deviations on each side of 1 and 2; by a half and a quarter of the width, 4."""
+    drawn = {
+        "taken": torch.tensor([[True, True]]),
+        "excess": torch.tensor([[0.5, 0.25]]),
+        "below": torch.tensor([[False, True]]),
+    }
+    assert features.apply_extreme(torch.tensor([[1.0, 2.0]]), drawn).tolist() == [[5, -1]]
 
 
 def test_recordings_by_hand():
@@ -343,6 +358,7 @@ def test_every_sample_changes_repeatably_and_the_input_stays(name, shape):
         alone = destroy(x[:few], rng(), name, kind)
         assert alone.shape == x[:few].shape
         assert alone.isfinite().all()
+    assert (alone != x[:1]).any()  # private training destroys every sample alone
 
 
 @pytest.mark.parametrize(("name", "shape"), CASES, ids=str)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ostraka.api import run
 from ostraka.core import settings
 from ostraka.core.settings import values_of
 from ostraka.engines.auto import Auto
@@ -14,7 +15,6 @@ from ostraka.engines.serial import Serial
 from ostraka.errors import ConfigError, DataError
 from ostraka.registry import METHODS, PRESETS, Preset
 from ostraka.runs import config
-from ostraka.runs.api import run
 from ostraka.runs.config import Config, identity, make, parse_assignments, read_toml, write_toml
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import RunDir

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from ostraka.api import run
 from ostraka.core.samples import Samples
 from ostraka.methods.feddf import FedDF
 from ostraka.runs import config, loop
-from ostraka.runs.api import run
 from ostraka.runs.plan import make_plan
 
 VALUES: dict[str, Any] = {

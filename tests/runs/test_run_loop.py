@@ -229,6 +229,27 @@ def test_a_failed_party_can_be_dropped(unlucky: str, tmp_path: Path) -> None:
     assert (tmp_path / "run" / "failures.log").exists()
 
 
+def test_a_round_ends_with_the_fewest_parties_and_not_with_fewer(
+    unlucky: str, tmp_path: Path
+) -> None:
+    """One of four fails: three are left. What may be too few can be said anew on resume."""
+    home = RunDir(tmp_path / "run")
+    with pytest.raises(PartyFailed, match="1 of 4 parties failed; at least 4 must finish"):
+        execute(plan_of(unlucky, on_failure="drop", min_parties=4), home)
+    summary = execute(plan_of(unlucky, on_failure="drop", min_parties=3), home, resume=True)
+    assert summary.dropped == (2,)
+
+
+def test_the_fewest_parties_are_a_setting_of_the_run_and_not_of_the_engine() -> None:
+    def engine(**more: Any) -> Any:
+        return config.build_engine(config.make({"engine": "flower", **more}))
+
+    assert engine(on_failure="drop", min_parties=3).min_parties == 3
+    assert engine(min_parties=3).min_parties is None, "who stops at a failure needs all"
+    with pytest.raises(ConfigError, match="--min-parties"):
+        engine(engine={"name": "flower", "options": {"min_parties": 2}})
+
+
 def test_a_round_in_which_all_fail_stops_even_so(tmp_path: Path) -> None:
     plan = replace(plan_of(on_failure="drop"), method=Unlucky(bad=(0, 1, 2, 3)))
     with pytest.raises(PartyFailed, match="4 of 4 parties failed"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ostraka.errors import StoreError
-from ostraka.store.container import _plain_file
+from ostraka.store.container import plain_file
 from ostraka.store.member import load_member
 from tests.store.member_files import GOOD
 
@@ -55,7 +55,7 @@ def test_a_pipe_that_takes_the_place_of_a_file(
     path.unlink()
     os.mkfifo(path)
     monkeypatch.setattr(os, "lstat", lambda _: looked)
-    with pytest.raises(StoreError, match="is a pipe"), _plain_file(path):
+    with pytest.raises(StoreError, match="is a pipe"), plain_file(path):
         pass
 
 

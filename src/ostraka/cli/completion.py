@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
-from ostraka.registry import ENGINES, NETS, OBJECTIVES, PARTITIONS
+from ostraka.registry import BALLOTS, ENGINES, NETS, OBJECTIVES, PARTITIONS, SELECTORS
 
 NAME = "completion"
 
@@ -136,6 +136,8 @@ def names() -> dict[str, tuple[str, ...]]:
         "engine": tuple(ENGINES),
         "data": tuple(found.name for found in available()),
         "partition": partitions,
+        "ballot": tuple(BALLOTS),
+        "select": tuple(SELECTORS),
         "public": ("half-test",),
         "device": ("auto", "cpu", "cuda", "mps"),
         "on_failure": ("stop", "drop"),
@@ -147,8 +149,8 @@ def _values(
 ) -> tuple[str, ...] | str | None:
     if action.choices is not None:
         return tuple(map(str, action.choices))
-    if action.metavar in ("FILE", "DIR"):
-        return FILES if action.metavar == "FILE" else FOLDERS
+    if action.metavar in ("FILE", "DIR", "DATA"):  # own data is a file or a folder
+        return FOLDERS if action.metavar == "DIR" else FILES
     return tuple(dict.fromkeys(known[action.dest])) if action.dest in known else None
 
 

@@ -8,16 +8,26 @@ from typing import NoReturn
 
 from ostraka import __version__
 from ostraka.cli import (
+    audit,
     compare,
     completion,
+    data,
     demo,
+    distil,
     doctor,
+    federation,
     figure,
     listing,
     partition,
+    predict,
     run,
+    select,
     show,
+    task,
+    train,
     train_generator,
+    verify,
+    vote,
 )
 from ostraka.cli.streams import leave_unread, plain_where_needed
 from ostraka.errors import ConfigError, OstrakaError, did_you_mean
@@ -29,6 +39,16 @@ VERBS = (
     partition,
     figure,
     train_generator,
+    task,
+    train,
+    verify,
+    select,
+    vote,
+    predict,
+    distil,
+    federation,
+    audit,
+    data,
     listing,
     doctor,
     demo,

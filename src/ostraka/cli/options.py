@@ -35,7 +35,13 @@ DATA = {
 
 TRAINING = {"standardise": "WHAT", "augment": "WHAT", "start_from": "DIR"}
 UNKNOWN = {"unknown_rate": "RATE", "rate_from": "WHAT", "threshold": "T"}
-RUNNING = {"workers": "N", "device": "D", "eval_every": "N", "on_failure": "WHAT"}
+RUNNING = {
+    "workers": "N",
+    "device": "D",
+    "eval_every": "N",
+    "on_failure": "WHAT",
+    "min_parties": "N",
+}
 
 RUN_OPTIONS = (*DATA, *TRAINING, *UNKNOWN, *RUNNING)
 """Options that carry over to the configuration under their own name."""
@@ -212,6 +218,11 @@ def add_outcome_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="train and write nothing; show parties, steps, memory and time needed",
     )
+    add_loudness(group)
+
+
+def add_loudness(group: "argparse._ActionsContainer") -> None:
+    """How results and progress are shown."""
     group.add_argument(
         "--json", action="store_true", help="print one JSON object instead of tables"
     )

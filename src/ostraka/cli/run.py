@@ -84,7 +84,7 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.display.summary import show_summary
     from ostraka.engines.memory import keep_freed_memory
     from ostraka.runs.api import prepare
-    from ostraka.runs.folder import check_free
+    from ostraka.runs.folder import check_free, free_folder
     from ostraka.runs.loop import execute
     from ostraka.runs.plan import Plan
     from ostraka.runs.record import RunDir
@@ -172,18 +172,3 @@ def _resumed(stored: Config, values: Mapping[str, Any], out: Path) -> Config:
 def option_of(setting: str) -> str:
     """The option that gives a setting of the run."""
     return "--" + setting.replace("_", "-")
-
-
-def free_folder(config: Config) -> Path:
-    """A new folder under runs/ that says what is in it."""
-    parts = (
-        canonical_method(config.method),
-        Path(config.data).name,
-        config.partition,
-        f"s{config.seed}",
-    )
-    name = "-".join(parts).replace(":", "").replace("/", "_").replace(",", "_")
-    number = 1
-    while (Path("runs") / f"{name}-{number}").exists():
-        number += 1
-    return Path("runs") / f"{name}-{number}"

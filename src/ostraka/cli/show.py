@@ -1,9 +1,10 @@
-"""`ostraka show`: a run or a grid once more, from its stored files alone."""
+"""`ostraka show`: a run or a grid once more, from its stored files alone; or a member file."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
+from ostraka.cli.group import add_task, form_of
 from ostraka.cli.options import place
 from ostraka.errors import ConfigError
 
@@ -14,6 +15,7 @@ examples:
   ostraka show runs/mine
   ostraka show runs/compare --format markdown
   ostraka show runs/compare --at 5,10
+  ostraka show st-anna.member --data scans/ --out scores.svg
 """
 
 
@@ -21,12 +23,15 @@ def add_to(verbs: Any) -> None:
     """Register the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         NAME,
-        help="show a finished run or grid again, or how far one is",
-        description="Show a run or a grid from its stored files; the data is not needed.",
+        help="show a finished run or grid again, how far one is, or a member file",
+        description="Show a run or a grid from its stored files, the data is not needed;\n"
+        "or a member file: its card, its classes and its unknown scores.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("folder", type=place, metavar="DIR", help="folder of a run or a grid")
+    parser.add_argument(
+        "folder", type=place, metavar="FILE", help="folder of a run or a grid, or a member file"
+    )
     parser.add_argument(
         "--format",
         choices=("rich", "markdown", "csv"),
@@ -50,6 +55,18 @@ def add_to(verbs: Any) -> None:
         help="with --at: also divided by this accuracy in %% (default: that of a pooled run in the "
         "grid, if there is one)",
     )
+    member = parser.add_argument_group("a member file")
+    member.add_argument(
+        "--data",
+        dest="samples",
+        type=place,
+        metavar="DATA",
+        help="unknown scores of these samples (folder or file), not of what its party told",
+    )
+    add_task(member)
+    member.add_argument(
+        "--out", type=place, metavar="FILE", help="draw them into a file too: .svg, .png or .pdf"
+    )
     parser.set_defaults(act=act)
 
 
@@ -69,8 +86,15 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.runs.folder import kind_of
 
     folder: Path = options.folder
+    if folder.is_file():
+        return _show_member(options)
     if not folder.is_dir():
-        raise ConfigError(f"there is no folder {folder}; give the folder of a run or a grid")
+        raise ConfigError(
+            f"there is no folder or file {folder}; give the folder of a run or a grid, or a member "
+            "file"
+        )
+    if options.samples is not None or options.out is not None:
+        raise ConfigError(f"--data and --out are for member files; {folder} is a folder")
     kind = kind_of(folder)
     if options.relative_to is not None and (options.at is None or not options.relative_to > 0):
         raise ConfigError(
@@ -98,3 +122,34 @@ def act(options: argparse.Namespace) -> int:
     )
     hint = f"it has some in it: {', '.join(inside[:5])}" if inside else "give the folder of one"
     raise ConfigError(f"{folder} is neither a run nor a grid; {hint}")
+
+
+def _show_member(options: argparse.Namespace) -> int:
+    """Card, classes, unknown scores."""
+    import json
+
+    from rich.console import Console
+
+    from ostraka.display.canvas import check_suffix
+    from ostraka.display.member import draw_picture, member_facts, show_member
+    from ostraka.parties.scores import data_picture, told_picture
+    from ostraka.store.member import load_member
+
+    path, out, data = options.folder, options.out, options.samples
+    if options.at is not None or options.relative_to is not None:
+        raise ConfigError(f"--at is for the folders of runs and grids; {path} is a file")
+    if out is not None:
+        check_suffix(out)
+    member = load_member(path)
+    picture = told_picture(member) if data is None else data_picture(member, data, form_of(options))
+    if out is not None and picture is None:
+        raise ConfigError(
+            f"{path} tells nothing of held-out samples, so there is nothing to draw; give --data"
+        )
+    if out is not None and picture is not None:
+        draw_picture(picture, out, str(member.card))
+    if options.json:
+        print(json.dumps(member_facts(member, path, picture)))
+    else:
+        show_member(Console(), member, path, picture)
+    return 0

@@ -51,7 +51,7 @@ class NetPredictor(Predictor):
 
         Grey images may come without their one channel, as [B, H, W].
         """
-        shape = self.net.shape
+        x, shape = stored_values(x), self.net.shape
         if shape[:1] == (1,) and tuple(x.shape[1:]) == shape[1:]:
             x = x.unsqueeze(1)
         if shape and tuple(x.shape[1:]) != shape:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -186,13 +187,24 @@ class Samples:
 
 def stored_values(x: Any) -> Tensor:
     """A tensor, or an array or list of numbers, as stored values: bytes or floats."""
-    values = x if isinstance(x, Tensor) else torch.as_tensor(x)
+    values = x if isinstance(x, Tensor) else _as_tensor(x)
     if values.dtype != torch.uint8 and not values.is_floating_point():
         raise DataError(
             f"values of {values.dtype} were given; samples are asked as they are stored, pixels as "
             "uint8 and features as float32: convert them, for example x.astype('uint8')"
         )
     return values
+
+
+def _as_tensor(x: Any) -> Tensor:
+    array = np.asarray(x)
+    if array.dtype.kind not in "biuf":
+        raise DataError(
+            f"values of {array.dtype} were given; samples are asked as numbers: pixels as uint8, "
+            "features as float32, all of one shape"
+        )
+    # torch takes neither the other byte order nor arrays that are read backwards
+    return torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
 
 
 def _pick(rows: Tensor | None, index: Tensor | slice, total: int) -> Tensor:

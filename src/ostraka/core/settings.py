@@ -281,6 +281,8 @@ def _convert(value: Any, hint: Any, registry: Registry[Any] | None, current: Any
     if registry is not None and value is not None:
         return _from_registry(value, registry, current, path)
     if isinstance(hint, type) and is_dataclass(hint):
+        if isinstance(value, hint):  # made before, by whoever knows how
+            return value
         if not isinstance(value, Mapping):
             raise ConfigError(
                 f"{path!r} is a group of settings; {value!r} was given. Use {path}.<name> = value"

@@ -5,7 +5,7 @@ All of it goes to standard error; results have standard output to themselves.
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +41,8 @@ QUIET, NORMAL, VERBOSE = range(3)
 class Course:
     """Where a run is, what it showed last, and how long the rest may take."""
 
+    alone: bool = False
+    """Whether one member is trained, outside of any round."""
     rounds: int = 1
     index: int = 1
     parties: int = 1
@@ -136,8 +138,14 @@ class Lines:
             return
         self.mark, self.last = course.share, time.monotonic()
         parts = [
-            f"{100 * course.share:.0f} %: round {course.index} of {course.rounds}",
-            f"{course.ended()} of {course.parties} parties",
+            *(
+                [f"{100 * course.share:.0f} %"]
+                if course.alone
+                else [
+                    f"{100 * course.share:.0f} %: round {course.index} of {course.rounds}",
+                    f"{course.ended()} of {course.parties} parties",
+                ]
+            ),
             "" if course.loss is None else f"loss {course.loss:.3f}",
             "" if course.accuracy is None else f"accuracy {course.accuracy:.1f} %",
             human_seconds(course.seconds()),
@@ -178,12 +186,18 @@ class Bars:
         # a cell of a grid is named beside the bar of all cells, and when it ends
         if self.cells is None:
             self.say(title)
-        self.rounds = self.progress.add_task("rounds", total=None, note="")
-        self.parties = self.progress.add_task("parties", total=None, note="")
+        if not course.alone:
+            self.rounds = self.progress.add_task("rounds", total=None, note="")
+        what = "training" if course.alone else "parties"
+        self.parties = self.progress.add_task(what, total=None, note="")
 
     def move(self, course: Course, note: str) -> None:
         """Show where the run is."""
         if self.rounds is None or self.parties is None:
+            if self.parties is not None:
+                words = ", ".join(part for part in (note, course.left()) if part)
+                done = round(100 * course.share)
+                self.progress.update(self.parties, total=100, completed=done, note=words)
             return
         seen = "" if course.accuracy is None else f"accuracy {course.accuracy:.1f} %"
         words = ", ".join(part for part in (course.left(), seen) if part)
@@ -325,6 +339,22 @@ def follow_run(loud: int) -> Iterator[Watch]:
     """Who follows a single run."""
     with _surface(loud) as surface:
         yield Watch() if surface is None else Follower(surface, loud == VERBOSE)
+
+
+@contextmanager
+def follow_training(loud: int, title: str = "") -> Iterator[Callable[[float, float | None], None]]:
+    """Who follows the training of one member: it is told the share done and the latest loss."""
+    with _surface(loud) as surface:
+        course = Course(alone=True)
+        if surface is not None:
+            surface.begin(title or "training a member", course)
+
+        def tell(done: float, loss: float | None) -> None:
+            course.work(0, done, loss)
+            if surface is not None:
+                surface.move(course, "" if loss is None else f"loss {loss:.3f}")
+
+        yield tell
 
 
 class Follow(Protocol):

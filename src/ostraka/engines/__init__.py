@@ -4,6 +4,6 @@ Importing registers the built-ins. They are listed here and not found by scannin
 `warm` does the work that it is there for.
 """
 
-from ostraka.engines import auto, pool, ray, serial
+from ostraka.engines import auto, flower, pool, ray, serial
 
-__all__ = ["auto", "pool", "ray", "serial"]
+__all__ = ["auto", "flower", "pool", "ray", "serial"]

@@ -13,6 +13,9 @@ from torch import Generator, Tensor
 
 from ostraka.objectives.destruction_ops import Drawn, Shape, below, uniform
 
+USUAL = 4.0
+"""How wide the range of a standardised feature usually is: two deviations on each side."""
+
 
 def draw_exchange(count: int, shape: Shape, rng: Generator) -> Drawn:
     """Another sample for each sample, and which features come from it:
@@ -78,9 +81,11 @@ def draw_extreme(count: int, shape: Shape, rng: Generator) -> Drawn:
 
 def apply_extreme(x: Tensor, drawn: Drawn) -> Tensor:
     """Some features lie out of the range that these samples have; a constant feature has none and
-    stays constant.
+    stays constant. A row that is alone is taken for the middle of a usual range.
     """
     low, high = x.amin(dim=_all_but_features(x)), x.amax(dim=_all_but_features(x))
+    if x[..., 0].numel() == 1:
+        low, high = low - USUAL / 2, high + USUAL / 2
     beyond = _beside(drawn["excess"], x).to(x) * (high - low)
     outside = torch.where(_beside(drawn["below"], x), low - beyond, high + beyond)
     return torch.where(_beside(drawn["taken"], x), outside, x)

@@ -1,6 +1,4 @@
-"""For notebooks and scripts: `ostraka.run("fedavg", data="digits",
-out="runs/first")`, and what it gives.
-"""
+"""A run in one call, and what it gives. `ostraka.api` is the same for notebooks and scripts."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +6,6 @@ from typing import Any, final
 
 from ostraka.core.member import Member
 from ostraka.core.predictor import Predictor
-from ostraka.core.settings import merge
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError, DataError
 from ostraka.runs.answer import finished_answer
@@ -84,44 +81,23 @@ def _lines(model: dict[str, Any]) -> dict[str, float]:
     return lines
 
 
-def run(
-    method: str, *, out: str | Path, resume: bool = False, watch: Watch | None = None, **values: Any
-) -> Result:
-    """Train and evaluate one method in the folder `out`.
-
-    `values` are those of a configuration file: data, partition, parties, seed,
-    `set={"local": {"epochs": 2}}`, ... The default engine starts processes that import the calling
-    script again, so call this below `if __name__ == "__main__":`, or with `engine="serial"`.
-    """
-    return _run(make({"method": method, **values}), Path(out), resume, watch)
-
-
-def add_class(
-    folder: str | Path,
-    *names: str,
-    out: str | Path,
-    rounds: int | None = None,
-    watch: Watch | None = None,
-    **values: Any,
-) -> Result:
-    """Add classes to the finished run in `folder`: one network each is trained for `rounds` rounds
-    (default: as many as that run had) by the parties that hold it.
-
-    The result is a run of its own in `out`; the other networks are those of the finished run, to
-    the last bit. `values` as in `run`; what is not given is as it was there. For methods that have
-    a network for each class (fedova).
-    """
-    if not names:
-        raise ConfigError("no class was named; give at least one: add_class(folder, '9', out=...)")
-    more = {} if rounds is None else {"set": {"rounds": rounds}}
-    return _run(make(grown(Path(folder), names, merge(values, more))), Path(out), False, watch)
-
-
-def _run(config: Config, out: Path, resume: bool, watch: Watch | None) -> Result:
+def run_config(config: Config, out: Path, resume: bool, watch: Watch | None) -> Result:
+    """Train and evaluate as configured, in the folder `out`."""
     home = RunDir(out)
     ready = prepare(config, home, resume)
     summary = execute(ready, home, watch, resume) if isinstance(ready, Plan) else ready
     return Result(home.root, summary)
+
+
+def add_class(
+    folder: str | Path, *names: str, out: str | Path, watch: Watch | None = None, **values: Any
+) -> Result:
+    """Add classes to the finished run in `folder`, as a run of its own in `out`; `values` are laid
+    over those of that run.
+    """
+    if not names:
+        raise ConfigError("no class was named; give at least one: add_class(folder, '9', out=...)")
+    return run_config(make(grown(Path(folder), names, values)), Path(out), False, watch)
 
 
 def load_run(folder: str | Path) -> Result:

@@ -107,6 +107,9 @@ class Config(Settings):
     on_failure: Literal["stop", "drop"] = setting(
         "stop", "when a party fails: stop (default), or drop it and go on"
     )
+    min_parties: int = setting(
+        1, "with on_failure drop: fewest parties that a round may end with", span="[1, inf)"
+    )
     net: NetChoice = setting(NetChoice(), "the network")
     set: Mapping[str, Any] = field(default_factory=dict, metadata={"doc": "settings of the method"})
     engine: EngineChoice = setting(
@@ -137,7 +140,7 @@ class Config(Settings):
             )
 
 
-HOW = ("start_from", "on_failure", "engine", "workers", "device", "data_dir")
+HOW = ("start_from", "on_failure", "min_parties", "engine", "workers", "device", "data_dir")
 """Fields that say how or from where to run, not what: a run may be resumed with other values."""
 
 
@@ -150,12 +153,23 @@ and a short name behind a method (fedavg:lr=0.1).
 def make(values: Mapping[str, Any]) -> Config:
     """A checked configuration from plain values.
 
-    `net = "mlp"` and `engine = "serial"` are short for tables with that name.
+    `net = "mlp"` and `engine = "serial"` are short for tables with that name; in `set`, names may
+    be dotted.
     """
     short = [key for key in ("net", "engine") if isinstance(values.get(key), str)]
     values = {**values, **{key: {"name": values[key]} for key in short}}
+    if isinstance(values.get("set"), Mapping):
+        values["set"] = with_dots(values["set"])
     _refuse_misplaced(values)
     return settings.build(Config, values)
+
+
+def with_dots(values: Mapping[str, Any]) -> dict[str, Any]:
+    """`{"local.epochs": 1}` as nested values, as `--set local.epochs=1` gives them."""
+    out: dict[str, Any] = {}
+    for key, value in values.items():
+        out = settings.merge(out, settings.nested(str(key), value))
+    return out
 
 
 def _refuse_misplaced(values: Mapping[str, Any]) -> None:
@@ -268,15 +282,21 @@ def build_method(config: Config) -> Any:
 
 
 def build_engine(config: Config) -> Any:
-    """The engine with its settings; `workers` is the run's own, for engines that have any."""
+    """The engine with its settings; `workers` and `min_parties` are the run's own, for engines
+    that have them."""
     name, options = config.engine.name, config.engine.options
     cls = ENGINES.get(name)
-    if "workers" in options:
-        raise ConfigError(
-            f"'engine.workers' is {options['workers']!r}; "
-            "give it as a setting of the run: --workers"
-        )
-    own = {"workers": config.workers} if "workers" in {spec.name for spec in fields(cls)} else {}
+    for shared in ("workers", "min_parties"):
+        if shared in options:
+            raise ConfigError(
+                f"'engine.{shared}' is {options[shared]!r}; "
+                f"give it as a setting of the run: --{shared.replace('_', '-')}"
+            )
+    known = {spec.name for spec in fields(cls)}
+    values = {"workers": config.workers, "min_parties": config.min_parties}
+    own = {key: value for key, value in values.items() if key in known}
+    if "min_parties" in own and config.on_failure == "stop":
+        own["min_parties"] = None  # all of them
     return settings.build(cls, {**options, **own}, path="engine.", owner=f"the engine {name}")
 
 
@@ -299,23 +319,23 @@ def canonical_method(name: str) -> str:
     return METHODS.canonical(name) if name in METHODS.names() or name in METHODS.aliases() else name
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """The values of a TOML file."""
+def read_toml(
+    path: Path, what: str = "configuration", usual: str = "config.toml"
+) -> dict[str, Any]:
+    """The values of a TOML file; errors call it `what`, and such files are called `usual`."""
     if path.is_dir():
-        raise ConfigError(
-            f"the configuration {path} is a folder; give the file, such as {path / 'config.toml'}"
-        )
+        raise ConfigError(f"the {what} {path} is a folder; give the file, such as {path / usual}")
     try:
         # some editors begin a file with a byte order mark
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise ConfigError(f"the configuration {path} cannot be read: {error.strerror}") from None
+        raise ConfigError(f"the {what} {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(
-            f"the configuration {path} is not valid TOML: it is not UTF-8 text; save it as such"
+            f"the {what} {path} is not valid TOML: it is not UTF-8 text; save it as such"
         ) from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"the configuration {path} is not valid TOML: {error}") from None
+        raise ConfigError(f"the {what} {path} is not valid TOML: {error}") from None
 
 
 def write_toml(values: Mapping[str, Any]) -> str:

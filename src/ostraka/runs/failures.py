@@ -29,8 +29,8 @@ def report_failures(
             f"the work of {len(failures)} of {asked} parties could not be stored: {named}. What "
             f"was finished is kept; go on with: {home.resume_command()}"
         )
-    drops = config.on_failure == "drop"
-    if drops and len(failures) < asked:
+    drops, left = config.on_failure == "drop", asked - len(failures)
+    if drops and left >= config.min_parties:
         return
     again = all(failure.final for failure in failures)
     fix = (
@@ -38,10 +38,11 @@ def report_failures(
         if again
         else f"fix the cause and go on with: {home.resume_command()}"
     )
-    others = not drops and len(failures) < asked
+    others = not drops and left >= 1
     without = f", or go on without: {home.resume_command()} --on-failure drop" if others else ""
+    few = f"; at least {config.min_parties} must finish" if drops and left else ""
     raise PartyFailed(
-        f"{len(failures)} of {asked} parties failed: "
+        f"{len(failures)} of {asked} parties failed{few}: "
         f"{named}. {log}The others' work is kept; {fix}{without}"
     )
 

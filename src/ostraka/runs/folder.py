@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from ostraka.errors import ConfigError
+from ostraka.runs.config import Config, canonical_method
 
 RUN = (
     "config.toml",
@@ -55,3 +56,18 @@ def kind_of(folder: Path) -> Literal["run", "grid", "foreign"] | None:
     if names & set(RUN):
         return "run"
     return "foreign" if names - set(EITHER) else None
+
+
+def free_folder(config: Config) -> Path:
+    """A new folder under runs/ that says what is in it."""
+    parts = (
+        canonical_method(config.method),
+        Path(config.data).name,
+        config.partition,
+        f"s{config.seed}",
+    )
+    name = "-".join(parts).replace(":", "").replace("/", "_").replace(",", "_")
+    number = 1
+    while (Path("runs") / f"{name}-{number}").exists():
+        number += 1
+    return Path("runs") / f"{name}-{number}"

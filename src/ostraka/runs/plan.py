@@ -14,6 +14,7 @@ import torch
 from ostraka.core import settings
 from ostraka.core.equip import equipped, generator_of
 from ostraka.core.fit import Budget
+from ostraka.core.kind import Kind
 from ostraka.core.method import Method
 from ostraka.core.net import Recipe
 from ostraka.core.objective import Objective
@@ -28,7 +29,7 @@ from ostraka.engines.guard import leave_if_imported_by_a_worker
 from ostraka.errors import ConfigError, NeedError
 from ostraka.registry import NETS
 from ostraka.runs.commons import prior_of, public_and_test, public_generator
-from ostraka.runs.config import Config, build_engine, build_method, resolve
+from ostraka.runs.config import Config, NetChoice, build_engine, build_method, resolve
 from ostraka.runs.division import Division, Exam, divide, labels_of, load_once
 from ostraka.runs.generator import load_generator, told_of
 from ostraka.runs.memory import check_network
@@ -87,16 +88,19 @@ class Plan:
         return dict(enumerate(torch.as_tensor(counts)))
 
 
-def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
+def make_plan(
+    config: Config, begun: RunDir | None = None, division: Division | None = None
+) -> Plan:
     """Check a configuration as a whole and prepare its run; nothing is trained or written.
 
-    With `begun`, the folder of a run to go on with, its own record of who holds what is used.
+    With `begun`, the folder of a run to go on with, its own record of who holds what is used. A
+    `division` takes the place of that which the configuration asks for.
     """
     leave_if_imported_by_a_worker()
     build_engine(config).get_ready()  # a wrong setting of it is said now
     start = find_start(config)
     method, config = build_method(config), pinned(resolve(config), start)
-    division = divide(config, begun)
+    division = division or divide(config, begun)
     data, divided = division.data, division.partition
     everyone = Parties.of(data.train, [torch.as_tensor(p) for p in divided.parties], divided.names)
     public, test = public_and_test(config, data)
@@ -106,11 +110,11 @@ def make_plan(config: Config, begun: RunDir | None = None) -> Plan:
     generator = load_generator(source) if source else None
     method = method if generator is None else equipped(method, generator)
     commons = Commons(public, division.shared, nets, prior, generator)
-    recipe = _recipe(config, data)
+    recipe = recipe_of(config.net, data.kind, data.train.shape)
     task = Task(data.classes, data.train.shape, recipe, commons, data.test.view)
     check_network(task, config, method, len(everyone))
     method.needs.check(config.method, task)
-    _check_objectives(method, task)
+    check_objectives(method, task)
     _check_rate(config)
     if start:
         check_start(start, config, method, task)
@@ -153,7 +157,7 @@ def data_names(config: Config) -> list[str]:
     return [config.data, *([] if public is None or own else [public])]
 
 
-def _check_objectives(method: Method[Any, Any, Any], task: Task) -> None:
+def check_objectives(method: Method[Any, Any, Any], task: Task) -> None:
     """Refuse an objective that does not suit the samples."""
     for _, _, value in settings.walk(method):
         if isinstance(value, Objective):
@@ -203,12 +207,13 @@ def _domain_counts(division: Division, domains: tuple[str, ...]) -> np.ndarray:
     return np.stack([part.table(labels, len(data.classes)) for part in own], axis=1)
 
 
-def _recipe(config: Config, data: Dataset) -> Recipe:
-    name = config.net.name
+def recipe_of(choice: NetChoice, kind: Kind, shape: Sequence[int]) -> Recipe:
+    """The network that was chosen for samples of a kind and shape, `auto` as one of them."""
+    name = choice.name
     if name == "auto":
-        large = data.kind != "table" and min(data.train.shape[1:]) >= 16
+        large = kind != "table" and min(shape[1:]) >= 16
         name = "simple-cnn" if large else "mlp"
-    return Recipe(NETS.canonical(name), dict(config.net.options))
+    return Recipe(NETS.canonical(name), dict(choice.options))
 
 
 def _held(counts: np.ndarray) -> list[int]:
@@ -241,6 +246,8 @@ def _cut_short(
     if local.steps is not None:
         return []
     sizes = [ref.size for ref in parties.roster()]
+    if not all(sizes):  # the parties have their own data: nobody knows yet how much
+        return []
     steps = steps_of(local, sizes, classes)
     passes = [count / ceil(size / local.batch) for count, size in zip(steps, sizes, strict=True)]
     cut = [done for done in passes if done < local.epochs]

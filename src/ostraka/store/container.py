@@ -144,12 +144,13 @@ class TensorHash:
 @contextmanager
 def opened(path: Path) -> Iterator[Container]:
     """The safetensors file at `path`, which must be a plain file; open in the `with` block."""
-    with _plain_file(path) as file:
+    with plain_file(path) as file:
         yield Container.of(file, os.fstat(file.fileno()).st_size, str(path))
 
 
 @contextmanager
-def _plain_file(path: Path) -> Iterator[BinaryIO]:
+def plain_file(path: Path) -> Iterator[BinaryIO]:
+    """The file at `path`, open to be read; anything that is no plain file is refused."""
     # never waits for the writer of a pipe that took the file's place a moment ago
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

@@ -11,7 +11,8 @@ network would be before it reads a weight, and at the weights before anybody ask
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -29,7 +30,7 @@ from ostraka.core.told import PLACES, check_places
 from ostraka.core.wire import wire
 from ostraka.errors import DamagedFile, OstrakaError, ReportRefused, StoreError
 from ostraka.store import codec, member_card
-from ostraka.store.container import HEADER, TENSORS, Container, Entry, TensorHash, opened
+from ostraka.store.container import HEADER, TENSORS, Container, Entry, TensorHash, plain_file
 from ostraka.store.layout import TYPES, bytes_of, file_of, head_of, header_of
 from ostraka.store.outline import Outline, outline
 from ostraka.store.strict_json import parse
@@ -45,6 +46,10 @@ SHOWN = 600
 OWN = "calibration/"
 """Before the names of the card's own tensors."""
 WEIGHTS = "weights"
+STAGES = ("path", "header", "card", "network", "tensors", "answers")
+"""What the reader looks at, in this order."""
+Passed = Callable[[str], None]
+"""Told of every stage that a file has passed."""
 OLDER = ("card", "classes", "shape", "net", "objective", "view", WEIGHTS)
 """What a file of format 2 holds beside the number of its format."""
 
@@ -135,24 +140,38 @@ def _encoded(member: Member) -> tuple[bytes, str]:
     return file_of(header, notes, body), digest.hexdigest()
 
 
-def load_member(path: str | Path) -> Member:
-    """Read a member from a file; anything that is not one in every respect is refused."""
-    with opened(Path(path)) as container:
-        return _member(container)
+def _unwatched(stage: str) -> None:
+    """A `Passed` for nobody."""
+
+
+def load_member(path: str | Path, passed: Passed = _unwatched) -> Member:
+    """Read a member from a file; anything that is not one in every respect is refused.
+
+    `passed` is told of each of the STAGES that the file has passed.
+    """
+    with plain_file(Path(path)) as file:
+        passed("path")
+        size = os.fstat(file.fileno()).st_size
+        return _member(Container.of(file, size, str(path)), passed)
 
 
 def decode_member(data: bytes, origin: str = "the data") -> Member:
     """Read a member from the bytes of its file; `origin` names them in errors."""
-    return _member(Container.of(io.BytesIO(data), len(data), origin))
+    return _member(Container.of(io.BytesIO(data), len(data), origin), _unwatched)
 
 
-def _member(container: Container) -> Member:
+def _member(container: Container, passed: Passed) -> Member:
+    passed("header")
     try:
         older = codec.DIGEST in container.notes
-        said = _older(container) if older else _newest(container)
+        said = _older(container, passed) if older else _newest(container, passed)
         _check_tensors(said, container)
         tensors = _older_tensors(container) if older else _newest_tensors(container, said)
-        return _checked(said, tensors)
+        member = _with_numbers(said, tensors)
+        passed("tensors")
+        check_varied(member.model.task, member.model.objective, member.params)
+        passed("answers")
+        return member
     except StoreError:
         raise
     except OstrakaError as error:  # what a card tells, what a recipe takes, how a network answers
@@ -161,7 +180,7 @@ def _member(container: Container) -> Member:
         ) from None
 
 
-def _newest(container: Container) -> _Said:
+def _newest(container: Container, passed: Passed) -> _Said:
     notes = container.notes
     if notes.keys() != {CARD, CARD_HASH}:
         raise ReportRefused(
@@ -180,14 +199,14 @@ def _newest(container: Container) -> _Said:
     told = fields.get("calibration", {})
     fields["calibration"] = member_card.with_entries(told, container.entries)
     weights = {name: e for name, e in container.entries.items() if not name.startswith(OWN)}
-    return _said(fields, weights, container)
+    return _said(fields, weights, container, passed)
 
 
 def _newest_tensors(container: Container, said: _Said) -> dict[str, Tensor]:
     return container.verified(said.sha256, "its card was written with")
 
 
-def _older(container: Container) -> _Said:
+def _older(container: Container, passed: Passed) -> _Said:
     """What a file of format 1 or 2 says: a tree of values, as files of a run hold them."""
     text = container.notes.get(CARD, "null").encode("utf-8", "surrogatepass")
     tree = parse(text, f"the card of {container.origin}", DEEPEST, BRACKETS)
@@ -207,7 +226,7 @@ def _older(container: Container) -> _Said:
     for name, kind in wanted.items():
         if not isinstance(content[name], kind):
             raise ReportRefused(f"its {name} is a {type(content[name]).__name__}; it is not ours")
-    return _said(_as_newest(content), content[WEIGHTS], container)
+    return _said(_as_newest(content), content[WEIGHTS], container, passed)
 
 
 def _as_newest(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -249,25 +268,35 @@ def _older_tensors(container: Container) -> dict[str, Tensor]:
     return tensors
 
 
-def _said(fields: Mapping[str, Any], weights: Mapping[str, Entry], container: Container) -> _Said:
+def _said(
+    fields: Mapping[str, Any], weights: Mapping[str, Entry], container: Container, passed: Passed
+) -> _Said:
     try:
         plain = {name: fields[name] for name in member_card.MODEL}
         text = json.dumps(plain, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError):
         raise ReportRefused("its model is described by tensors, NaN or infinity") from None
-    model, found = _known(text, len(container.entries), container.values)
+    model = _model(text)
     card, made = member_card.card_of(fields), member_card.making_of(fields)
+    passed("card")
+    found = _outline(text, len(container.entries), container.values)
+    passed("network")
     return _Said(card, model, made, weights, found, fields["sha256"])
 
 
 @lru_cache(maxsize=16)
-def _known(text: str, tensors: int, values: int) -> tuple[Model, Outline]:
-    """The model that a card describes, and the outline of its network.
+def _model(text: str) -> Model:
+    """The model that a card describes.
 
     Hundreds of members have the same one, so it is found once, and they share it.
     """
-    model = member_card.model_of(json.loads(text))
-    return model, outline(model, tensors, values)
+    return member_card.model_of(json.loads(text))
+
+
+@lru_cache(maxsize=16)
+def _outline(text: str, tensors: int, values: int) -> Outline:
+    """The outline of the network of the model that a card describes."""
+    return outline(_model(text), tensors, values)
 
 
 def _check_tensors(said: _Said, container: Container) -> None:
@@ -293,8 +322,8 @@ def _check_tensors(said: _Said, container: Container) -> None:
         raise ReportRefused(f"its card tells its weights {sorted(used & told)!r:.120} as its own")
 
 
-def _checked(said: _Said, tensors: Mapping[str, Tensor]) -> Member:
-    """The member, after a look at its numbers and a few answers of its network."""
+def _with_numbers(said: _Said, tensors: Mapping[str, Tensor]) -> Member:
+    """The member, after a look at its numbers."""
     params = {name: tensors[entry.name] for name, entry in said.weights.items()}
     calibration = member_card.filled(said.card.calibration, tensors)
     check_numbers(params, "the weights")
@@ -305,7 +334,6 @@ def _checked(said: _Said, tensors: Mapping[str, Tensor]) -> Member:
     for name, tensor in params.items():
         if not tensor.is_floating_point() and tensor.numel() and int(tensor.min()) < 0:
             raise ReportRefused(f"its tensor {name!r} counts something, but has negative values")
-    check_varied(said.model.task, said.model.objective, params)
     if PLACES in calibration:
         width = embedding_width(said.model.task, said.model.objective)
         check_places(calibration[PLACES], len(said.model.classes), width)

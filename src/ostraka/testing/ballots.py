@@ -160,6 +160,25 @@ def check_shares(ballot: Ballot) -> None:
             fail(ballot, "shares are probabilities in the order of the known scores", done, advice)
 
 
+def check_say(ballot: Ballot) -> None:
+    """`say` gives each member's share of the say in each class: from 0 to 1, with the sum 1, or 0
+    where nobody has any.
+    """
+    advice = "divide weights by their sum over the members (voting.ballots.shared_say)"
+    for case, votes in _cases(ballot).items():
+        with hoped(ballot, f"say takes {case}", "fix the error above"):
+            say = ballot.say(votes)
+        total = say.sum(dim=0)
+        good = (
+            say.shape == votes.logits[..., :-1].shape
+            and bool((say >= 0).all())
+            and near(total, (total > 0.5).to(total))
+        )
+        if not good:
+            done = f"for {case} the sums of the first sample are {total[:1].tolist()}"
+            fail(ballot, "the members' say in a class are shares of one whole", done, advice)
+
+
 def check_silent(ballot: Ballot) -> None:
     """Members that tell nothing but their size are counted, or refused with a ConfigError."""
     cards = [Card(i, 10) for i in range(MEMBERS)]
@@ -230,6 +249,7 @@ CHECKS: tuple[Callable[[Ballot], None], ...] = (
     check_samples,
     check_classes,
     check_shares,
+    check_say,
     check_assessed,
     check_silent,
 )

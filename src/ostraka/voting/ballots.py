@@ -60,6 +60,14 @@ class Ballot(Settings, ABC):
         known = scores.known.clamp(min=1e-12)
         return known / known.sum(dim=1, keepdim=True)
 
+    def say(self, votes: Votes) -> Tensor:
+        """Each member's share of the say in each class [M, B, K]: what an answer is explained by.
+
+        They sum to 1 over the members, or to 0 for a class in which nobody has any. A ballot that
+        does not hear all alike who know a class says so here; `count` does not use it.
+        """
+        return shared_say(knowing(votes))
+
     def wants_typicality(self, cards: Sequence[Card]) -> bool:
         """Whether `count` needs to know how usual a sample is for each member."""
         return False
@@ -96,6 +104,17 @@ class Ballot(Settings, ABC):
     def tune(self, public: Votes) -> tuple[float, ...]:
         """One number per member, found from the members' votes on public, unlabelled samples."""
         return ()
+
+
+def knowing(votes: Votes) -> Tensor:
+    """1 where a member knows a class, 0 where it does not [M, B, K]."""
+    return (votes.logits[..., :-1] > float("-inf")).to(votes.logits)
+
+
+def shared_say(weights: Tensor) -> Tensor:
+    """Weights [M, ...] as shares of what the members have together; 0 where nobody has any."""
+    total = weights.sum(dim=0)
+    return weights / torch.where(total > 0, total, torch.ones_like(total))
 
 
 Doubt = Literal["min", "mean", "product"]
@@ -144,10 +163,18 @@ class TopK(Ballot):
         closed-set members: the most confident.
         """
         shares = votes.logits.softmax(dim=2)
-        unsure = -shares[:, :, :-1].max(dim=2).values if votes.closed else shares[:, :, -1]
+        return summed(shares, self._kept(shares, votes.closed), self.doubt, votes.closed)
+
+    def say(self, votes: Votes) -> Tensor:
+        """Only those that count for a sample have any."""
+        kept = self._kept(votes.logits.softmax(dim=2), votes.closed)
+        return shared_say(kept.unsqueeze(2) * knowing(votes))
+
+    def _kept(self, shares: Tensor, closed: bool) -> Tensor:
+        """1 for the members that count for a sample, 0 for the others [M, B]."""
+        unsure = -shares[:, :, :-1].max(dim=2).values if closed else shares[:, :, -1]
         chosen = unsure.topk(min(self.k, len(unsure)), dim=0, largest=False).indices
-        kept = torch.zeros_like(unsure).scatter_(0, chosen, 1.0)
-        return summed(shares, kept, self.doubt, votes.closed)
+        return torch.zeros_like(unsure).scatter_(0, chosen, 1.0)
 
 
 @final
@@ -186,6 +213,13 @@ class Plurality(Ballot):
         abstained = voices[:, -1] / len(shares)
         # unknown where every member abstained; a closed-set panel never does
         return Scores(known, abstained, float("inf") if votes.closed else 1 - 0.5 * least)
+
+    def say(self, votes: Votes) -> Tensor:
+        """All alike, or by size."""
+        if self.voice == "member":
+            return super().say(votes)
+        sizes = torch.tensor([float(max(1, card.size)) for card in votes.cards])
+        return shared_say(sizes.to(votes.logits).view(-1, 1, 1) * knowing(votes))
 
     def _ties(self, logits: Tensor, shares: Tensor) -> Tensor:
         """What is added to the voices [B, K]: below one, and different for every class.

@@ -43,7 +43,7 @@ from ostraka.core.predictor import Scores
 from ostraka.core.settings import setting
 from ostraka.errors import ConfigError
 from ostraka.registry import BALLOTS
-from ostraka.voting.ballots import Ballot, Votes
+from ostraka.voting.ballots import Ballot, Votes, shared_say
 from ostraka.voting.calibration import log_odds
 
 NOBODY = -1e4
@@ -121,6 +121,11 @@ class Calibrated(Ballot):
             claims = claims + F.logsigmoid(votes.typicality)
         known = owners_mean(limited(claims, self.veto), self.weights(counts))
         return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
+
+    def say(self, votes: Votes) -> Tensor:
+        """The owners', by how many samples they tell of."""
+        weights = self.weights(counts_of(votes.cards).to(votes.logits))
+        return shared_say(weights).unsqueeze(1).expand(-1, votes.logits.shape[1], -1)
 
     def weights(self, counts: Tensor) -> Tensor:
         """Weight of every member for every class [M, K].

@@ -29,9 +29,11 @@ class Choice:
     """What was decided on the way, and what was missing."""
 
 
-def told(choice: Choice, cards: Sequence[Card]) -> dict[str, Any]:
-    """The choice as plain values for people and files; `cards` are those of all that arrived."""
-    left = ", ".join(map(str, uncovered(cards, choice.chosen)))
+def told(choice: Choice, cards: Sequence[Card], classes: Sequence[str] = ()) -> dict[str, Any]:
+    """The choice as plain values for people and files; `cards` are those of all that arrived, and
+    `classes` the names of what they count (none: their numbers).
+    """
+    left = ", ".join(classes[i] if classes else str(i) for i in uncovered(cards, choice.chosen))
     warning = [f"nobody who was chosen has samples of class {left}"] if left else []
     names = labels([card.name or f"party {card.party}" for card in cards])
     return {

@@ -50,7 +50,7 @@ from ostraka.core.settings import setting
 from ostraka.registry import BALLOTS
 from ostraka.voting import guards
 from ostraka.voting.assessment import Assessment
-from ostraka.voting.ballots import Ballot, Votes
+from ostraka.voting.ballots import Ballot, Votes, shared_say
 from ostraka.voting.calibrated import (
     counts_of,
     limited,
@@ -148,6 +148,15 @@ class Guarded(Ballot):
         if lean > 0.0:
             known = (1.0 - lean) * known + lean * _log_sum(votes)
         return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
+
+    def say(self, votes: Votes) -> Tensor:
+        """The owners', as far as they are trusted; of all, where the panel leans on the sum."""
+        weights = owner_weights(self._told(votes), self.kappa)
+        if votes.assessment is not None:
+            weights = weights * votes.assessment.weight.to(weights)
+        owners = shared_say(weights).unsqueeze(1).expand(-1, votes.logits.shape[1], -1)
+        lean = self._lean(votes)
+        return owners if lean <= 0.0 else (1.0 - lean) * owners + lean * super().say(votes)
 
     def assess(self, votes: Votes) -> Assessment | None:
         """Who agrees with whom, who claims too much, who is a copy:

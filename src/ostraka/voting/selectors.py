@@ -19,6 +19,7 @@ from ostraka.core.settings import Settings, setting
 from ostraka.errors import ConfigError
 from ostraka.registry import SELECTORS
 from ostraka.voting.choice import Choice
+from ostraka.voting.union import Standing
 
 Size = Literal["auto"] | int
 Score = Literal["validation", "confidence"]
@@ -42,8 +43,13 @@ class Pool:
 
     @property
     def cards(self) -> list[Card]:
-        """The members' cards."""
-        return [member.card for member in self.members]
+        """The members' cards, counts in the order of these classes."""
+        return [
+            member.card
+            if member.model.classes == self.classes
+            else Standing.of(member.model.classes, self.classes).card(member.card)
+            for member in self.members
+        ]
 
     def lots(self) -> list[int]:
         """A place for each member in a drawn order: it decides where nothing else does."""

@@ -22,13 +22,18 @@ COPY = 0.5
 """How far two members must be one to be named."""
 
 
-def trust(cards: Sequence[Card], seen: Assessment, junk: Sequence[float] = ()) -> dict[str, Any]:
+def trust(
+    cards: Sequence[Card],
+    seen: Assessment,
+    junk: Sequence[float] = (),
+    classes: Sequence[str] = (),
+) -> dict[str, Any]:
     """For each party, in the order of `parties`: agreement and claims by class (None:
     not its class), and junk.
 
     `claims` are mean claims in multiples of the class's share; `copies` are pairs of parties that
     answer as one; `suspects` says in words what is unusual, by party, and `panel` what is so of
-    most members and hence of no one.
+    most members and hence of no one. Classes are called by their numbers, or as in `classes`.
     """
     names = labels([card.name or f"party {card.party}" for card in cards])
     owned = [[n >= 1 for n in card.counts or ()] for card in cards]
@@ -42,8 +47,8 @@ def trust(cards: Sequence[Card], seen: Assessment, junk: Sequence[float] = ()) -
         "junk": [round(mass, 3) for mass in junk],
     }
     notes = {
-        "agree with nobody on some class": _disagreeing(found),
-        "claim far too much": _overclaiming(found),
+        "agree with nobody on some class": _disagreeing(found, classes),
+        "claim far too much": _overclaiming(found, classes),
         "take junk for known classes": _knowing_junk(found),
         "answer as others do": _copying(found),
     }
@@ -79,23 +84,25 @@ Said = dict[int, list[str]]
 """What is said of a party, by its position."""
 
 
-def _disagreeing(found: Mapping[str, Any]) -> Said:
+def _disagreeing(found: Mapping[str, Any], names: Sequence[str]) -> Said:
     by_party: dict[int, list[int]] = {}
     for party, label in low_agreement(found):
         # of two owners that contradict each other nobody knows who is wrong
         if any(row[label] is not None and row[label] >= LOW for row in found["agreement"]):
             by_party.setdefault(party, []).append(label)
     return {
-        party: [f"agrees with nobody on class {_listed(classes)}"]
+        party: [f"agrees with nobody on class {_listed(classes, names)}"]
         for party, classes in by_party.items()
     }
 
 
-def _overclaiming(found: Mapping[str, Any]) -> Said:
+def _overclaiming(found: Mapping[str, Any], names: Sequence[str]) -> Said:
     most = OVERCLAIMED[1]
     much = [[c for c, v in enumerate(row) if v is not None and v > most] for row in found["claims"]]
     words = f"claims more than {most:g} times its share of class "
-    return {party: [words + _listed(classes)] for party, classes in enumerate(much) if classes}
+    return {
+        party: [words + _listed(classes, names)] for party, classes in enumerate(much) if classes
+    }
 
 
 def _knowing_junk(found: Mapping[str, Any]) -> Said:
@@ -124,5 +131,5 @@ def _pairs(copies: Tensor) -> list[tuple[int, int]]:
     return [(i, j) for i, j in (copies.triu(diagonal=1) > COPY).nonzero().tolist()]
 
 
-def _listed(classes: Sequence[int]) -> str:
-    return ", ".join(map(str, classes))
+def _listed(classes: Sequence[int], names: Sequence[str]) -> str:
+    return ", ".join(names[label] if names else str(label) for label in classes)

@@ -86,7 +86,9 @@ def test_two_spellings_of_one_name_are_one_class(tmp_path: Path) -> None:
 
 def test_the_same_content_in_two_classes_is_noted(tmp_path: Path) -> None:
     found = read(write(tmp_path, x=X[[0, 1, 0]], y=["a", "a", "b"]))
-    assert "1 sample has (sample 0 (a) = sample 2 (b)) the same content" in found.notes[0]
+    assert (
+        "the same content as one of another class (sample 0 (a) = sample 2 (b))" in found.notes[0]
+    )
 
 
 def test_the_digest_is_of_the_content(tmp_path: Path) -> None:

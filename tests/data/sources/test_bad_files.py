@@ -232,7 +232,7 @@ def test_a_sidecar_may_begin_with_a_byte_order_mark(tmp_path):
 )
 def test_nothing_is_downloaded(name):
     text = refused(name)
-    assert f"{name} is an address; ostraka downloads nothing. Fetch the data yourself" in text
+    assert f"{name} is an address; a run downloads nothing" in text
     assert "--data-dir or OSTRAKA_DATA" in text
 
 

@@ -17,6 +17,7 @@ from ostraka.data.dataset import LARGEST, PIXELS, Array, channels_first, usual_k
 from ostraka.data.names import flaw
 from ostraka.data.own.asked import Asked
 from ostraka.data.own.collection import Collection, collection, some
+from ostraka.data.own.folder import check_classes
 from ostraka.data.own.form import Form
 from ostraka.data.sources.files import sidecar
 from ostraka.data.sources.npz import read_arrays
@@ -41,9 +42,10 @@ def read(asked: Asked) -> Collection:
     form = asked.form.found(kind, tuple(x.shape[1:]), str(path))
     view = View(kind=kind) if kind != "image" else PIXELS
     labels = None if asked.labelled is False else _labels(path, end, stored, beside, len(x))
+    notes = [] if labels is None else check_classes(path, set(labels))
     if labels is None and asked.labelled:
         raise DataError(f"{path} has no labels: store them as the array y{end}, one for each x")
-    notes = [
+    notes += [
         f"{path.name} has samples of the part {part} too, which were not read"
         for part, ends in PARTS.items()
         if asked.part is None and part != "train" and any(f"x{other}" in stored for other in ends)
@@ -68,7 +70,7 @@ def _values(
     if kind == "image":
         return _bytes(path, key, x), kind
     if "feature_scale" in stored:
-        x = x * stored["feature_scale"] + stored.get("feature_offset", 0.0)
+        x = _restored(path, x, stored)
     with np.errstate(over="ignore", invalid="ignore"):
         values = channels_first(str(path), x, kind).astype(np.float32)
     wrong = ~(np.abs(values) <= LARGEST)
@@ -79,6 +81,19 @@ def _values(
             "correct or remove such samples"
         )
     return np.ascontiguousarray(values), kind
+
+
+def _restored(path: Path, x: Array, stored: Mapping[str, Array]) -> Array:
+    """Features that were stored as bytes: value = x * scale + offset, for each coefficient."""
+    parts = [stored.get(key, np.zeros(0)) for key in ("feature_scale", "feature_offset")]
+    if any(part.shape != x.shape[-1:] or part.dtype.kind not in "iuf" for part in parts):
+        raise DataError(
+            f"{path}: feature_scale and feature_offset are {parts[0].dtype} "
+            f"{list(parts[0].shape)} and {parts[1].dtype} {list(parts[1].shape)}; give a number "
+            f"for each of the {x.shape[-1]} coefficients"
+        )
+    values: Array = x * parts[0] + parts[1]
+    return values
 
 
 def _bytes(path: Path, key: str, x: Array) -> Array:
@@ -143,3 +158,14 @@ def _names(path: Path, stored: Mapping[str, Array], beside: Mapping[str, Any]) -
     if wrong:
         raise DataError(f"{path}: {wrong}; give every class a name of its own, on one line")
     return names
+
+
+def held(x: Any, y: Any, form: Form, name: str = "arrays") -> Collection:
+    """Samples that are held as arrays already, with a label for each (None: they have none)."""
+    stored = {"x": np.asarray(x)} | ({} if y is None else {"y": np.asarray(y)})
+    values, kind = _values(Path(name), "x", stored, {}, form)
+    full = form.found(kind, tuple(values.shape[1:]), name)
+    view = View(kind=kind) if kind != "image" else PIXELS
+    samples = Samples(torch.from_numpy(values), view=view)
+    labels = _labels(Path(name), "", stored, {}, len(values))
+    return collection(name, samples, labels, [f"sample {i}" for i in range(len(values))], full)

@@ -9,6 +9,7 @@ says; what does not fit is made anew. It lies in the cache of the user (`XDG_CAC
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -102,7 +103,8 @@ def _keep(name: str, key: str, made: Collection) -> list[str]:
             f.write(values)
         os.replace(folder / beside, folder / name)
     except OSError as error:
-        (folder / beside).unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written there may be nothing to remove
+            (folder / beside).unlink()
         return [
             f"what was read could not be kept in {folder} ({error.strerror}) and will be read "
             f"again the next time; free some space there, or set {VARIABLE}=off"

@@ -1,5 +1,6 @@
 """Samples of one owner, with the names of the classes that it holds."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,8 @@ from torch import Tensor
 from ostraka.core.samples import Samples
 from ostraka.data.own.form import Form
 from ostraka.errors import DataError, did_you_mean
+
+WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 SHOWN = 5
 """Names that a message lists before it says how many more there are."""
@@ -106,7 +109,7 @@ def normal(name: str) -> str:
 
 def in_order(names: set[str]) -> tuple[str, ...]:
     """Names in a fixed order: as numbers where all are whole numbers, else as text."""
-    whole = all(name.isascii() and name.removeprefix("-").isdigit() for name in names)
+    whole = all(WHOLE.fullmatch(name) for name in names)
     return tuple(sorted(names, key=int) if whole else sorted(names))
 
 
@@ -128,9 +131,10 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def listed(names: Sequence[str], one: str, many: str) -> str:
-    """`3 files: a, b, c`, of the first few."""
-    return f"{len(names):,} {one if len(names) == 1 else many} ({some(names)})"
+def listed(names: Sequence[str], one: str, many: str, rest: str = "") -> str:
+    """`3 files are no images (a, b, c)`: how many, what is said of them, and the first few."""
+    said = f"{one if len(names) == 1 else many} {rest}".rstrip()
+    return f"{len(names):,} {said} ({some(names)})"
 
 
 def _twice(samples: Samples, classes: Sequence[str], items: Sequence[str]) -> list[str]:
@@ -150,8 +154,8 @@ def _twice(samples: Samples, classes: Sequence[str], items: Sequence[str]) -> li
         f"{items[a]} ({classes[labels[a]]}) = {items[b]} ({classes[labels[b]]})" for a, b in pairs
     ]
     return [
-        f"{listed(names, 'sample has', 'samples have')} the same content as one of another class; "
-        "a class was mistaken, or they cannot be told apart"
+        listed(names, "sample has", "samples have", "the same content as one of another class")
+        + "; a class was mistaken, or they cannot be told apart"
     ]
 
 

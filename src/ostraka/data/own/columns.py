@@ -58,11 +58,8 @@ class Raw:
         """The rows whose values are no numbers."""
         if self.numbers is not None:
             return []
-        return [
-            row
-            for row, text in enumerate(self.texts)
-            if text is not None and np.isnan(self.parsed[row])
-        ]
+        empty = np.flatnonzero(np.isnan(self.parsed)).tolist()
+        return [row for row in empty if self.texts[row] is not None]
 
     @property
     def present(self) -> int:

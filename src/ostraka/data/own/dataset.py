@@ -99,7 +99,8 @@ def _overlap(train: Collection, test: Collection) -> list[str]:
 def _told(names: list[str]) -> list[str]:
     if not names:
         return []
+    same = "the same content as a training sample"
     return [
-        f"{listed(names, 'test sample is', 'test samples are')} among the training samples too, "
-        "with the same content; figures are too good by that"
+        listed(names, "test sample has", "test samples have", same)
+        + "; if they are the same samples, figures are too good"
     ]

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -17,6 +18,10 @@ FORMATS = ("PNG", "JPEG", "TIFF", "BMP")
 MOST_PIXELS = 80_000_000
 """Of one image; a larger one is refused before it is unpacked."""
 
+FEW_PIXELS, DENSEST = 1_000_000, 20_000
+"""An image of more pixels than the first has at most so many for each byte of its file: a blank
+page of a fax has 9,000."""
+
 WIDE = ("I", "I;16", "I;16L", "I;16B", "I;16N")
 GREY = ("1", "L", "LA", "La", *WIDE)
 """Modes of images with 16 bits, and of grey ones."""
@@ -29,6 +34,9 @@ MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 ORIENTATION, TURNED = 0x0112, (5, 6, 7, 8)
 """A tag of EXIF, and those of its values that swap height and width."""
+
+SPARE = 2
+"""How many times finer than needed a JPEG is decoded at least, if it is that fine."""
 
 STRETCHED = 0.02
 """How much the proportions of an image may differ without being told."""
@@ -67,6 +75,8 @@ def decoded(file: File, shape: tuple[int, ...], white: int) -> tuple[Array, Seen
     channels, height, width = shape
     with _opened(file) as image:
         frames = int(getattr(image, "n_frames", 1))
+        finest = SPARE * max(height, width)
+        image.draft(None, (finest, finest))  # a JPEG is decoded no finer than needed
         upright = ImageOps.exif_transpose(image)
         image_of_bytes, brightest = _as_bytes(file, upright, white)
         plain = _in_mode(image_of_bytes, MODES[channels])
@@ -87,6 +97,11 @@ def _opened(file: File) -> Iterator[Image.Image]:
             across, down = image.size
             if across * down > MOST_PIXELS:
                 raise Image.DecompressionBombError
+            if across * down > max(FEW_PIXELS, DENSEST * file.size):
+                raise DataError(
+                    f"{file.name} says that it has {across} x {down} pixels, but only "
+                    f"{file.size:,} bytes; it is damaged: fetch it again, or remove it"
+                )
             yield image
     except DataError:
         raise
@@ -125,15 +140,21 @@ def _as_bytes(file: File, image: Image.Image, white: int) -> tuple[Image.Image, 
             f"{file.name} is stored as {image.mode!r}, whose values cannot be brought to 0 to 255 "
             "without knowing their range; save it as grey or RGB of 8 or 16 bits"
         )
-    values = np.asarray(image).astype(np.int64)
+    values = np.asarray(image)
     low, high = int(values.min()), int(values.max())
     if low < 0 or high > 65535:
         raise DataError(
             f"{file.name} has values from {low} to {high}; 16 bits go from 0 to 65535: shift or "
             "scale them, and save it again"
         )
-    scaled = (values.clip(max=white) * 510 + white) // (2 * white)  # rounded
-    return Image.fromarray(scaled.astype(np.uint8)), high
+    return Image.fromarray(_bytes_by(white)[values]), high
+
+
+@lru_cache(maxsize=4)
+def _bytes_by(white: int) -> Array:
+    """The byte that each value of 16 bits becomes, rounded."""
+    values = np.arange(65536).clip(max=white)
+    return ((values * 510 + white) // (2 * white)).astype(np.uint8)
 
 
 def _in_mode(image: Image.Image, mode: str) -> Image.Image:

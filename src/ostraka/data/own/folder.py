@@ -35,6 +35,9 @@ PARTS: dict[str, Part | None] = {
 MOST_CLASSES = 1000
 """Classes that data may have; more are most likely no classes."""
 
+LONGEST = 200
+"""Letters that the name of a class may have."""
+
 
 @dataclass(frozen=True)
 class File:
@@ -86,11 +89,11 @@ def list_folder(asked: Asked) -> Listing:
     walk = _Walk()
     _look(root, (), os.path.realpath(root), walk)
     if walk.strange:
-        notes.append(f"{listed(walk.strange, 'entry is', 'entries are')} no file; left out")
+        notes.append(f"{listed(walk.strange, 'entry is', 'entries are', 'no file')}; left out")
     if walk.linked:
         notes.append(
-            f"{listed(walk.linked, 'link leads', 'links lead')} to a folder inside of "
-            f"{asked.path.name}; not followed, as its files would be read twice"
+            listed(walk.linked, "link leads", "links lead", "to a folder inside")
+            + "; not followed, as its files would be read twice"
         )
     walk.files.sort(key=lambda file: file.within)
     return Listing(root, tuple(walk.files), tuple(sub_folders(root)), tuple(notes))
@@ -124,16 +127,16 @@ def chosen(
     loose = [file.name for file in wanted if len(file.within) == 1]
     if loose:
         notes.append(
-            f"{listed(loose, f'{what[:-1]} lies', f'{what} lie')} beside the folders of the "
-            "classes and have no class; left out"
+            listed(loose, f"{what[:-1]} lies", f"{what} lie", "beside the folders of the classes")
+            + "; left out, as nobody can say of which class"
         )
     labels = [file.within[0] for file in inside]
     notes += check_classes(listing.root, set(labels))
     empty = [printable(name) for name in listing.folders if name not in set(labels)]
     if empty:
         notes.append(
-            f"{listed(empty, 'sub-folder holds', 'sub-folders hold')} no {what}; no class was "
-            "made of it"
+            listed(empty, "sub-folder holds", "sub-folders hold", f"no {what}")
+            + "; no class was made of it"
         )
     return inside, labels, notes
 
@@ -144,6 +147,13 @@ def check_classes(owner: object, names: Names[str]) -> list[str]:
         raise DataError(
             f"{owner} has {len(names):,} classes ({some(sorted(names))}); at most "
             f"{MOST_CLASSES:,} are taken. Are these classes, or numbers, dates or people? Give "
+            "what says the class"
+        )
+    long = [name for name in names if len(name) > LONGEST]
+    if long:
+        raise DataError(
+            f"{owner}: a class has a name of {len(long[0]):,} letters "
+            f"({printable(long[0][:40])}...); at most {LONGEST} are taken. Is it free text? Give "
             "what says the class"
         )
     wrong = flaw(sorted(names), "class")

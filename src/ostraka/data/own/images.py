@@ -102,14 +102,14 @@ def _told(asked: Asked, seen: dict[str, Seen]) -> list[str]:
     stretched = [name for name, one in seen.items() if one.stretched]
     if stretched:
         notes.append(
-            f"{listed(stretched, 'image has', 'images have')} other proportions than the shape "
-            "that is asked for; stretched"
+            listed(stretched, "image has", "images have", "other proportions than the shape")
+            + "; stretched"
         )
     several = [name for name, one in seen.items() if one.frames > 1]
     if several:
         notes.append(
-            f"{listed(several, 'file has', 'files have')} several pages or frames; the first was "
-            "read"
+            listed(several, "file has", "files have", "several pages or frames")
+            + "; the first was read"
         )
     brightest, white = max(one.brightest for one in seen.values()), asked.form.white
     if 0 < brightest * DARK < white:

@@ -30,7 +30,9 @@ def read_parquet(path: Path) -> list[Raw]:
         with arrow.parquet.ParquetFile(path) as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
             names = list(schema.names)
-            _check(path, schema, names, rows)
+            groups = range(file.metadata.num_row_groups)
+            size = sum(file.metadata.row_group(group).total_byte_size for group in groups)
+            _check(path, names, rows, size)
             table = file.read(columns=names, use_threads=False)
             return [_raw(path, arrow, tidy(name), table.column(name)) for name in names]
     except (arrow.ArrowException, ValueError, OSError) as error:
@@ -40,14 +42,15 @@ def read_parquet(path: Path) -> list[Raw]:
         ) from None
 
 
-def _check(path: Path, schema: Any, names: Sequence[str], rows: int) -> None:
+def _check(path: Path, names: Sequence[str], rows: int, size: int) -> None:
     bare = [tidy(name) for name in names]
     twice = [name for name in bare if bare.count(name) > 1]
     if twice:
         raise DataError(f"{path} has two columns called {twice[0]!r}; rename one of them")
     if not rows or not names:
-        raise DataError(f"{path} has {rows} rows of {len(schema.names)} columns; give some")
-    check_memory(path, rows, VALUE * len(names), "give fewer rows or columns")
+        raise DataError(f"{path} has {rows} rows of {len(names)} columns; give some")
+    each = max(VALUE * len(names), size // rows)
+    check_memory(path, rows, each, "give fewer rows or columns")
 
 
 def _raw(path: Path, arrow: Any, name: str, column: Any) -> Raw:

@@ -69,10 +69,8 @@ def _read(
     longer, broken = each(files, take, asked.skip_broken)
     kept = [at for at, one in enumerate(longer) if one is not None]
     cut = [files[at].name for at in kept if longer[at]]
-    told = (
-        f"{listed(cut, 'recording is', 'recordings are')} longer than {frames * HOP:g} s; the "
-        "middle was taken"
-    )
+    longest = f"longer than {frames * HOP:g} s"
+    told = listed(cut, "recording is", "recordings are", longest) + "; the middle was taken"
     return collection(
         asked.path.name,
         Samples(torch.from_numpy(x if len(kept) == len(x) else x[kept]), view=View(kind="sound")),

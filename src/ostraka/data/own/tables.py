@@ -40,8 +40,8 @@ def read(asked: Asked) -> Collection:
     notes += said
     x, said = _features(asked, table, columns)
     notes += said
-    form = replace(asked.form, label=label or asked.form.label, columns=columns)
-    form = form.found("table", (x.shape[1],), str(path))
+    form = asked.form.found("table", (x.shape[1],), str(path))
+    form = replace(form, label=label or asked.form.label, columns=columns)
     return collection(
         path.stem,
         Samples(torch.from_numpy(x), view=View(kind="table")),
@@ -117,7 +117,7 @@ def _columns(
         )
     named = {column.name for column in wanted} | {label, asked.form.label}
     others = [name for name in table if name not in named]
-    note = f"{listed(others, 'column is', 'columns are')} not in the form; left out"
+    note = f"{listed(others, 'column is', 'columns are', 'not in the form')}; left out"
     return wanted, [note] if others else []
 
 

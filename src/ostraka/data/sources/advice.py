@@ -76,8 +76,8 @@ def check_local(name: str) -> None:
     """Refuse an address: data comes from files."""
     if "://" in name:
         raise DataError(
-            f"{name} is an address; ostraka downloads nothing. Fetch the data yourself, put it "
-            "into a folder and name "
+            f"{name} is an address; a run downloads nothing. `ostraka data get` fetches some "
+            "public sets (mnist, ...); fetch other data yourself, put it into a folder and name "
             f"that with --data-dir or {VARIABLE} (ostraka list data shows what is found there), or "
             "give the file's path"
         )

@@ -19,7 +19,7 @@ from ostraka.registry import SOURCES
 CLASSES = 2
 """Sub-folders with samples that make a folder a data set."""
 
-LOOKED = 50
+LOOKED = 1000
 """Entries of a folder that are looked at before it is passed over."""
 
 

@@ -1,0 +1,178 @@
+"""`ostraka federation`: organisations that train together, each with its own data."""
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from ostraka.cli.options import add_run_options, add_settings, check_local, values_from
+from ostraka.errors import ConfigError
+
+NAME = "federation"
+
+EXAMPLE = """\
+examples:
+  ostraka federation init fed fedov --data scans.npz --party north --party east
+  ostraka federation server fed
+  ostraka federation party north --data /data/scans
+  ostraka federation check fed
+  ostraka federation init trial fedavg --data digits --party a --party b --share
+"""
+
+HELP = """\
+Organisations that train together over Flower, each with its own data.
+
+  init    make a federation in the new folder DIR: certificates, keys, the run
+  server  start the server of the federation in DIR and run to the end;
+          once more: go on where it was left
+  party   start the party whose folder DIR is (init made it, in parties/)
+  check   say what is wrong with the federation, or the party, in DIR
+  renew   make a new certificate for the server of the federation in DIR
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Register the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        NAME,
+        help="train with other organisations, each with its own data (over Flower)",
+        description=HELP,
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", choices=tuple(ACTS), help="what to do")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="of the federation or the party")
+    parser.add_argument("method", nargs="?", metavar="METHOD", help="init: method or preset")
+    parser.add_argument(
+        "--data",
+        metavar="D",
+        help="init: the server's data, for the classes and the test; party: its own data",
+    )
+    parser.add_argument(
+        "--party", action="append", default=[], metavar="NAME", help="init: a party; repeatable"
+    )
+    parser.add_argument("--host", default="localhost", metavar="H", help="init: the server's name")
+    parser.add_argument("--port", type=int, default=8443, metavar="P", help="init: its port")
+    parser.add_argument(
+        "--share",
+        action="store_true",
+        help="init: to try it out, every party has its share of --data (see --partition)",
+    )
+    parser.add_argument("--partition", metavar="P", help="init --share: how data is divided")
+    parser.add_argument(
+        "--bind", default="0.0.0.0", metavar="IP", help="server: the address to listen at"
+    )
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=86400.0,
+        metavar="S",
+        help="party: seconds without the server after which it ends; default: a day",
+    )
+    add_settings(parser, {"seed": "S"})
+    add_run_options(parser)
+    parser.set_defaults(act=act)
+
+
+def act(options: argparse.Namespace) -> int:
+    """Do what was asked for."""
+    return ACTS[options.what](options)
+
+
+def _init(options: argparse.Namespace) -> int:
+    from ostraka.federation.project import create
+
+    if options.method is None:
+        raise ConfigError(
+            "name a method, for example: ostraka federation init fed fedov --party north"
+        )
+    check_local(options, [options.method])
+    values = values_from(options, ("method", "data", "partition", "seed"))
+    if options.data is not None and Path(options.data).expanduser().exists():
+        # it is read by another process, maybe from another folder
+        values["data"] = str(Path(options.data).expanduser().absolute())
+    made = create(options.folder, values, options.party, options.host, options.port, options.share)
+    root = shlex.quote(str(options.folder))
+    print(f"The federation {made.name} is in {options.folder}.")
+    print("1. Hand every party its folder, on a way that nobody else can read (it holds its key):")
+    for name in made.parties:
+        print(f"     {options.folder / 'parties' / name}")
+    print("2. Here, look whether all is well, and start the server:")
+    print(f"     ostraka federation check {root}")
+    print(f"     ostraka federation server {root}")
+    print(f"   Parties must reach {made.host} at port {made.port}.")
+    print("3. At every party, in any order and at any time:")
+    for name in made.parties:
+        data = "" if made.share else " --data PATH"
+        print(f"     ostraka federation party {name}{data}")
+    return 0
+
+
+def _server(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from ostraka.display.summary import show_summary
+    from ostraka.federation.project import Federation
+    from ostraka.federation.server import serve
+
+    show_summary(Console(), serve(Federation.load(options.folder), options.bind))
+    return 0
+
+
+def _party(options: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    from ostraka.federation.check import private_problem
+    from ostraka.federation.party import start
+    from ostraka.federation.project import PartyFolder
+
+    party = PartyFolder.load(options.folder)
+    if options.data is not None:
+        party = replace(party, data=str(Path(options.data).expanduser().absolute()))
+    if options.device is not None:
+        party = replace(party, device=options.device)
+    problem = private_problem(party.key)
+    if problem:
+        raise ConfigError(problem)
+    if not party.share and not party.data:
+        raise ConfigError(
+            f"{party.name} has no data yet: ostraka federation party {options.folder} --data PATH"
+        )
+    party.save()
+    code = start(party, options.wait)
+    if code not in (0, -15):
+        raise ConfigError(
+            f"the party's node ended with code {code}; what is wrong says: ostraka federation "
+            f"check {options.folder}"
+        )
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    from ostraka.federation.check import check_party, check_server
+    from ostraka.federation.project import Federation, PartyFolder
+
+    if (options.folder / "party.toml").exists():
+        findings = check_party(PartyFolder.load(options.folder))
+    else:
+        findings = check_server(Federation.load(options.folder))
+    wrong = 0
+    for finding in findings:
+        print(f"{'WRONG' if finding.problem else 'ok   '}  {finding.what}")
+        if finding.problem:
+            wrong += 1
+            print(f"       {finding.problem}")
+        sys.stdout.flush()
+    return 2 if wrong else 0
+
+
+def _renew(options: argparse.Namespace) -> int:
+    from ostraka.federation.project import Federation
+
+    Federation.load(options.folder).renew()
+    print("The server has a new certificate; the parties need nothing. Start the server again.")
+    return 0
+
+
+ACTS = {"init": _init, "server": _server, "party": _party, "check": _check, "renew": _renew}

@@ -1,0 +1,178 @@
+"""Options of the verbs that ask a group's members: which members, how they vote, what is shown."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ostraka.cli.options import place, share
+from ostraka.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ostraka.data.own import Form
+    from ostraka.parties.answering import Answering
+    from ostraka.parties.ensemble import Ensemble
+
+FILES = (
+    "member files, folders of them, patterns in quotes ('wards/*.member'), lists of files (.txt), "
+    "or a run"
+)
+
+
+def add_members(parser: argparse.ArgumentParser) -> None:
+    """The members."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help=FILES)
+    parser.add_argument(
+        "--skip-broken",
+        action="store_true",
+        help="leave out files that cannot be used as members, with a note, instead of an error",
+    )
+
+
+def add_voting(parser: argparse.ArgumentParser) -> None:
+    """How they vote."""
+    parser.add_argument(
+        "--ballot",
+        metavar="NAME",
+        help="how votes are counted (ostraka list ballots); default: guarded",
+    )
+    parser.add_argument(
+        "--select", metavar="NAME", help="who votes (ostraka list selectors); default: all"
+    )
+    parser.add_argument(
+        "--size", metavar="N", help="with --select: members that vote, a number or auto"
+    )
+    add_task(parser)
+
+
+def add_task(parser: "argparse._ActionsContainer") -> None:
+    """What the samples look like, where the members cannot tell."""
+    parser.add_argument(
+        "--task",
+        type=place,
+        metavar="FILE",
+        help="the task of the members: tables with named columns need it",
+    )
+
+
+def add_unknown(parser: argparse.ArgumentParser) -> None:
+    """Where the line between known and unknown lies."""
+    group = parser.add_argument_group("unknown")
+    group.add_argument(
+        "--unknown-rate",
+        type=share,
+        metavar="RATE",
+        help="share of samples of known classes that may be called unknown; default: 5%%",
+    )
+    group.add_argument(
+        "--known",
+        metavar="DATA",
+        help="held-out samples of known classes to place the threshold on; default: by what the "
+        "members tell of theirs",
+    )
+    group.add_argument(
+        "--threshold",
+        type=float,
+        metavar="T",
+        help="unknown score above which the answer is unknown, by hand",
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, page: bool = True) -> None:
+    """What is printed, and where else it goes."""
+    group = parser.add_argument_group("showing")
+    how = group.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    if page:
+        how.add_argument("--csv", action="store_true", help="print a table for spreadsheets")
+        group.add_argument(
+            "--html", type=place, metavar="FILE", help="write a page for a browser as well"
+        )
+
+
+def asked_by(options: argparse.Namespace) -> "Answering":
+    """What answers: one run as it is, or the members with a ballot."""
+    from ostraka.parties.ensemble import RunAnswering
+    from ostraka.parties.gathering import is_run
+
+    alone = len(options.files) == 1 and is_run(options.files[0])
+    if alone and options.ballot is None and options.select is None:
+        _check_size(options)
+        return _placed(RunAnswering(options.files[0]), options)
+    return _placed(ensemble_of(options), options)
+
+
+def ensemble_of(options: argparse.Namespace) -> "Ensemble":
+    """The members of these options, with their ballot and selector."""
+    from ostraka.parties.ensemble import Ensemble
+
+    return Ensemble(
+        options.files,
+        options.ballot or "guarded",
+        select=selector_of(options),
+        skip_broken=options.skip_broken,
+    )
+
+
+def selector_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The selector that --select (or --method) names, with its size."""
+    _check_size(options)
+    table: dict[str, Any] = {"name": options.select or "all"}
+    if options.size is None:
+        return table
+    if options.size != "auto" and not options.size.isdecimal():
+        raise ConfigError(f"--size is {options.size!r}; it takes a number of members, or auto")
+    return {**table, "size": options.size if options.size == "auto" else int(options.size)}
+
+
+def _check_size(options: argparse.Namespace) -> None:
+    if options.size is not None and options.select in (None, "all"):
+        raise ConfigError("--size says how many members a selector takes; give --select too")
+
+
+def _placed(asked: "Answering", options: argparse.Namespace) -> "Answering":
+    """With its threshold where the options want it."""
+    from ostraka.parties.answering import RATE
+    from ostraka.parties.asked import read_for
+
+    given = [options.threshold is not None, bool(options.unknown_rate or options.known)]
+    if all(given):
+        raise ConfigError("--threshold is set by hand; leave --unknown-rate and --known out")
+    if options.threshold is not None:
+        return asked.placed(options.threshold)
+    if not any(given):
+        return asked
+    known = None
+    if options.known is not None:
+        known = read_for(asked, options.known, form=form_of(options)).samples
+    return asked.keeping(options.unknown_rate or RATE, known)
+
+
+def form_of(options: argparse.Namespace) -> "Form | None":
+    """The form of samples that a task file says."""
+    if options.task is None:
+        return None
+    from ostraka.parties.task_file import load_task
+
+    return load_task(options.task).form
+
+
+def print_json(values: dict[str, Any]) -> None:
+    """One JSON object on the standard output."""
+    print(json.dumps(values, allow_nan=False))
+
+
+def say(line: str, options: argparse.Namespace) -> None:
+    """A line for people, beside what is for programs."""
+    stream = sys.stderr if options.json or getattr(options, "csv", False) else sys.stdout
+    print(line, file=stream)
+
+
+def check_page(options: argparse.Namespace) -> None:
+    """Refuse a page that cannot be written before anything is computed."""
+    path: Path | None = options.html
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        raise ConfigError(
+            f"--html is {path}; give a file in a folder that exists, such as answers.html"
+        )

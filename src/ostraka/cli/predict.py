@@ -1,0 +1,99 @@
+"""`ostraka predict`: what a group of members, or a run, answers to samples."""
+
+import argparse
+from typing import Any
+
+from ostraka.cli.group import (
+    add_members,
+    add_output,
+    add_unknown,
+    add_voting,
+    asked_by,
+    check_page,
+    form_of,
+    print_json,
+    say,
+)
+
+NAME = "predict"
+
+EXAMPLE = """\
+examples:
+  ostraka predict wards/*.member --on scan-1.png scan-2.png
+  ostraka predict wards/ --on new.csv --task task.toml --csv > answers.csv
+  ostraka predict runs/mine --on digits --unknown-rate 1% --html answers.html
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Register the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        NAME,
+        help="ask the members of a group, or a run: a class or unknown for each sample",
+        description=(
+            "Ask members about samples: for each a class or UNKNOWN, how sure they are\n"
+            "together, and who answered so."
+        ),
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_members(parser)
+    parser.add_argument(
+        "--on",
+        required=True,
+        nargs="+",
+        metavar="DATA",
+        help="samples: images, recordings, tables, folders or files of them, or a data set",
+    )
+    parser.add_argument(
+        "--like",
+        metavar="DATA",
+        help="samples without labels by which the ballot finds out whom to trust; default: those "
+        "of --on",
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="also say what every member said, with its weight"
+    )
+    add_voting(parser)
+    add_unknown(parser)
+    add_output(parser)
+    parser.set_defaults(act=act)
+
+
+def act(options: argparse.Namespace) -> int:
+    """Read, ask, show."""
+    from rich.console import Console
+
+    from ostraka.display.answers import (
+        Answered,
+        answers_table,
+        safe_csv,
+        show_answers,
+        voices_table,
+    )
+    from ostraka.display.page import answers_page, write_page
+    from ostraka.engines.threads import one_thread
+    from ostraka.parties.asked import read_for, shown_before
+
+    check_page(options)
+    with one_thread():
+        asked, form = asked_by(options), form_of(options)
+        held = read_for(asked, options.on, labelled=False, form=form)
+        like = held
+        if options.like is not None:
+            like = read_for(asked, options.like, labelled=False, form=form)
+        ready, looked = shown_before(asked, like.samples)
+        found = tuple(ready.explain(held.samples.stored()))
+    notes = (*ready.notes, *held.notes, *looked)
+    answered = Answered(held.items, found, ready.names, ready.promise, notes)
+    if options.json:
+        print_json(answered.to_json(options.explain))
+    elif options.csv:
+        print(safe_csv((voices_table if options.explain else answers_table)(answered)), end="")
+    else:
+        show_answers(Console(), answered, options.explain)
+    if options.html is not None:
+        page = answers_page(answered, held.name, held.samples.stored(), ready.view.kind)
+        write_page(options.html, page)
+        say(f"Page: {options.html}", options)
+    return 0

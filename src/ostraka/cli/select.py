@@ -1,0 +1,105 @@
+"""`ostraka select`: which members of a group shall vote, and why."""
+
+import argparse
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ostraka.cli.group import add_members, add_output, print_json, selector_of
+from ostraka.cli.options import place
+from ostraka.errors import ConfigError, writing
+
+if TYPE_CHECKING:
+    from ostraka.parties.gathering import Gathered
+
+NAME = "select"
+
+EXAMPLE = """\
+examples:
+  ostraka select wards/ --method dedes --size 6
+  ostraka select 'offers/*.member' --method ds --size 3 --out chosen.txt
+  ostraka vote chosen.txt --data test.npz
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Register the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        NAME,
+        help="choose which members of a group vote",
+        description="Choose members by what their files tell; no data is needed.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_members(parser)
+    parser.add_argument(
+        "--method",
+        dest="select",
+        default="dedes",
+        metavar="NAME",
+        help="how they are chosen (ostraka list selectors); default: dedes",
+    )
+    parser.add_argument(
+        "--size", metavar="N", help="members that are chosen, a number or auto; default: auto"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of lots (default 0)")
+    parser.add_argument(
+        "--out",
+        type=place,
+        metavar="FILE",
+        help="where the choice goes: a list (.txt), or a folder into which the files are copied",
+    )
+    add_output(parser, page=False)
+    parser.set_defaults(act=act)
+
+
+def act(options: argparse.Namespace) -> int:
+    """Read, choose, show, write."""
+    from rich.console import Console
+
+    from ostraka.display.answers import show_choice
+    from ostraka.parties.ensemble import selected
+    from ostraka.parties.gathering import LIST, gather
+
+    out: Path | None = options.out
+    if out is not None and out.suffix != LIST and out.exists() and not out.is_dir():
+        raise ConfigError(f"--out is {out}, a file; give a list ({LIST}) or a folder")
+    found = gather(options.files, options.skip_broken)
+    kept, why = selected(found, selector_of(options), None, options.seed)
+    why = why or {
+        "selector": "all",
+        "parties": list(found.names),
+        "chosen": list(found.names),
+        "why": dict.fromkeys(found.names, "all vote"),
+        "notes": [],
+    }
+    notes = [*found.notes, *why["notes"]]
+    if options.json:
+        print_json({**why, "notes": notes, "files": list(kept.files)})
+    else:
+        show_choice(Console(), {**why, "notes": notes})
+    if out is not None:
+        _write(kept, out, LIST)
+    return 0
+
+
+def _write(kept: "Gathered", out: Path, suffix: str) -> None:
+    """The chosen files as a list beside which they are found, or copied into a folder."""
+    if out.suffix == suffix:
+        from ostraka.store.codec import write_atomically
+
+        paths = [os.path.relpath(file, out.parent) for file in kept.files]
+        write_atomically(out, "".join(f"{path}\n" for path in paths).encode(), mode=0o644)
+        return
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        for file, name in zip(kept.files, _free(kept.files), strict=True):
+            shutil.copyfile(file, out / name)
+
+
+def _free(files: Sequence[str]) -> list[str]:
+    """A name for each file in one folder: its own, with a number before it where two are alike."""
+    names = [Path(file).name for file in files]
+    return [name if names.count(name) == 1 else f"{i}-{name}" for i, name in enumerate(names)]

@@ -1,0 +1,51 @@
+"""`ostraka verify`: is it a member file, what does it make of junk, and what leaves the machine."""
+
+import argparse
+import json
+from typing import Any
+
+from ostraka.cli.options import place
+
+NAME = "verify"
+
+EXAMPLE = """\
+examples:
+  ostraka verify st-anna.member
+  ostraka verify wards/*.member --json
+
+The exit code is 2 if a file fails.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Register the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        NAME,
+        help="check member files, and show what leaves the machine with them",
+        description="Check member files one by one, as the reader does that opens them anywhere,\n"
+        "and show what leaves the machine with each.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", type=place, metavar="FILE", help="member files")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of tables"
+    )
+    parser.set_defaults(act=act)
+
+
+def act(options: argparse.Namespace) -> int:
+    """Look at every file; one that fails stops no other."""
+    from rich.console import Console
+
+    from ostraka.display.member import show_verdict
+    from ostraka.parties.verify import verify
+
+    verdicts = [verify(path) for path in options.files]
+    passed = all(verdict.passed for verdict in verdicts)
+    if options.json:
+        print(json.dumps({"passed": passed, "files": [v.as_dict() for v in verdicts]}))
+    else:
+        for verdict in verdicts:
+            show_verdict(Console(), verdict)
+    return 0 if passed else 2

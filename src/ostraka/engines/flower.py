@@ -1,0 +1,370 @@
+"""Flower as the carrier: orders and answers of our codec in Flower's records, over its grid.
+
+All that we know of Flower is in this file. In a federation the grid is that of a SuperLink, which
+`ostraka federation server` starts, and parties are SuperNodes; elsewhere (`--engine flower`) it is
+Flower's own simulation on this machine, which needs its extra `simulation`.
+
+Facts (flwr 1.41): arrays travel in chunks of 5 MB and configuration values in one piece, so what
+may be large is an array. A fresh process is started for every message. A SuperNode keeps the state
+of a context in memory only, and for one run: a party that must remember has a folder. A message
+that was delivered is not delivered again when its node died with it. Whoever reaches the one port
+of a SuperLink may start runs on it, unless something stands before it (`Gate`).
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any, final
+
+from ostraka.core.party import Parties
+from ostraka.core.samples import Samples, stored_view
+from ostraka.core.settings import values_of
+from ostraka.engines.base import Work
+from ostraka.engines.brief import Brief
+from ostraka.engines.gate import Gate
+from ostraka.engines.letters import About, Letter, Line, Node
+from ostraka.engines.node import Own, answer
+from ostraka.engines.remote import Expected, Remote
+from ostraka.errors import ConfigError, NeedError, OstrakaError
+from ostraka.registry import ENGINES
+from ostraka.store import codec
+
+ENVIRONMENT = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+}
+"""Nothing is reported to Flower's makers, and nothing installed while a federation runs."""
+
+TYPES: Mapping[About, str] = {"party": "query", "order": "train"}
+"""Flower's types of message."""
+SERVER = 1
+"""The number under which a SuperLink itself answers: a letter was lost, or the node it went to."""
+START_SECONDS = 120.0
+"""How long a simulation may take to start."""
+MEMORY = "memory"
+"""The name of what a party keeps."""
+
+
+@final
+class FlowerLine(Line):
+    """Letters as messages of a Flower grid."""
+
+    def __init__(self, grid: Any) -> None:
+        self.grid = grid
+        self.went_to: dict[str, tuple[int, About]] = {}
+
+    def nodes(self) -> Sequence[Node]:
+        """The SuperNodes that are online."""
+        return [
+            Node(info.node_id, info.public_key, info.last_activated_at)
+            for info in self.grid.get_nodes()
+        ]
+
+    def send(self, letter: Letter, seconds: float) -> str:
+        """Push one message, so that not all letters of a round lie in memory."""
+        from flwr.app import Message
+
+        group = str(letter.facts.get("round", ""))
+        message = Message(
+            records_of(letter), letter.node, TYPES[letter.about], ttl=seconds, group_id=group
+        )
+        (name,) = [*self.grid.push_messages([message]), ""][:1]
+        if name:
+            self.went_to[name] = letter.node, letter.about
+        return str(name)
+
+    def fetch(self, names: Collection[str]) -> Sequence[Letter]:
+        """Pull the replies that have come."""
+        if not names:
+            return []
+        return [self._letter(message) for message in self.grid.pull_messages(list(names))]
+
+    def _letter(self, message: Any) -> Letter:
+        name, source = message.metadata.reply_to_message_id, message.metadata.src_node_id
+        node, about = self.went_to.get(name, (source, "order"))
+        if not message.has_error():
+            return letter_of(message.content, source, about, name)
+        if source == SERVER:
+            return Letter(node, about, answers=name, error=message.error.reason, lost=True)
+        return Letter(source, about, answers=name, error=message.error.reason or "it failed")
+
+
+def records_of(letter: Letter) -> Any:
+    """A letter as Flower's records: what may be large as arrays, which Flower divides."""
+    from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+
+    parts = {
+        key: Array("uint8", (len(data),), "ostraka.bytes", data)
+        for key, data in letter.parts.items()
+    }
+    facts = {**letter.facts, **({"error": letter.error} if letter.error else {})}
+    return RecordDict({"facts": ConfigRecord(facts), "parts": ArrayRecord(parts)})
+
+
+def letter_of(records: Any, node: int, about: About, answers: str = "") -> Letter:
+    """The letter that `records_of` was given."""
+    facts = dict(records["facts"])
+    error = str(facts.pop("error", ""))
+    parts = {key: bytes(array.data) for key, array in records["parts"].items()}
+    return Letter(node, about, facts, parts, answers, error)
+
+
+def server_app(main: Callable[[Any], None]) -> Any:
+    """A ServerApp that calls `main` with Flower's grid."""
+    from flwr.serverapp import ServerApp
+
+    app = ServerApp()
+
+    def serve(grid: Any, context: Any) -> None:
+        main(grid)
+
+    app.main()(serve)
+    return app
+
+
+def client_app(own: Callable[[Mapping[str, Any]], Own]) -> Any:
+    """A ClientApp that answers letters for the party that `own` makes of the node's settings."""
+    from flwr.app import Message
+    from flwr.clientapp import ClientApp
+
+    app = ClientApp()
+
+    def reply(message: Any, context: Any, about: About) -> Any:
+        letter = letter_of(message.content, context.node_id, about)
+        try:
+            me = own(context.node_config)
+            told, kept = answer(letter, me, remembered(context.state, me))
+            remember(context.state, me, kept)
+        except Exception as error:  # the server is told, whatever it is; here it is all written
+            traceback.print_exc()
+            words = str(error) if isinstance(error, OstrakaError) else repr(error)
+            told = Letter(context.node_id, about, error=words)
+        return Message(records_of(told), reply_to=message)
+
+    def carry_out_order(message: Any, context: Any) -> Any:
+        return reply(message, context, "order")
+
+    def tell_who_i_am(message: Any, context: Any) -> Any:
+        return reply(message, context, "party")
+
+    app.train()(carry_out_order)
+    app.query()(tell_who_i_am)
+    return app
+
+
+def remembered(state: Any, own: Own) -> bytes | None:
+    """A party's memories: from its folder, or, where it has none, from the context's state."""
+    if own.folder is not None:
+        path = own.folder / f"{MEMORY}.safetensors"
+        return codec.read_bytes(path) if path.exists() else None
+    return bytes(state[MEMORY]["value"].data) if MEMORY in state else None
+
+
+def remember(state: Any, own: Own, kept: bytes | None) -> None:
+    """Keep a party's memories there."""
+    if kept is None:
+        return
+    if own.folder is not None:
+        codec.write_atomically(own.folder / f"{MEMORY}.safetensors", kept)
+        return
+    from flwr.app import Array, ArrayRecord
+
+    array = Array("uint8", (len(kept),), "ostraka.bytes", kept)
+    state[MEMORY] = ArrayRecord({"value": array})
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A grid that is open, and who is expected at its other ends."""
+
+    grid: Any
+    expected: Expected
+
+
+_connections: list[Connection] = []
+"""The one that this process runs in; Flower hands it to its ServerApp, not to who asks for it."""
+
+
+@contextmanager
+def connected(grid: Any, expected: Expected) -> Iterator[None]:
+    """Runs that are started in here with the engine `flower` go over this grid."""
+    _connections.append(Connection(grid, expected))
+    try:
+        yield
+    finally:
+        _connections.pop()
+
+
+@final
+@ENGINES.add("flower")
+@dataclass(frozen=True)
+class Flower(Remote):
+    """Parties are nodes of a Flower federation, or of its simulation on this machine."""
+
+    @contextmanager
+    def line(self, work: Work) -> Iterator[Line]:
+        """The grid that this process was given; else that of a simulation."""
+        if _connections:
+            yield FlowerLine(_connections[-1].grid)
+            return
+        with simulated(work) as grid:
+            yield FlowerLine(grid)
+
+    def expected(self, work: Work) -> Expected:
+        """The federation's parties; nodes of a simulation are believed who they are."""
+        if _connections:
+            return _connections[-1].expected
+        return Expected([ref.name for ref in work.parties.roster()])
+
+
+# -- simulation ------------------------------------------------------------------------------
+
+
+@contextmanager
+def simulated(work: Work) -> Iterator[Any]:
+    """The grid of Flower's simulation, with one virtual node for each party."""
+    os.environ.update(ENVIRONMENT)
+    missing = [name for name in ("flwr", "ray") if find_spec(name) is None]
+    if missing:
+        raise NeedError(
+            f"Flower's simulation needs {' and '.join(missing)}, which is not installed: pip "
+            "install 'flwr[simulation]'; or use another engine: --engine pool"
+        )
+    from flwr.simulation import run_simulation
+
+    grids, ended = Queue[Any](), threading.Event()
+
+    def hand_out(grid: Any) -> None:
+        grids.put(grid)
+        ended.wait()
+
+    with tempfile.TemporaryDirectory(prefix="ostraka-flower-") as folder:
+        save_parties(Path(folder), work.parties)
+        app = client_app(VirtualNode(folder, work.device))
+        given = (server_app(hand_out), app, len(work.parties))
+        thread = threading.Thread(target=run_simulation, args=given, daemon=True)
+        thread.start()
+        try:
+            yield grids.get(timeout=START_SECONDS)
+        except Empty:
+            raise NeedError(
+                f"Flower's simulation did not start within {START_SECONDS:g} seconds; what it "
+                "wrote says why. Use another engine: --engine pool"
+            ) from None
+        finally:
+            ended.set()
+            thread.join(timeout=START_SECONDS)
+
+
+@final
+@dataclass(frozen=True)
+class VirtualNode:
+    """A node of a simulation: it holds the share of a party that has its number."""
+
+    folder: str
+    device: str
+
+    def __call__(self, settings: Mapping[str, Any]) -> Own:
+        """The party whose number Flower gave the node."""
+        party = load_parties(self.folder)[int(settings["partition-id"])]
+
+        def samples(brief: Brief) -> Samples:
+            return party.samples
+
+        return Own(party.id, party.ref.name, samples, device=self.device)
+
+
+def save_parties(folder: Path, parties: Parties) -> None:
+    """Put all shares where processes of this machine can read them."""
+    held = parties.samples
+    values = {
+        "x": held.x,
+        "y": held.y,
+        "view": values_of(held.view),
+        "rows": parties.rows,
+        "ends": parties.ends,
+        "names": parties.names,
+    }
+    codec.save(folder / "parties.safetensors", values, durable=False)
+
+
+@lru_cache(maxsize=1)
+def load_parties(folder: str) -> Parties:
+    """The shares, read once by each process."""
+    held = codec.load(Path(folder) / "parties.safetensors")
+    view = stored_view(held["view"], held["x"].shape[1:])
+    return Parties(
+        Samples(held["x"], held["y"], view=view), held["rows"], held["ends"], held["names"]
+    )
+
+
+# -- the SuperLink ---------------------------------------------------------------------------
+
+
+def run_superlink() -> None:
+    """Flower's own command `flower-superlink`, with the gate before it."""
+    import uvicorn
+    from flwr.superlink.cli.flower_superlink import flower_superlink
+
+    end_with_parent()
+    usual = uvicorn.run
+
+    def gated(app: Any, **more: Any) -> None:
+        usual(Gate(app), **more)
+
+    uvicorn.run = gated
+    flower_superlink()
+
+
+def run_supernode() -> None:
+    """Flower's own command `flower-supernode`."""
+    from flwr.supernode.cli.flower_supernode import flower_supernode
+
+    end_with_parent()
+    flower_supernode()
+
+
+def end_with_parent() -> None:
+    """Let this process be ended when the one that started it is gone, however it went (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+def is_registered(address: str, authority: Path, private_key: Any) -> bool:
+    """Whether a SuperLink knows the key; nothing changes there.
+
+    It is asked to let the node in with an impossible interval, and looks for the key first.
+    """
+    import httpx
+    from flwr.proto.fleet_pb2 import ActivateNodeRequest
+    from flwr.supercore.error import ApiErrorCode, FlowerError
+    from flwr.supercore.primitives.asymmetric import public_key_to_bytes
+    from flwr.supernode.fleet_http_client import FleetHttpClient
+    from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
+
+    public = private_key.public_key()
+    signed = [NodeAuthHttpInterceptor(private_key, public)]
+    request = ActivateNodeRequest(public_key=public_key_to_bytes(public), heartbeat_interval=0)
+    try:
+        with FleetHttpClient.from_server_address(
+            address, False, authority.read_bytes(), interceptors=signed
+        ) as client:
+            client.ActivateNode(request)
+    except httpx.HTTPStatusError as error:
+        told = FlowerError.from_json(error.response.text)
+        return told is not None and told.code == ApiErrorCode.FLEET_INVALID_HEARTBEAT_INTERVAL
+    except httpx.HTTPError as error:
+        raise ConfigError(f"the server cannot be asked: {error}") from None
+    return True

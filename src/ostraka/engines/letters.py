@@ -1,0 +1,63 @@
+"""Letters between a server and nodes, and what carries them.
+
+`engines.flower` has a line over Flower's grid, tests have one in memory: who is asked, who has
+answered and how long is waited (`engines.remote`) knows only this.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Fact = str | int | float
+"""A plain value that every carrier knows."""
+
+About = Literal["party", "order"]
+"""Who are you, or: carry this out."""
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What is sent to a node, or what it answers: plain facts, and parts of any size."""
+
+    node: int
+    about: About
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    parts: Mapping[str, bytes] = field(default_factory=dict)
+    answers: str = ""
+    """Of an answer, the letter that it answers."""
+    error: str = ""
+    """Of an answer, why the node could not give one."""
+    lost: bool = False
+    """Of an answer, that none will come: the carrier has lost the letter, or the node it went to.
+    It may be sent again."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine that can be written to now."""
+
+    id: int
+    key: bytes = b""
+    """The public key that it has proved to hold; empty where the line does not tell."""
+    since: str = ""
+    """When it last joined: another value after it was started again."""
+
+
+class Line(ABC):
+    """A way to send letters to nodes."""
+
+    @abstractmethod
+    def nodes(self) -> Sequence[Node]:
+        """The nodes that are there now."""
+
+    @abstractmethod
+    def send(self, letter: Letter, seconds: float) -> str:
+        """Send a letter that is of no use after so many seconds; its name, to ask for the answer.
+
+        Empty: it was not taken.
+        """
+
+    @abstractmethod
+    def fetch(self, names: Collection[str]) -> Sequence[Letter]:
+        """The answers to these letters that have come since the last time."""

@@ -1,0 +1,173 @@
+"""A party's side of the letters: who it is, its orders carried out on its own data, its memory.
+
+What a party keeps between rounds never leaves it. It holds what it kept after its last two rounds,
+each by the number of the round: a server that was resumed one round back asks for that round
+again, and must find the party as it was.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import final
+
+import numpy as np
+import torch
+
+from ostraka.core.party import Parties
+from ostraka.core.samples import Samples
+from ostraka.engines.base import Failure, Order, Outcome, Work, silent, try_order
+from ostraka.engines.brief import Brief, read_brief
+from ostraka.engines.letters import Fact, Letter
+from ostraka.engines.threads import one_thread
+from ostraka.errors import DataError, OstrakaError, StoreError
+from ostraka.store import codec
+from ostraka.store.desk import Desk, seal
+
+KEPT = 2
+"""Rounds whose memories a party holds."""
+
+
+@final
+@dataclass(frozen=True)
+class Own:
+    """What a node knows of itself."""
+
+    party: int
+    name: str
+    samples: Callable[[Brief], Samples]
+    """Its own data, labelled by the classes of the task and seen as the brief says."""
+    folder: Path | None = None
+    """Where half-finished training is kept; None: nowhere, it begins again."""
+    device: str = "cpu"
+
+
+@final
+@dataclass(frozen=True)
+class Kept:
+    """A party's memories of one run, by round."""
+
+    run: str = ""
+    rounds: Mapping[int, bytes] = field(default_factory=dict)
+    gone: int = 0
+    """The last round whose memory was given up for later ones; 0: none."""
+
+    @classmethod
+    def of(cls, stored: bytes | None) -> "Kept":
+        """What `stored` gave; None: nothing yet."""
+        if stored is None:
+            return cls()
+        held = codec.decode(stored, "the party's memory", {"what": "memories"})
+        rounds = {int(index): data.numpy().tobytes() for index, data in held["rounds"].items()}
+        return cls(held["run"], rounds, held["gone"])
+
+    def stored(self) -> bytes:
+        """All of it as bytes."""
+        rounds = {
+            str(index): torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy())
+            for index, data in self.rounds.items()
+        }
+        content = {"run": self.run, "rounds": rounds, "gone": self.gone}
+        return codec.encode(content, {"what": "memories"})
+
+    def before(self, run: str, index: int, party: int) -> bytes | None:
+        """What was kept last before round `index`; None: nothing was.
+
+        Memories of another run, or of a round that will come again, do not count.
+        """
+        if run != self.run:
+            return None
+        earlier = [held for held in self.rounds if held < index]
+        if earlier:
+            newest = max(earlier)
+            data = self.rounds[newest]
+            codec.check(data, "the party's memory", seal("memory", run, newest, party))
+            return data
+        if self.gone and self.gone < index:
+            raise StoreError(
+                f"round {index} needs what this party kept after round {self.gone}, and it holds "
+                f"only rounds {', '.join(map(str, sorted(self.rounds)))}; the server went back "
+                "too far: begin a new run"
+            )
+        return None
+
+    def after(self, run: str, index: int, memory: bytes | None) -> "Kept":
+        """With what the party keeps after round `index`; later rounds will come again."""
+        kept = self if run == self.run else Kept(run)
+        rounds = {held: data for held, data in kept.rounds.items() if held < index}
+        if memory is not None:
+            rounds[index] = memory
+        last = sorted(rounds)[-KEPT:]
+        gone = max([kept.gone, *(held for held in rounds if held not in last)])
+        return Kept(run, {held: rounds[held] for held in last}, gone)
+
+
+def answer(letter: Letter, own: Own, stored: bytes | None) -> tuple[Letter, bytes | None]:
+    """The answer to a letter, and the memories that the node keeps from now on."""
+    brief = read_brief(letter.parts["brief"])
+    samples = _checked(own.samples(brief), brief, own.name)
+    if letter.about == "party":
+        facts: dict[str, Fact] = {"party": own.party, "name": own.name, "size": len(samples)}
+        return Letter(letter.node, "party", facts), stored
+    return _carried_out(letter, own, brief, samples, Kept.of(stored))
+
+
+def _checked(samples: Samples, brief: Brief, name: str) -> Samples:
+    if not len(samples):
+        raise DataError(f"{name} holds no samples; give it some, or leave it out of the federation")
+    if samples.shape != brief.task.shape:
+        raise DataError(
+            f"the samples of {name} have the shape {samples.shape}, those of the task "
+            f"{brief.task.shape}; bring them to that shape"
+        )
+    return samples
+
+
+def _carried_out(
+    letter: Letter, own: Own, brief: Brief, samples: Samples, kept: Kept
+) -> tuple[Letter, bytes | None]:
+    """An order's answer: `try_order` on this party's data, with the memory of the round before."""
+    facts = letter.facts
+    party, index, run = int(facts["party"]), int(facts["round"]), str(facts["run"])
+    if party != own.party:
+        raise DataError(f"an order of party {party} came to party {own.party}; it is not done")
+    work = Work(brief.method, brief.task, alone(own, samples), own.device)
+    try:
+        memory = kept.before(run, index, party)
+    except OstrakaError as error:
+        failed = Outcome(party, Failure(party, str(error)), 0.0)
+        return _letter(letter, failed), kept.stored()
+    order = Order(party, index, int(facts["seed"]), run, letter.parts["message"], memory)
+    with ExitStack() as stack:
+        folder = own.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        desk = Desk(folder / "work", run)
+        stack.enter_context(one_thread())
+        outcome = try_order(work, order, desk.progress(index, party), silent)
+        if outcome.answer is not None:
+            kept = kept.after(run, index, outcome.answer.memory)
+            desk.clear_round(index)
+    return _letter(letter, outcome), kept.stored()
+
+
+def _letter(letter: Letter, outcome: Outcome) -> Letter:
+    """An outcome as it can travel, without the memory."""
+    facts: dict[str, Fact] = {"seconds": outcome.seconds or 0.0}
+    if outcome.loss is not None:
+        facts["loss"] = outcome.loss
+    if outcome.failure is not None:
+        failure = outcome.failure
+        more: dict[str, Fact] = {"details": failure.details, "final": int(failure.final)}
+        return Letter(letter.node, "order", {**facts, "reason": failure.reason, **more})
+    assert outcome.answer is not None
+    report = outcome.answer.report
+    assert isinstance(report, bytes), "server and party share no process"
+    return Letter(letter.node, "order", facts, {"report": report})
+
+
+def alone(own: Own, samples: Samples) -> Parties:
+    """One party under its own number; those before it are empty here."""
+    rows = samples.row_numbers
+    ends = (0,) * own.party + (len(rows),)
+    names = ("",) * own.party + (own.name,)
+    return Parties(replace(samples, rows=None), rows, ends, names)

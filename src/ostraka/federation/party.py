@@ -1,0 +1,126 @@
+"""A party of a federation: its own data, and the node that waits for orders."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from ostraka.core.samples import Samples
+from ostraka.engines.brief import Brief
+from ostraka.engines.flower import is_registered
+from ostraka.engines.node import Own
+from ostraka.engines.remote import say_aloud
+from ostraka.errors import ConfigError
+from ostraka.federation.certificates import read_private
+from ostraka.federation.check import UNKNOWN, reach_problem, shown_problem
+from ostraka.federation.processes import ended_by_signals, environment, program
+from ostraka.federation.project import PARTY_FOLDER, PartyFolder
+
+UNKNOWN_SECONDS = 180.0
+"""How long a server that is there may take to know a party's key."""
+POLL_SECONDS = 2.0
+SUPERNODE = "from ostraka.engines.flower import run_supernode; run_supernode()"
+
+
+def own_of(party: PartyFolder) -> Own:
+    """The party as it answers letters."""
+    party.state.mkdir(mode=0o700, exist_ok=True)
+    samples = _share_of(party) if party.share else _own_data(party)
+    return Own(party.party, party.name, samples, party.state, party.device)
+
+
+def _share_of(party: PartyFolder) -> Callable[[Brief], Samples]:
+    """The party's share of the data that the run names: for those who try it out."""
+    from ostraka.runs.config import make, read_toml
+    from ostraka.runs.plan import make_plan
+
+    def samples(brief: Brief) -> Samples:
+        config = make({**read_toml(party.root / "run.toml"), "engine": "serial"})
+        return make_plan(config).parties[party.party].samples
+
+    return samples
+
+
+def _own_data(party: PartyFolder) -> Callable[[Brief], Samples]:
+    """The party's own data, labelled by the names of the task's classes."""
+    if not party.data:
+        raise ConfigError(
+            f"{party.name} has no data yet; start it with: ostraka federation party "
+            f"{party.root} --data PATH"
+        )
+    return lambda brief: read_own(party.data, brief)
+
+
+def read_own(path: str, brief: Brief) -> Samples:
+    """Samples of a folder or file, in the task's shape and units, seen as the brief says."""
+    from ostraka.data.own import Form, read
+
+    task = brief.task
+    held = read(path, Form(kind=task.kind, shape=task.shape), labelled=True)
+    samples, seen = held.for_classes(task.classes), brief.view
+    if samples.view.scale != seen.scale:  # stored in other units: bytes here, floats there
+        factor = samples.view.scale / seen.scale
+        samples = replace(samples, x=(samples.x.double() * factor).float())
+    return replace(samples, view=seen)
+
+
+def start(party: PartyFolder, wait: float) -> int:
+    """Run the party's node until it is ended, or the server was not reached for `wait` seconds."""
+    wait_for_server(party, wait)
+    command = [
+        sys.executable, "-c", SUPERNODE,
+        "--root-certificates", str(party.authority),
+        "--auth-supernode-private-key", str(party.key),
+        "--superlink", party.server,
+        "--max-wait-time", f"{wait:g}",
+        "--host", "127.0.0.1",
+        "--port", str(free_port()),
+    ]  # fmt: skip
+    more = {PARTY_FOLDER: str(party.root), "FLWR_HOME": str(party.root / "flower")}
+    program("flower-supernode")
+    with ended_by_signals():
+        process = subprocess.Popen(command, env=environment(more))
+        try:
+            return process.wait()
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def wait_for_server(
+    party: PartyFolder,
+    wait: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Until the server is there and knows the party's key; what is wrong is said, and has a limit.
+
+    A server that is there learns its parties' keys in its first seconds.
+    """
+    began, unknown, said = clock(), 0.0, ""
+    while True:
+        problem = reach_problem(party.host, party.port)
+        if not problem:
+            shown = shown_problem(party)
+            if shown:
+                raise ConfigError(f"the certificate that {party.server} shows: {shown}")
+            if is_registered(party.server, party.authority, read_private(party.key)):
+                return
+            unknown = unknown or clock()
+            problem = UNKNOWN
+        over = clock() - began > wait or (unknown and clock() - unknown > UNKNOWN_SECONDS)
+        if over:
+            raise ConfigError(f"{party.name} cannot join {party.server}: {problem}")
+        if problem != said:
+            said = problem
+            say_aloud(f"waiting for the server, up to {wait:g} seconds: {problem}")
+        sleep(POLL_SECONDS)
+
+
+def free_port() -> int:
+    """A port of this machine that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

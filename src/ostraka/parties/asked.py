@@ -1,0 +1,148 @@
+"""Samples that a group is asked about: own data by path, or a data set by name, brought to the
+form and the units of what answers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from zipfile import ZipFile, is_zipfile
+
+import torch
+
+from ostraka.core.predictor import UNKNOWN
+from ostraka.core.samples import Samples
+from ostraka.data.own import Collection, Form, Part, read
+from ostraka.data.own.collection import SHOWN, normal, some
+from ostraka.data.sources import load
+from ostraka.errors import DataError, did_you_mean
+from ostraka.parties.answering import Answering
+
+FEW = 25
+"""Samples below which a look at them tells little of the members."""
+
+
+def read_for(
+    asked: Answering,
+    given: str | Path | Sequence[str | Path],
+    labelled: bool | None = None,
+    form: Form | None = None,
+    part: Part = "test",
+) -> Collection:
+    """The samples in one or several places, as `asked` takes them.
+
+    A place is a folder or file of own data (`data.own`), or the name of a data set. Of data in two
+    parts, train and test, `part` is meant. `form` says more of them than the members do (the
+    columns of a table).
+    """
+    places = [given] if isinstance(given, str | Path) else list(given)
+    wanted = form or Form(kind=asked.view.kind, shape=asked.shape)
+    try:
+        found = [_collection(place, wanted, labelled, part) for place in places]
+    except DataError as error:
+        if form is not None or wanted.kind != "table":
+            raise
+        raise DataError(
+            f"{error}. The columns of a table are in the task of the members: give it (--task)"
+        ) from None
+    whole = found[0] if len(found) == 1 else _joined(found)
+    return replace(whole, samples=_in_units(whole, asked))
+
+
+def shown_before(asked: Answering, samples: Samples) -> tuple[Answering, list[str]]:
+    """What answers, after its ballot has looked at these samples, and what has to be said of it."""
+    if not asked.looks:
+        return asked, []
+    if len(samples) < FEW:
+        return asked.seeing(samples), [
+            f"the ballot could look at {len(samples)} of the samples only, too few to find out "
+            "whom to trust; samples like these (--like) help"
+        ]
+    return asked.seeing(samples), []
+
+
+def labels_for(asked: Answering, held: Collection) -> tuple[Samples, list[str]]:
+    """The samples with labels that count into the classes of `asked`, UNKNOWN where it knows no
+    such class, and what has to be said of that.
+    """
+    if held.samples.y is None:
+        raise DataError(
+            f"{held.name} has no labels, and a vote is judged by them; ostraka predict answers "
+            "samples without labels"
+        )
+    where = {normal(name): place for place, name in enumerate(asked.classes)}
+    strange = [name for name in held.classes if normal(name) not in where]
+    renumber = torch.tensor([where.get(normal(name), UNKNOWN) for name in held.classes])
+    samples = held.samples.with_labels(renumber[held.samples.labels])
+    return samples, _strangers(held, strange, asked.classes)
+
+
+def _strangers(held: Collection, strange: Sequence[str], classes: Sequence[str]) -> list[str]:
+    """What is said of classes that nobody knows: they may be meant so, or be misspelt."""
+    if not strange:
+        return []
+    if len(strange) == len(held.classes):
+        hint = did_you_mean(strange[0], classes)
+        raise DataError(
+            f"no class of {held.name} is known to any member ({some(strange)}).{hint} "
+            f"Known: {some(classes)}; classes are matched by name"
+        )
+    hints = "".join(did_you_mean(name, classes) for name in strange[:SHOWN])
+    return [f"samples of {some(strange)} count as unknown: no member knows such a class.{hints}"]
+
+
+def _collection(place: str | Path, form: Form, labelled: bool | None, part: Part) -> Collection:
+    if Path(place).expanduser().exists():
+        path = Path(place).expanduser()
+        return read(path, form, labelled=labelled, part=part if _has_test(path) else "train")
+    data = load(str(place))
+    samples = data.test if part == "test" else data.train
+    if data.kind != form.kind or samples.shape != form.shape:
+        raise DataError(
+            f"{data.name} holds samples of the kind {data.kind} and shape {list(samples.shape)}; "
+            f"the members take {form.kind} {list(form.shape or ())}"
+        )
+    numbers = samples.row_numbers.tolist()
+    return Collection(
+        name=data.name,
+        classes=() if labelled is False else data.classes,
+        samples=samples.unlabelled() if labelled is False else samples,
+        items=tuple(f"{part} sample {number}" for number in numbers),
+        form=form,
+    )
+
+
+def _has_test(path: Path) -> bool:
+    """Whether the data is stored in two parts."""
+    if path.is_dir():
+        return all((path / part).is_dir() for part in ("train", "test"))
+    return is_zipfile(path) and "x_test.npy" in ZipFile(path).namelist()
+
+
+def _joined(parts: Sequence[Collection]) -> Collection:
+    """Several collections as one without labels, their items called after them."""
+    stored = [part.samples.stored() for part in parts]
+    if len({(values.dtype, values.shape[1:], part.samples.view.scale)
+            for values, part in zip(stored, parts, strict=True)}) > 1:  # fmt: skip
+        raise DataError(
+            f"{parts[0].name} and {parts[1].name} hold samples of different shapes or units; ask "
+            "about one after the other"
+        )
+    items = [
+        item if len(part) == 1 else f"{part.name}: {item}" for part in parts for item in part.items
+    ]
+    return replace(
+        parts[0],
+        name=f"{parts[0].name} and {len(parts) - 1} more",
+        classes=(),
+        samples=Samples(torch.cat(stored), view=parts[0].samples.view),
+        items=tuple(items),
+        notes=tuple(note for part in parts for note in part.notes),
+    )
+
+
+def _in_units(held: Collection, asked: Answering) -> Samples:
+    """The samples in the units that the members' views scale (0 to 255, 0 to 16, as they are)."""
+    samples, own, seen = held.samples, held.samples.view.scale, asked.view.scale
+    if own == seen:
+        return samples
+    return replace(samples, x=(samples.x.double() * (own / seen)).float(), view=asked.view)

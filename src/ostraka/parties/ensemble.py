@@ -1,0 +1,189 @@
+"""`ostraka.Ensemble`: members of several parties that answer together, for scripts and notebooks.
+
+    ensemble = ostraka.Ensemble("wards/*.member")
+    ensemble.predict(x)             # class names, or "unknown"
+    print(ensemble.explain(x)[0])   # who said what, with which weight
+
+The vote itself is `voting.ensemble`; here it gets files, names and a threshold.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, final
+
+from ostraka.core.member import Member
+from ostraka.core.party import labels
+from ostraka.core.predictor import Placed, Predictor, Promise
+from ostraka.core.samples import Samples, stored_values
+from ostraka.core.settings import choice
+from ostraka.data.own.collection import some
+from ostraka.errors import ConfigError, DataError
+from ostraka.parties.answering import RATE, Answering
+from ostraka.parties.gathering import Gathered, gather
+from ostraka.parties.stream import Stream
+from ostraka.registry import BALLOTS, SELECTORS
+from ostraka.runs.api import load_run
+from ostraka.voting.ballots import Ballot
+from ostraka.voting.choice import told
+from ostraka.voting.ensemble import Ensemble as Vote
+from ostraka.voting.selectors import All, Pool, Selector
+from ostraka.voting.union import all_classes
+from ostraka.voting.window import EVERY, SIZE
+
+Named = str | Mapping[str, Any]
+"""A name, or a table with a name and settings."""
+
+
+@final
+class Ensemble(Answering):
+    """Members that vote."""
+
+    def __init__(
+        self,
+        members: str | Path | Member | Sequence[str | Path | Member],
+        ballot: Named | Ballot = "guarded",
+        *,
+        select: Named | Selector = "all",
+        classes: Sequence[str] | None = None,
+        unknown_rate: float = RATE,
+        public: Any = None,
+        seed: int = 0,
+        skip_broken: bool = False,
+    ) -> None:
+        """`members`: files, folders, patterns, or members that were loaded. `ballot`: how their
+        votes are counted, `select`: who votes, each by name or as a table with a name and settings
+        (`ostraka list ballots`). `classes`: what they are asked about (none: all that any of them
+        knows). `unknown_rate`: see `keeping`. `public`: unlabelled samples for a ballot or selector
+        that wants some. `skip_broken`: leave out files that are no members, with a note.
+        """
+        found = gather(members, skip_broken)
+        seen = None if public is None else _public(public, found.members)
+        voting, self._selection = selected(found, select, seen, seed)
+        vote = _vote(voting.members, as_ballot(ballot), classes, seen)
+        super().__init__(vote, vote.classes, voting.names, unknown_rate)
+        self._voting, self._notes = voting, found.notes
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Those that vote, in an order that does not depend on how they were given."""
+        return self._voting.members
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Where they lie; empty where some were given as members."""
+        return self._voting.files
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was found while they were read."""
+        return self._notes
+
+    @property
+    def selection(self) -> Mapping[str, Any]:
+        """Who was chosen and why; empty where everybody votes."""
+        return self._selection
+
+    def stream(self, size: int = SIZE, every: int = EVERY) -> Stream:
+        """What answers samples one after the other: the ballot looks at the last `size` of them
+        after each `every`.
+        """
+        assert isinstance(self._predictor, Vote)
+        return Stream(self, self._predictor, size, every)
+
+    def __repr__(self) -> str:
+        return f"<Ensemble of {len(self.members)} members on {len(self.classes)} classes>"
+
+
+@final
+class RunAnswering(Answering):
+    """A finished run: its vote, with the threshold that it was given and what it had found out, or
+    its one model.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        result = load_run(folder)
+        predictor: Predictor = result.predictor()
+        line = predictor.threshold if isinstance(predictor, Placed) else None
+        predictor = predictor.inner if isinstance(predictor, Placed) else predictor
+        cards = predictor.cards if isinstance(predictor, Vote) else []
+        super().__init__(predictor, result.classes, labels([str(card) for card in cards]), RATE)
+        self._line, self._result = line, result
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """None: a run answers as a whole."""
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+    @property
+    def selection(self) -> Mapping[str, Any]:
+        """What the run's selector chose."""
+        return self._result.summary.selection
+
+    @property
+    def promise(self) -> Promise:
+        """What the run promised, as long as its threshold is where it was."""
+        told = self._result.summary.answer
+        return told if told is not None and told.threshold == self._line else super().promise
+
+
+def as_ballot(ballot: Named | Ballot) -> Ballot:
+    """The ballot of that name, or with those settings."""
+    return ballot if isinstance(ballot, Ballot) else choice(ballot, BALLOTS, "ballot")
+
+
+def selected(
+    found: Gathered, select: Named | Selector, public: Samples | None, seed: int
+) -> tuple[Gathered, dict[str, Any]]:
+    """Those of the members that vote, and why (`voting.choice`); nothing where all do."""
+    chooser = select if isinstance(select, Selector) else choice(select, SELECTORS, "select")
+    if isinstance(chooser, All):
+        return found, {}
+    chooser.load()
+    classes = all_classes([member.model.classes for member in found.members])
+    pool = Pool(found.members, classes, seed, public)
+    made = chooser.choose(pool)
+    kept = replace(
+        found,
+        members=tuple(found.members[i] for i in made.chosen),
+        files=tuple(found.files[i] for i in made.chosen) if found.files else (),
+    )
+    return kept, {"selector": SELECTORS.name_of(type(chooser)), **told(made, pool.cards, classes)}
+
+
+def _vote(
+    members: Sequence[Member],
+    ballot: Ballot,
+    classes: Sequence[str] | None,
+    public: Samples | None,
+) -> Vote:
+    """The vote, with what its ballot wants to know beforehand."""
+    vote, name = Vote.of(members, ballot, classes), BALLOTS.name_of(type(ballot))
+    silent = [str(card) for card in vote.cards if card.counts is None]
+    if ballot.wants_counts and silent:
+        raise DataError(
+            f"the ballot {name} judges a class by who has samples of it, and {len(silent)} of "
+            f"{len(members)} members tell no class counts ({some(silent)}); count by sum or top-k, "
+            "or leave them out"
+        )
+    if ballot.wants_junk:
+        vote = replace(vote, junk=vote.known_junk())
+    if not ballot.wants_public:
+        return vote
+    if public is None:
+        raise ConfigError(
+            f"the ballot {name} is set to be tuned on public samples; "
+            "give some (public), or other settings"
+        )
+    return replace(vote, tuned=ballot.tune(vote.votes_on(public)))
+
+
+def _public(given: Any, members: Sequence[Member]) -> Samples:
+    if isinstance(given, Samples):
+        return given.unlabelled()
+    return Samples(stored_values(given), view=members[0].model.view)

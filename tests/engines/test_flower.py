@@ -1,0 +1,148 @@
+"""Letters in Flower's own records and messages; no process is started. See also
+tests/federation/test_deployment.py."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ostraka.engines.brief import brief_of
+from ostraka.engines.flower import FlowerLine, client_app, letter_of, records_of
+from ostraka.engines.letters import Letter, Node
+from ostraka.engines.node import Kept
+from ostraka.registry import METHODS
+from ostraka.store import codec
+from tests.engines.toy_line import own
+from tests.engines.toy_work import Odd, work
+
+flwr = pytest.importorskip("flwr")
+pytestmark = pytest.mark.engines
+
+
+@pytest.fixture(autouse=True)
+def odd_is_a_method() -> Iterator[None]:
+    from flwr.supercore.task_identity import TaskIdentity
+
+    METHODS.add("odd")(Odd)
+    TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 7, 1, 3
+    yield
+    METHODS.remove("odd")
+
+
+def order(index: int, **more: Any) -> Letter:
+    method = Odd(keeps=True, **more)
+    facts = {"party": 1, "round": index, "seed": str(2**64 - 1), "run": "ab12"}
+    message = codec.encode(method.init(work(method).task, 5))
+    return Letter(9, "order", facts, {"brief": brief_of(work(method)), "message": message})
+
+
+def travelled(records: Any) -> Any:
+    """Records as they arrive: divided into objects, and put together again."""
+    from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
+    from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
+
+    pieces = {name: held.deflate() for name, held in get_all_nested_objects(records).items()}
+    assert max(map(len, pieces.values())) < 6 * 2**20, "nothing travels in one large piece"
+    return inflate_object_from_contents(records.object_id, pieces)
+
+
+def test_a_letter_arrives_as_it_was_sent_however_large() -> None:
+    data = bytes(range(256)) * 48_000  # 12 MB: more than two of Flower's pieces
+    sent = replace(order(2), parts={"report": data, "small": b"x"}, error="why")
+    got = letter_of(travelled(records_of(sent)), 9, "order", "n")
+    assert got == replace(sent, answers="n")
+
+
+def context() -> Any:
+    from flwr.app import Context, RecordDict
+
+    return Context(run_id=7, node_id=9, node_config={}, state=RecordDict(), run_config={})
+
+
+def asked(app: Any, letter: Letter, held: Any, kind: str = "train") -> Letter:
+    from flwr.app import Message
+
+    message = Message(travelled(records_of(letter)), 9, kind, ttl=60.0)
+    message.metadata.__dict__["_message_id"] = f"order {letter.facts.get('round')}"
+    reply = app(message, held)
+    return letter_of(travelled(reply.content), 9, letter.about)
+
+
+def test_an_app_carries_out_orders_and_remembers_in_its_context() -> None:
+    app, held = client_app(lambda settings: own(1)), context()
+    for index in (1, 2, 3):
+        told = asked(app, order(index), held)
+        assert set(told.parts) == {"report"}, told
+    kept = Kept.of(bytes(held.state["memory"]["value"].data))
+    assert {i: codec.decode(data)["times"] for i, data in kept.rounds.items()} == {2: 2, 3: 3}
+
+
+def test_an_app_tells_who_it_is_and_why_it_cannot() -> None:
+    who = Letter(9, "party", parts={"brief": order(1).parts["brief"]})
+    told = asked(client_app(lambda settings: own(1)), who, context(), "query")
+    assert told.facts == {"party": 1, "name": "east", "size": 9}
+
+    def broken(settings: Any) -> Any:
+        raise ZeroDivisionError("a slip")
+
+    assert "a slip" in asked(client_app(broken), who, context(), "query").error
+
+
+class Grid:
+    """A grid whose nodes have answered already."""
+
+    def __init__(self) -> None:
+        self.pushed: list[Any] = []
+        self.replies: list[Any] = []
+
+    def get_nodes(self) -> list[Any]:
+        from flwr.proto.node_pb2 import NodeInfo
+
+        return [NodeInfo(node_id=9, public_key=b"k", last_activated_at="noon")]
+
+    def push_messages(self, messages: list[Any]) -> list[str]:
+        self.pushed += messages
+        return [f"m{len(self.pushed)}"]
+
+    def pull_messages(self, names: list[str]) -> list[Any]:
+        return self.replies
+
+
+def reply(source: int, error: bool) -> Any:
+    from flwr.app import Error, Metadata
+    from flwr.app.message import make_message
+
+    metadata = Metadata(
+        run_id=7, message_id="r", src_node_id=source, dst_node_id=1, reply_to_message_id="m1",
+        group_id="", created_at=1.0, ttl=9.0, message_type="train",
+    )  # fmt: skip
+    if error:
+        return make_message(metadata=metadata, error=Error(5, "gone"))
+    return make_message(metadata=metadata, content=records_of(Letter(9, "order", {"seconds": 1.0})))
+
+
+def test_a_line_sends_and_fetches_over_a_grid() -> None:
+    grid = Grid()
+    line = FlowerLine(grid)
+    assert line.nodes() == [Node(9, b"k", "noon")]
+    assert line.send(order(3), 50.0) == "m1"
+    (sent,) = grid.pushed
+    assert (sent.metadata.dst_node_id, sent.metadata.message_type, sent.metadata.ttl) == (
+        9, "train", 50.0
+    )  # fmt: skip
+    assert sent.metadata.group_id == "3"
+    assert line.fetch([]) == []
+    grid.replies = [reply(9, error=False)]
+    assert line.fetch(["m1"]) == [Letter(9, "order", {"seconds": 1.0}, answers="m1")]
+
+
+@pytest.mark.parametrize(("source", "lost"), [(1, True), (9, False)])
+def test_what_the_server_says_of_a_letter_is_that_it_was_lost(source: int, lost: bool) -> None:
+    """An error of the node itself is its failure."""
+    grid = Grid()
+    line = FlowerLine(grid)
+    line.send(order(3), 50.0)
+    grid.replies = [reply(source, error=True)]
+    (told,) = line.fetch(["m1"])
+    assert (told.node, told.error, told.lost) == (9, "gone", lost)
