@@ -1,5 +1,8 @@
 """A party's own data, the wait for its server, and a server's plan for data that it never sees."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -193,3 +196,30 @@ def test_a_run_is_over_when_flower_says_so(status: str, ended: bool) -> None:
     assert has_ended({"success": True, "runs": [{"status": status, "finished-at": "N/A"}]}) == ended
     assert not has_ended({})
     assert not has_ended({"runs": []})
+
+
+def test_the_runs_process_ends_with_its_server() -> None:
+    """One that was killed, too: else it would keep the run from the next server."""
+    server = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    code = (
+        "import sys, time; from ostraka.federation.server import end_with; end_with(sys.argv[1]); "
+        "print('up', flush=True); time.sleep(60)"
+    )
+    app = subprocess.Popen(
+        [sys.executable, "-c", code, str(server.pid)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    try:
+        assert app.stdout is not None
+        assert app.stdout.readline() == b"up\n"
+        assert app.poll() is None, "while the server lives"
+        server.kill()
+        server.wait()
+        assert app.wait(timeout=20) == 1
+    finally:
+        for process in (server, app):
+            process.kill()
+            process.wait()
+        assert app.stdout is not None
+        app.stdout.close()

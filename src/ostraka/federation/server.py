@@ -6,6 +6,7 @@ import signal
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from contextlib import redirect_stderr, suppress
@@ -39,6 +40,9 @@ LOCK_SECONDS = 60.0
 """How long the run's process of an earlier server may take to end."""
 ATTEMPT = "OSTRAKA_ATTEMPT"
 """What tells an app for which start of the server it works."""
+SERVER = "OSTRAKA_SERVER"
+"""What tells it which process that is."""
+WATCH_SECONDS = 0.5
 CONNECTION = "federation"
 """What Flower's configuration calls the server."""
 SUPERLINK = "from ostraka.engines.flower import run_superlink; run_superlink()"
@@ -47,6 +51,7 @@ SUPERLINK = "from ostraka.engines.flower import run_superlink; run_superlink()"
 def run_over(grid: Any, root: Path) -> None:
     """What Flower's ServerApp does: the run, or what is left of it, over the grid."""
     federation = Federation.load(root)
+    end_with(os.environ.get(SERVER))
     home, ended = RunDir(federation.run), dict[str, Any](done=False, words="ended", code=1)
     # Flower throws away what its apps write: it goes where `serve` looks for it
     with federation.said.open("a", buffering=1) as said, redirect_stderr(said):
@@ -65,6 +70,32 @@ def run_over(grid: Any, root: Path) -> None:
             jsonfile.write_json(outcome_file(federation, os.environ[ATTEMPT]), ended)
 
 
+def end_with(server: str | None) -> None:
+    """End this process soon after that of the server has gone, however it went.
+
+    Flower's app goes on to look for its SuperLink, and would keep the run from the next server.
+    """
+
+    def watch(number: int) -> None:
+        while alive(number):
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    if server is not None:
+        threading.Thread(target=watch, args=(int(server),), daemon=True).start()
+
+
+def alive(number: int) -> bool:
+    """Whether a process of this machine is there."""
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def outcome_file(federation: Federation, attempt: str) -> Path:
     """Where the app says how this attempt ended: one of an earlier server may still be ending."""
     return federation.root / f"server/outcome-{attempt}.json"
@@ -81,7 +112,7 @@ def serve(federation: Federation, bind: str = "0.0.0.0") -> Summary:
     _wait_for_an_earlier_one(federation)
     for old in outcome_file(federation, "").parent.glob("outcome-*.json"):
         old.unlink()
-    os.environ[ATTEMPT] = token_hex(8)
+    os.environ[ATTEMPT], os.environ[SERVER] = token_hex(8), str(os.getpid())
     with federation.log.open("ab") as log, ended_by_signals():
         process = _start(federation, bind, log)
         try:
