@@ -18,7 +18,7 @@ from ostraka.engines.base import Work
 from ostraka.engines.brief import Brief, brief_of, read_brief
 from ostraka.errors import ConfigError, DataError, NeedError
 from ostraka.federation import party as party_module
-from ostraka.federation.party import UNKNOWN_SECONDS, own_of, read_own, wait_for_server
+from ostraka.federation.party import UNKNOWN_SECONDS, own_of, read_own, until_taken, wait_for_server
 from ostraka.federation.plan import plan_for_own_data
 from ostraka.federation.project import PartyFolder
 from ostraka.federation.server import _pass_on, _told, has_ended
@@ -223,3 +223,32 @@ def test_the_runs_process_ends_with_its_server() -> None:
             process.wait()
         assert app.stdout is not None
         app.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("lives", "code", "runs"),
+    [
+        ([(3, 1), (3, 1), (100, 1)], 1, 3),  # refused twice, then taken, and failed later
+        ([(3, 1), (3, 0)], 0, 2),
+        ([(3, -15)], -15, 1),  # ended by a signal
+        ([(20, 1)] * 99, 1, 8),  # 20 seconds and 4 between them, until 180 are over
+    ],
+)
+def test_a_node_that_the_server_does_not_take_is_begun_again(
+    lives: list[tuple[float, int]], code: int, runs: int
+) -> None:
+    now, begun = 0.0, 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def run() -> int:
+        nonlocal begun
+        lasted, ended = lives[begun]
+        begun += 1
+        sleep(lasted)
+        return ended
+
+    assert until_taken("east", run, lambda: now, sleep) == code
+    assert begun == runs

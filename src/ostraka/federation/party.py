@@ -4,7 +4,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ostraka.core.samples import Samples
@@ -20,6 +20,10 @@ from ostraka.federation.project import PARTY_FOLDER, PartyFolder
 
 UNKNOWN_SECONDS = 180.0
 """How long a server that is there may take to know a party's key."""
+RELEASE_SECONDS = 180.0
+"""How long a node is begun again that the server does not take."""
+QUICK_SECONDS = 30.0
+"""A node that was not taken ends sooner than this."""
 POLL_SECONDS = 2.0
 SUPERNODE = "from ostraka.engines.flower import run_supernode; run_supernode()"
 
@@ -80,13 +84,42 @@ def start(party: PartyFolder, wait: float) -> int:
     ]  # fmt: skip
     more = {PARTY_FOLDER: str(party.root), "FLWR_HOME": str(party.root / "flower")}
     program("flower-supernode")
+    return until_taken(party.name, lambda: _run(command, environment(more)))
+
+
+def _run(command: Sequence[str], variables: Mapping[str, str]) -> int:
+    """Run the node until it ends; its exit code."""
     with ended_by_signals():
-        process = subprocess.Popen(command, env=environment(more))
+        process = subprocess.Popen(command, env=dict(variables))
         try:
             return process.wait()
         finally:
             process.terminate()
             process.wait()
+
+
+def until_taken(
+    name: str,
+    run: Callable[[], int],
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Run a node, again and again as long as the server does not take it.
+
+    A party that was killed and comes back at once is refused: for about a minute the server takes
+    its former node for present.
+    """
+    began = clock()
+    while True:
+        started = clock()
+        code = run()
+        if code <= 0 or clock() - started > QUICK_SECONDS or clock() - began > RELEASE_SECONDS:
+            return code
+        say_aloud(
+            f"the server did not take {name}'s node; it may take a former one for present, which "
+            f"ends within a minute or so. Trying again, up to {RELEASE_SECONDS:g} seconds"
+        )
+        sleep(2 * POLL_SECONDS)
 
 
 def wait_for_server(
