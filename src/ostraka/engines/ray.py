@@ -16,7 +16,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -191,10 +191,15 @@ class _Cluster(Crew):
         self.gpus = _gpus(engine, work)
         with _arrays_for_tensors(ray):
             self.work = ray.put(work)
-        near = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(self.node, soft=True)
-        self.board = ray.remote(num_cpus=0)(_Board).options(scheduling_strategy=near).remote()
+        self.board = self._new_board()
+        self.news = self.board.take.remote()
         self.task = ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=0)(_do)
         self.message: tuple[bytes, Any] | None = None
+
+    def _new_board(self) -> Any:
+        near = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        here = near(self.node, soft=True)
+        return self.ray.remote(num_cpus=0)(_Board).options(scheduling_strategy=here).remote()
 
     def roster(self) -> Sequence[PartyRef]:
         return self.parties
@@ -250,15 +255,21 @@ class _Cluster(Crew):
         return self.task.remote(errand, replace(order, message=b""), job.progress)
 
     def _hear(self, flying: dict[Any, _Flight], tell: Tell) -> None:
-        """Pass on what workers told since the last time."""
-        with suppress(self.ray.exceptions.RayError):  # progress is no more than that
-            heard = self.ray.get(self.board.take.remote(), timeout=10)
-            by_party = {flight.job.party: flight for flight in flying.values()}
-            for party, (done, loss) in heard.items():
-                if party in by_party:
-                    flight = by_party[party]
-                    flight.since = flight.since or time.monotonic()
-                    tell(party, done, loss)
+        """Pass on what workers told since the last time, without waiting for it."""
+        if not self.ray.wait([self.news], timeout=0)[0]:
+            return
+        try:
+            heard = self.ray.get(self.news)
+        except self.ray.exceptions.RayError:  # lost with its node: all may have begun
+            heard = {flight.job.party: (0.0, None) for flight in flying.values()}
+            self.board = self._new_board()
+        self.news = self.board.take.remote()
+        by_party = {flight.job.party: flight for flight in flying.values()}
+        for party, (done, loss) in heard.items():
+            if party in by_party:
+                flight = by_party[party]
+                flight.since = flight.since or time.monotonic()
+                tell(party, done, loss)
 
     def _fetch(self, ref: Any, flight: _Flight) -> Outcome | None:
         """What became of a job; None: its worker was lost and another one shall do it."""
