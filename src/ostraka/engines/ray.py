@@ -1,31 +1,23 @@
 """Parties as tasks of a Ray cluster: this machine's cores, or as many machines as it has.
 
-Everything that is Ray's is in this file. The data and the method are put into the cluster once,
-every node that works keeps one copy and its processes map it; a message is put there once for all
-parties that get it. No more orders are under way than workers can take soon, so that a thousand
-parties need no more memory than ten. What a lost worker or node had to do is done again, by
-another one, a bounded number of times: it gives the same bits.
+What a task does on its node is in `ray_tasks`. The data and the method are put into the cluster
+once, every node that works keeps one copy and its processes map it; a message is put there once
+for all parties that get it. No more orders are under way than workers can take soon, so that a
+thousand parties need no more memory than ten. What a lost worker or node had to do is done again,
+by another one, a bounded number of times: it gives the same bits.
 """
 
-import os
 import signal
 import socket
-import tempfile
 import threading
 import time
-import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from shutil import rmtree
 from typing import Any, final
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from ostraka.core.party import PartyRef
 from ostraka.core.settings import Settings, setting
@@ -40,16 +32,20 @@ from ostraka.engines.base import (
     Tell,
     Work,
     silent,
-    try_order,
 )
-from ostraka.engines.memory import keep_freed_memory
 from ostraka.engines.pool import cores
-from ostraka.errors import ConfigError, StoreError
+from ostraka.engines.ray_tasks import (
+    Board,
+    Errand,
+    do,
+    the_ray,
+    to_array,
+    to_tensor,
+    versions_here,
+)
+from ostraka.errors import ConfigError
 from ostraka.registry import ENGINES
-from ostraka.store.desk import Place
 
-TELL_SECONDS = 0.5
-"""A worker reports its progress at most this often."""
 AHEAD = 2
 """Orders under way for each worker: the one it has, and one that is ready when it ends."""
 KNOCK_SECONDS = 10.0
@@ -83,12 +79,12 @@ class RayEngine(Settings, Engine):
 
     def get_ready(self) -> None:
         """Say at once if Ray is not there."""
-        _ray()
+        the_ray()
 
     @contextmanager
     def open(self, work: Work) -> Iterator[Crew]:
         """Join the cluster, or begin one; leave it at the end, even on an error or Ctrl-C."""
-        ray = _ray()
+        ray = the_ray()
         joined = ray.is_initialized()  # by the caller's own script: it stays theirs
         if not joined:
             _join(ray, self.address, self.workers)
@@ -97,21 +93,6 @@ class RayEngine(Settings, Engine):
         finally:
             if not joined:
                 ray.shutdown()
-
-
-def _ray() -> Any:
-    """The module, without its reports of usage to its makers."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # its new meaning; the old one comes with a warning
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise ConfigError(
-            f"the engine ray needs the package ray, which cannot be imported ({error}); "
-            "install it with: pip install 'ostraka[ray]', or use --engine pool"
-        ) from error
-    return ray
 
 
 def _join(ray: Any, address: str, workers: int | None) -> None:
@@ -150,27 +131,6 @@ def _handlers_kept() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-@dataclass(frozen=True)
-class _Errand:
-    """What goes with an order beside it; references are fetched once in every worker process."""
-
-    work: tuple[Any]
-    message: tuple[Any]
-    versions: dict[str, str]
-    node: str
-    """Where half-finished training may stay in the run's folder: the server's node."""
-    board: Any
-
-
-def _versions() -> dict[str, str]:
-    """What must be the same everywhere for the same bits."""
-    try:
-        own = version("ostraka")
-    except PackageNotFoundError:
-        own = "as source"
-    return {"ostraka": own, "torch": torch.__version__, "numpy": np.__version__}
-
-
 @final
 @dataclass
 class _Flight:
@@ -193,13 +153,13 @@ class _Cluster(Crew):
             self.work = ray.put(work)
         self.board = self._new_board()
         self.news = self.board.take.remote()
-        self.task = ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=0)(_do)
+        self.task = ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=0)(do)
         self.message: tuple[bytes, Any] | None = None
 
     def _new_board(self) -> Any:
         near = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         here = near(self.node, soft=True)
-        return self.ray.remote(num_cpus=0)(_Board).options(scheduling_strategy=here).remote()
+        return self.ray.remote(num_cpus=0)(Board).options(scheduling_strategy=here).remote()
 
     def roster(self) -> Sequence[PartyRef]:
         return self.parties
@@ -251,7 +211,7 @@ class _Cluster(Crew):
         """Begin a job; its message is put into the cluster once for all parties that get it."""
         if self.message is None or self.message[0] != order.message:
             self.message = order.message, self.ray.put(order.message)
-        errand = _Errand((self.work,), (self.message[1],), _versions(), self.node, self.board)
+        errand = Errand((self.work,), (self.message[1],), versions_here(), self.node, self.board)
         return self.task.remote(errand, replace(order, message=b""), job.progress)
 
     def _hear(self, flying: dict[Any, _Flight], tell: Tell) -> None:
@@ -322,89 +282,8 @@ def _gpus(engine: RayEngine, work: Work) -> float:
 def _arrays_for_tensors(ray: Any) -> Iterator[None]:
     """In here tensors are put as arrays: all processes of a node map those, and would each copy
     a tensor."""
-    ray.util.register_serializer(torch.Tensor, serializer=_to_array, deserializer=_to_tensor)
+    ray.util.register_serializer(torch.Tensor, serializer=to_array, deserializer=to_tensor)
     try:
         yield
     finally:
         ray.util.deregister_serializer(torch.Tensor)
-
-
-def _to_array(tensor: torch.Tensor) -> NDArray[Any]:
-    return tensor.detach().cpu().contiguous().numpy()
-
-
-def _to_tensor(array: NDArray[Any]) -> torch.Tensor:
-    with warnings.catch_warnings():  # mapped memory cannot be written to; samples never are
-        warnings.simplefilter("ignore", UserWarning)
-        return torch.from_numpy(array)
-
-
-class _Board:
-    """What workers told last; lives on the server's node."""
-
-    def __init__(self) -> None:
-        self.news: dict[int, tuple[float, float | None]] = {}
-
-    def tell(self, party: int, done: float, loss: float | None) -> None:
-        """Put up a party's progress."""
-        self.news[party] = done, loss
-
-    def take(self) -> dict[int, tuple[float, float | None]]:
-        """All that is new."""
-        news, self.news = self.news, {}
-        return news
-
-
-_held: dict[str, tuple[Any, Any]] = {}
-"""What this worker process last fetched, by what it is: a reference and its value."""
-
-
-def _fetched(what: str, ref: Any) -> Any:
-    """The value of a reference, fetched once by this process."""
-    last, value = _held.get(what, (None, None))
-    if last != ref:
-        _held.pop(what, None)  # the old value must not lie beside the new one
-        value = _ray().get(ref)
-        _held[what] = ref, value
-    return value
-
-
-def _do(errand: _Errand, order: Order, progress: Place) -> Outcome:
-    """In a worker: carry out one order."""
-    here = _versions()
-    if here != errand.versions:
-        raise ConfigError(
-            f"a node of the cluster has {here}, the server has {errand.versions}; "
-            "install the same versions on both"
-        )
-    torch.set_num_threads(1)
-    keep_freed_memory()
-    last = 0.0
-
-    def tell(party: int, done: float, loss: float | None) -> None:
-        nonlocal last
-        if time.monotonic() - last > TELL_SECONDS:
-            last = time.monotonic()
-            errand.board.tell.remote(party, done, loss)
-
-    errand.board.tell.remote(order.party, 0.0, None)
-    work: Work = _fetched("work", errand.work[0])
-    order = replace(order, message=_fetched("message", errand.message[0]))
-    if _ray().get_runtime_context().get_node_id() == errand.node:
-        return try_order(work, order, progress, tell)
-    place = _own_place(progress, order)
-    outcome = try_order(work, order, place, tell)
-    if outcome.failure is None:
-        rmtree(place.path, ignore_errors=True)
-    return outcome
-
-
-def _own_place(progress: Place, order: Order) -> Place:
-    """Where a node keeps half-finished training: the server's folders are not here."""
-    root = Path(tempfile.gettempdir(), f"ostraka-ray-{os.getuid()}")
-    root.mkdir(mode=0o700, exist_ok=True)
-    if root.is_symlink() or root.stat().st_uid != os.getuid():
-        raise StoreError(f"{root} belongs to somebody else; remove it, or set TMPDIR elsewhere")
-    folder = root / order.owner / f"r{order.round:05d}-p{order.party:05d}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return Place(folder, progress.seal)
