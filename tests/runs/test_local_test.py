@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from ostraka.core.predictor import UNKNOWN
+from ostraka.core.samples import Samples
 from ostraka.data.local_test import draw, join
 from ostraka.data.partitions.divide import Partition
 from ostraka.data.sources import load
@@ -221,6 +222,18 @@ def test_test_samples_are_never_augmented() -> None:
     found = divide(make({"data": "digits", "local_test": 0.2, "augment": "pad-crop-flip"}))
     assert found.data.train.view.augment == "pad-crop-flip"
     assert found.data.test.view.augment == "none"
+    data = load("digits")  # or where the data itself says how they are changed
+    own = replace(data.train, view=replace(data.train.view, augment="pad-crop-flip"))
+    joined = join(replace(data, train=own))[0]
+    assert (joined.train.view.augment, joined.test.view.augment) == ("pad-crop-flip", "none")
+
+
+def test_seventy_ten_twenty() -> None:
+    """Of 100 samples of one class 20 are the test, and an eighth of the other 80 is held out."""
+    whole = Partition("iid", (np.arange(100),), ("a",), 0)
+    left = torch.as_tensor(draw(whole, 0.2, 0).parties[0])
+    samples = Samples(torch.zeros(100, 1), torch.zeros(100, dtype=torch.int64), left)
+    assert [len(part) for part in samples.split(0.125, 0)] == [70, 10]
 
 
 def test_columns_are_joined() -> None:
