@@ -45,6 +45,7 @@ class RunValues(TypedDict, total=False):
     standardise: Literal["auto", "on", "off"]
     augment: str
     validation: float
+    local_test: float
     unknown_rate: float
     rate_from: Literal["auto", "told", "validation", "public", "own"]
     threshold: float | None

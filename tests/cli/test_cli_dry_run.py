@@ -1,9 +1,14 @@
 """`--dry-run`: what would be done and needed, with nothing trained for good and nothing written."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from ostraka.data.sources import load
+from ostraka.runs.estimate import Trial, _seconds
 from tests.cli.calling import TINY, Ostraka
 
 WORDS = (
@@ -123,3 +128,47 @@ def test_public_samples_count_once_for_each_party(ostraka: Ostraka) -> None:
     )
     assert guess["bytes_down"] == real["bytes_down"]
     assert "the time leaves out the training distil" in guess["notes"]
+
+
+@pytest.fixture
+def uneven(ostraka: Ostraka) -> tuple[str, ...]:
+    """Parties with 2, 3 and 1 of the labels: 20, 30 and 10 samples."""
+    labels = load("digits").train.labels.numpy()
+    held = ([0, 1], [2, 3, 4], [5])
+    rows = [[int(i) for c in own for i in np.flatnonzero(labels == c)[:10]] for own in held]
+    Path("mine.json").write_text(json.dumps({"parties": rows, "partial": True}))
+    words = ("run", "fedova", "--data", "digits", "--partition", "file:mine.json")
+    short = ("--set", "local.epochs=3", "--set", "local.batch=10")
+    return *words, "--engine", "serial", "--rounds", "3", *short, "--json"
+
+
+@pytest.mark.parametrize(("outliers", "lonely"), [("none", 0), ("dd", 3)])
+def test_every_network_that_a_party_trains_is_counted(
+    outliers: str, lonely: int, uneven: tuple[str, ...], ostraka: Ostraka
+) -> None:
+    """3 epochs of 2, 3 and 1 batches, for 2, 3 and (only against outliers) 1 network."""
+    found = ostraka(*uneven, "--set", f"outliers={outliers}", "--dry-run").json()
+    assert [p["steps"] for p in found["parties"]] == [2 * 6, 3 * 9, lonely]
+    assert found["steps"] == 3 * (12 + 27 + lonely)
+
+
+@pytest.mark.parametrize("known", ["false", "true"])
+def test_bytes_follow_the_networks_that_are_sent(
+    known: str, uneven: tuple[str, ...], ostraka: Ostraka
+) -> None:
+    """All networks go down, or, where labels are known, those of the labels from round 2 on;
+    those that were trained come up: 2, 3 and none."""
+    words = (*uneven, "--set", f"labels_known={known}")
+    guess, real = ostraka(*words, "--dry-run").json(), ostraka(*words, "--out", "mine").json()
+    assert guess["bytes_down"] == real["bytes_down"]
+    assert guess["bytes_up"] == pytest.approx(real["bytes_up"], rel=0.01)
+
+
+def test_seconds_grow_with_the_steps_of_all_networks() -> None:
+    """2 networks in 4 steps each took 8 s. 3 networks in 9 steps each are 27 steps; and where
+    steps are not told, 3 networks on half of the samples are 3/4 of the work."""
+    trial = Trial(size=20, trainings=2, steps=8, seconds=8.0, answer_seconds=0.0, sent={})
+    assert _seconds(trial, 30, 3, 27) == 27.0
+    assert _seconds(trial, 10, 0, 0) == 0.0
+    untold = replace(trial, steps=None)
+    assert _seconds(untold, 10, 3, None) == 6.0

@@ -140,7 +140,7 @@ def test_fedovs_table_14(ostraka: Ostraka, name: str) -> None:
     assert [cell["reused"] for cell in cells] == [0, 3, 0, 3, 0]
 
 
-@pytest.mark.parametrize("name", ["selectors", "combination", "ten"])
+@pytest.mark.parametrize("name", ["selectors", "paper_division", "combination", "ten"])
 def test_dedes(ostraka: Ostraka, name: str) -> None:
     """Every selector of the grids chooses among a few members, which are trained once."""
     path = EXAMPLES / "dedes" / f"{name}.toml"

@@ -245,6 +245,31 @@ def test_parties_that_cannot_train_are_told_of() -> None:
         FedOVA(outliers="exchange").notes(TASK, counts)
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, [2, 3, 0]),
+        ({"outliers": "dd"}, [2, 3, 1]),
+        ({"only": ("bee",)}, [1, 1, 0]),
+        ({"only": ("bee",), "outliers": "dd"}, [1, 1, 0]),
+    ],
+)
+def test_a_party_has_a_training_for_each_label_whose_network_it_trains(
+    settings: dict[str, Any], expected: list[int]
+) -> None:
+    """Of ant and bee; of all three; of cat alone."""
+    counts = torch.tensor([[5, 1, 0], [1, 2, 3], [0, 0, 9]])
+    method = FedOVA(**settings)
+    assert [method.trainings(TASK, own) for own in counts] == expected
+
+
+def test_a_report_holds_as_many_networks_as_were_counted() -> None:
+    method = FedOVA(local=RoundBudget(steps=1))
+    for party in parties():
+        counts = torch.bincount(party.samples.labels, minlength=3)
+        assert len(update(method, party).payload) == method.trainings(TASK, counts)
+
+
 def test_the_answer_is_the_surest_network_and_unknown_what_all_refuse() -> None:
     """Three lines: logits x - 1, 2 x - 5, and one that nobody trained."""
     task = Task(("ant", "bee", "cat"), (1,), AffineRecipe())

@@ -29,6 +29,7 @@ DATA = {
     "public": "P",
     "validation": "SHARE",
     "shared": "SHARE",
+    "local_test": "SHARE",
     "data_dir": "DIR",
 }
 """Settings of a run that say which data, and which of it, and what stands for their values."""

@@ -23,6 +23,7 @@ SETTINGS = (
     "public",
     "validation",
     "shared",
+    "local_test",
     "data_dir",
 )
 """What decides who holds what, and which samples nobody holds."""

@@ -142,6 +142,14 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
         """
         return ()
 
+    def trainings(self, task: Task, counts: Tensor) -> int:
+        """How many trainings, each of one network and by its `local`, the update of a party holds
+        that has so many samples of each class [classes]; 0: it trains nothing.
+
+        What a run will take is estimated by it; nothing else depends on it.
+        """
+        return 1
+
     @abstractmethod
     def init(self, task: Task, seed: int) -> State:
         """The state before round 1."""

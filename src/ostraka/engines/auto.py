@@ -2,7 +2,8 @@
 
 To start workers takes seconds, because each must load torch or be forked from a process that does.
 Whether they win that back is estimated from what is known without running anything: parties,
-steps, and the size of the network. The numbers of a run do not depend on the answer.
+their trainings and steps, and the size of the network. The numbers of a run do not depend on the
+answer.
 """
 
 from collections.abc import Sequence
@@ -11,9 +12,11 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import final
 
+import torch
+from torch import Tensor
+
 from ostraka.core.fit import Budget
 from ostraka.core.net import Net
-from ostraka.core.party import PartyRef
 from ostraka.core.settings import Settings, setting
 from ostraka.engines.base import Crew, Engine, Work
 from ostraka.engines.pool import Pool, workers_for
@@ -67,22 +70,26 @@ def pays(work: Work, workers: int | None = None) -> bool:
 
 def expected_seconds(work: Work) -> float | None:
     """About how long one process would train; None: the method does not say by its `local`."""
-    method, local = work.method, getattr(work.method, "local", None)
+    method, task, local = work.method, work.task, getattr(work.method, "local", None)
     if not isinstance(local, Budget):
         return None
-    products = _products(work.task.build_net(unknown=False), work.task.shape)
+    products = _products(task.build_net(unknown=False), task.shape)
+    held = (
+        torch.bincount(party.samples.labels, minlength=len(task.classes)) for party in work.parties
+    )
     once = sum(
-        _party_seconds(ref, local, len(work.task.classes), products)
-        for ref in work.parties.roster()
+        PARTY_SECONDS + method.trainings(task, counts) * _training_seconds(counts, local, products)
+        for counts in held
     )
     return once * method.fraction * method.exchanges
 
 
-def _party_seconds(ref: PartyRef, local: Budget, classes: int, products: int) -> float:
-    batches = ceil(ref.size / local.batch)
-    steps = local.total(batches, classes)
-    samples = ref.size / batches
-    return PARTY_SECONDS + steps * (STEP_SECONDS + samples * products * PRODUCT_SECONDS)
+def _training_seconds(counts: Tensor, local: Budget, products: int) -> float:
+    """Of one network, by a party with so many samples of each class."""
+    size = int(counts.sum())
+    batches = ceil(size / local.batch)
+    steps = local.total(batches, int((counts > 0).sum()))
+    return steps * (STEP_SECONDS + size / batches * products * PRODUCT_SECONDS)
 
 
 def _products(net: Net, shape: Sequence[int]) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ostraka.data.partitions.divide import Partition
 from ostraka.errors import NeedError
-from ostraka.federation.project import Federation
+from ostraka.federation.project import Federation, refuse_local_test
 from ostraka.runs.config import Config, build_method
 from ostraka.runs.division import Division, divide
 from ostraka.runs.plan import Plan, make_plan
@@ -31,6 +31,7 @@ def plan_of(federation: Federation) -> Plan:
 
 def plan_for_own_data(config: Config, names: tuple[str, ...]) -> Plan:
     """A plan without a division."""
+    refuse_local_test(config)
     if build_method(config).needs.prior:
         raise NeedError(
             f"the method {config.method} needs the label shares of all parties together, which "

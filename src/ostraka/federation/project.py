@@ -208,6 +208,16 @@ def check_names(names: Sequence[str]) -> None:
         )
 
 
+def refuse_local_test(config: Config) -> None:
+    """Where parties have their own data, the server has nothing of theirs to be judged by."""
+    if config.local_test:
+        raise ConfigError(
+            f"local_test is {config.local_test:g}, a share of what the parties are given, but in a "
+            "federation they have their own data, which the server never sees: leave it out (the "
+            "test samples of the server's data are the test), or try it out with --share"
+        )
+
+
 def create(
     root: Path,
     config: Mapping[str, Any],
@@ -228,6 +238,8 @@ def create(
             f"{values.get('method')} hands all data to one party, which a federation never does; "
             "choose another method"
         )
+    if not share:
+        refuse_local_test(make(values))
     made = Federation(root.absolute(), root.name, host, port, tuple(parties), share)
     with writing(root):
         (root / "app").mkdir(parents=True)

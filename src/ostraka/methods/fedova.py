@@ -141,7 +141,7 @@ class FedOVA(Iterative[Server, Networks, Networks]):
         self._trained_classes(task)
         OneVsAll(self.outliers).check_samples(task.kind, task.shape)
         held = counts > 0
-        able = held.sum(dim=1) > (1 if self.outliers == NONE else 0)
+        able = held.sum(dim=1) >= self._least_labels
         idle, parties = int((~able & held.any(dim=1)).sum()), len(counts)
         advice = "outliers=dd (--set) trains them against destroyed copies of their samples"
         if idle and not able.any():
@@ -161,6 +161,20 @@ class FedOVA(Iterative[Server, Networks, Networks]):
             f"{idle} of {parties} parties hold a single label and do not train: they have no other "
             f"samples to tell it from; {advice}",
         )
+
+    @property
+    def _least_labels(self) -> int:
+        """So many labels a party must hold to train."""
+        return 2 if self.outliers == NONE else 1
+
+    def trainings(self, task: Task, counts: Tensor) -> int:
+        """One for each label that the party holds, if its network is trained;
+        none where there is nothing to tell a label from.
+        """
+        held = [name for name, count in zip(task.classes, counts.tolist(), strict=True) if count]
+        if len(held) < self._least_labels:
+            return 0
+        return len(set(held) & set(self._trained_classes(task)))
 
     def init(self, task: Task, seed: int) -> Server:
         """A random network for each class, or the start's."""
@@ -188,7 +202,7 @@ class FedOVA(Iterative[Server, Networks, Networks]):
         labels = party.samples.labels.unique().tolist()
         mine = [label for label in labels if rnd.task.classes[label] in rnd.message]
         card = Card(party.id, len(party.samples))
-        if not mine or (len(labels) == 1 and self.outliers == NONE):
+        if not mine or len(labels) < self._least_labels:
             return Report({}, 1.0, card)
         names = [rnd.task.classes[label] for label in mine]
         goal = OneVsAll(self.outliers) if len(labels) == 1 else PLAIN

@@ -83,6 +83,12 @@ def _from_elsewhere(config: Config, data: Dataset) -> Samples:
             f"{data.train.x.dtype}; whether they have the same range cannot be told: store both "
             "alike"
         )
+    if config.local_test and torch.equal(other.x, data.train.x[: len(other.x)]):
+        raise DataError(
+            f"public samples {config.public!r} are those that are divided among the parties, and "
+            f"with local_test {config.local_test:g} some of them are the test; give other public "
+            f"samples, such as {HALF_TEST}"
+        )
     # The task's networks see all samples in one way, by the mean and deviation of what they are
     # trained on: so what is stored in other units (scikit-learn's 17 levels) is brought to theirs.
     seen, own = data.train.view, other.view

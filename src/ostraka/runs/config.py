@@ -87,6 +87,12 @@ class Config(Settings):
     validation: float = setting(
         0.0, "share of the training data that the server holds back", span="[0, 1)"
     )
+    local_test: float = setting(
+        0.0,
+        "share of every party's samples that is the test set; the data's own test samples are "
+        "divided among the parties too (0: they are the test set)",
+        span="[0, 1)",
+    )
     unknown_rate: float = setting(
         0.05,
         "share of samples of known classes that may be called unknown, as 0.05 or 5% (default)",

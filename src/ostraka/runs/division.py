@@ -13,7 +13,9 @@ from ostraka.core.samples import Samples
 from ostraka.core.seeds import numpy_rng
 from ostraka.data.dataset import DOMAIN, Array, Dataset, first_per_class, known_split
 from ostraka.data.domains import first_of_each, positions
+from ostraka.data.local_test import draw, join, judged_by
 from ostraka.data.partitions.divide import Partition, partition
+from ostraka.data.partitions.given import By, Domain
 from ostraka.data.partitions.spec import format_spec, parse
 from ostraka.data.sources import data_dirs, load
 from ostraka.data.standardise import standardise
@@ -67,7 +69,7 @@ class Division:
 def divide(config: Config, begun: RunDir | None = None) -> Division:
     """Load the data of a configuration and divide it among the parties, or as the run in `begun`
     has divided it."""
-    data = load_for(config, config.data)
+    data, said = _loaded(config)
     data = (
         known_split(data, _known(config, data))
         if config.known is not None or config.known_classes
@@ -75,7 +77,7 @@ def divide(config: Config, begun: RunDir | None = None) -> Division:
     )
     data = _augmented(config, data)
     everything, notes = _training_rows(config, data)
-    notes = [*data.info.get("notes", ()), *notes]
+    notes = [*data.info.get("notes", ()), *said, *notes]
     validation = _hold_back(everything, everything, config.validation, "validation", config.seed)
     shared = _hold_back(
         np.setdiff1d(everything, validation), everything, config.shared, "shared", config.seed
@@ -93,6 +95,10 @@ def divide(config: Config, begun: RunDir | None = None) -> Division:
             f"{error}{_held_back(config, len(everything), len(rows), parties)}"
         ) from error
     divided = replace(divided, spec=format_spec(parse(config.partition)))
+    if config.local_test:
+        divided = draw(divided, config.local_test, config.seed)
+        data = judged_by(data, divided.tests, config.seed)
+        notes.append(_told_of_test(config, divided, len(data.test)))
     used = np.sort(np.concatenate([*divided.parties, shared]))
     data, shown = standardise(data, torch.as_tensor(used), config.standardise)
     held = Samples(data.train.x, data.train.y, torch.as_tensor(validation), data.test.view)
@@ -107,6 +113,38 @@ def divide(config: Config, begun: RunDir | None = None) -> Division:
         shared=common if len(common) else None,
         notes=tuple(notes),
         shown=tuple(shown),
+    )
+
+
+def _loaded(config: Config) -> tuple[Dataset, list[str]]:
+    """The data, its test samples among the training samples if the parties' samples are the test,
+    and what is to be said of that."""
+    data = load_for(config, config.data)
+    if not config.local_test:
+        return data, []
+    data, lost = join(data)
+    rule = parse(config.partition)
+    wanted = DOMAIN if isinstance(rule, Domain) else rule.column if isinstance(rule, By) else None
+    if wanted in lost:
+        raise DataError(
+            f"{config.data} has the column {wanted!r} for its training samples alone, and with "
+            f"local_test {config.local_test:g} its test samples are divided too: bring the column "
+            "for both, divide in another way, or leave local_test out"
+        )
+    return data, [
+        f"the column {name!r} was left out: the data's test samples, which are divided too, have "
+        "none"
+        for name in lost
+    ]
+
+
+def _told_of_test(config: Config, divided: Partition, total: int) -> str:
+    """What the test set is, where it is not the data's own."""
+    drawn = sum(len(rows) for rows in divided.tests)
+    strangers = f" and {total - drawn} of unknown classes" if total > drawn else ""
+    return (
+        f"the test set is {drawn} of the parties' own samples, a share of {config.local_test:g} of "
+        f"each party's{strangers}; the data's own test samples were divided too"
     )
 
 

@@ -3,6 +3,7 @@ a short trial of the real work at one party, scaled up.
 """
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from statistics import median_low
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import torch
 
 from ostraka.core.fit import Budget
-from ostraka.core.method import Method, Round
+from ostraka.core.method import Method, Report, Round
 from ostraka.core.party import PartyRef
 from ostraka.core.progress import NoProgress
+from ostraka.core.task import Task
 from ostraka.engines.auto import pays
 from ostraka.engines.base import Work
 from ostraka.engines.threads import one_thread
@@ -45,7 +47,8 @@ class PartyShare:
 class Estimate:
     """What a run would be and cost. Seconds, memory and bytes are estimates; the rest is exact.
 
-    `steps` are optimiser steps of `local`, None for a method that has no such training.
+    `steps` are optimiser steps of `local`, of all networks that are trained; None for a method
+    that has no such training.
     """
 
     method: str
@@ -66,16 +69,28 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Sent:
+    """Bytes between the server and one party in a round."""
+
+    up: int
+    down: int
+    down_again: int
+    """To a party that took part before."""
+
+
+@dataclass(frozen=True)
 class Trial:
     """What the work at one party of usual size took and sent, and what it took to answer."""
 
     size: int
+    trainings: int
     steps: int | None
+    """Of all its trainings."""
     seconds: float
-    bytes_up: int
-    bytes_down: int
     answer_seconds: float
     """For all test samples, by one model."""
+    sent: dict[int, Sent]
+    """By the number of a party's trainings: its report may hold what each of them made."""
 
 
 @dataclass
@@ -90,7 +105,13 @@ class Estimator:
         if key not in self.trials:
             with one_thread():
                 self.trials[key] = _try(plan)
-        return _scaled(plan, self.trials[key])
+        trial = self.trials[key]
+        for ref, trainings in zip(plan.parties.roster(), plan.trainings, strict=True):
+            if trainings not in trial.sent:
+                with one_thread():
+                    done = _work(plan, ref, 1)
+                    trial.sent[trainings] = _sent(ref, done, done.server(plan.task))
+        return _scaled(plan, trial)
 
 
 def _key(config: Config) -> str:
@@ -102,27 +123,40 @@ def _try(plan: Plan) -> Trial:
     then more until it takes long enough.
     """
     ref = _median_party(plan)
-    total = _steps(plan)[ref.id]
+    trainings, total = plan.trainings[ref.id], _steps_of_one(plan)[ref.id]
     steps = None if total is None else min(4, total)
     while True:
-        took, state, message, report, method = _work(plan, ref, steps)
-        if steps is None or total is None or steps >= total or took >= TRIAL_SECONDS:
+        done = _work(plan, ref, steps)
+        if steps is None or total is None or steps >= total or done.seconds >= TRIAL_SECONDS:
             break
         steps = min(4 * steps, total)
-    server = method.aggregate(plan.task, state, [report])
+    server = done.server(plan.task)
     return Trial(
         size=ref.size,
-        steps=steps,
-        seconds=took,
-        bytes_up=codec.encoded_size(report.payload) + codec.encoded_size(report.card),
-        bytes_down=codec.encoded_size(message),
-        answer_seconds=_answer(plan, method, server),
+        trainings=trainings,
+        steps=None if steps is None else steps * trainings,
+        seconds=done.seconds,
+        answer_seconds=_answer(plan, done.method, server),
+        sent={trainings: _sent(ref, done, server)},
     )
 
 
-def _work(
-    plan: Plan, ref: PartyRef, steps: int | None
-) -> tuple[float, Any, Any, Any, Method[Any, Any, Any]]:
+@dataclass(frozen=True)
+class _Done:
+    """One party's update."""
+
+    method: Method[Any, Any, Any]
+    state: Any
+    message: Any
+    report: Report[Any]
+    seconds: float
+
+    def server(self, task: Task) -> Any:
+        """What the server makes of it."""
+        return self.method.aggregate(task, self.state, [self.report])
+
+
+def _work(plan: Plan, ref: PartyRef, steps: int | None) -> _Done:
     method = _shortened(plan.method, steps)
     state = method.init(plan.task, plan.config.seed)
     message = method.message(state, ref)
@@ -130,7 +164,16 @@ def _work(
     rnd = Round(plan.task, 1, message, party_seed(plan.config, 1, ref.id))
     began = time.perf_counter()
     report = method.local_update(rnd, party, {})
-    return time.perf_counter() - began, state, message, replace(report, memory={}), method
+    took = time.perf_counter() - began
+    return _Done(method, state, message, replace(report, memory={}), took)
+
+
+def _sent(ref: PartyRef, done: _Done, server: Any) -> Sent:
+    return Sent(
+        up=codec.encoded_size(done.report.payload) + codec.encoded_size(done.report.card),
+        down=codec.encoded_size(done.message),
+        down_again=codec.encoded_size(done.method.message(server, ref)),
+    )
 
 
 def _shortened(method: Method[Any, Any, Any], steps: int | None) -> Method[Any, Any, Any]:
@@ -155,8 +198,8 @@ def _answer(plan: Plan, method: Method[Any, Any, Any], state: Any) -> float:
 
 def _scaled(plan: Plan, trial: Trial) -> Estimate:
     method, config, roster = plan.method, plan.config, plan.parties.roster()
-    steps = _steps(plan)
-    costs = {ref.id: _seconds(trial, ref.size, steps[ref.id]) for ref in roster}
+    steps, trainings = _steps(plan), plan.trainings
+    costs = {r.id: _seconds(trial, r.size, trainings[r.id], steps[r.id]) for r in roster}
     draws = [
         [r.id for r in method.draw(roster, i + 1, config.seed)] for i in range(method.exchanges)
     ]
@@ -166,7 +209,9 @@ def _scaled(plan: Plan, trial: Trial) -> Estimate:
     )
     rounds = range(1, method.exchanges + 1)
     scored = sum(index % config.eval_every == 0 or index == method.exchanges for index in rounds)
-    sent, counted = sum(map(len, draws)), [steps[p] for drawn in draws for p in drawn]
+    turns = Counter(p for drawn in draws for p in drawn)
+    counted = [steps[p] for p in turns.elements()]
+    sent = [(trial.sent[trainings[p]], count) for p, count in turns.items()]
     net, voters = outline(plan.task), len(draws[0]) if votes(method) else 1
     return Estimate(
         method=plan.name,
@@ -180,10 +225,10 @@ def _scaled(plan: Plan, trial: Trial) -> Estimate:
         parameters=weights(net),
         workers=at_once,
         memory=_memory(plan, at_once) + (vote_bytes(net, voters) if votes(method) else 0),
-        bytes_up=sent * trial.bytes_up if method.talks else 0,
-        bytes_down=sent * trial.bytes_down
+        bytes_up=sum(one.up * count for one, count in sent) if method.talks else 0,
+        bytes_down=sum(one.down + one.down_again * (count - 1) for one, count in sent)
         + commons_size(plan) * len(roster)
-        + generator_size(plan) * len(set().union(*draws))
+        + generator_size(plan) * len(turns)
         if method.talks
         else 0,
         seconds=training + scored * trial.answer_seconds * voters,
@@ -200,6 +245,15 @@ def _shares(plan: Plan, steps: dict[int, int | None]) -> tuple[PartyShare, ...]:
 
 def _steps(plan: Plan) -> dict[int, int | None]:
     """Optimiser steps of every party in a round, by its number."""
+    times = plan.trainings
+    return {
+        party: None if one is None else one * times[party]
+        for party, one in _steps_of_one(plan).items()
+    }
+
+
+def _steps_of_one(plan: Plan) -> dict[int, int | None]:
+    """Of one of its trainings."""
     roster, local = plan.parties.roster(), getattr(plan.method, "local", None)
     if not isinstance(local, Budget):
         return {ref.id: None for ref in roster}
@@ -207,10 +261,10 @@ def _steps(plan: Plan) -> dict[int, int | None]:
     return {ref.id: steps for ref, steps in zip(roster, counted, strict=True)}
 
 
-def _seconds(trial: Trial, size: int, steps: int | None) -> float:
+def _seconds(trial: Trial, size: int, trainings: int, steps: int | None) -> float:
     if trial.steps and steps is not None:
         return trial.seconds * steps / trial.steps
-    return trial.seconds * size / max(1, trial.size)
+    return trial.seconds * size * trainings / max(1, trial.size * trial.trainings)
 
 
 def _memory(plan: Plan, at_once: int) -> int:
@@ -231,7 +285,9 @@ def _in_a_pool(plan: Plan) -> bool:
 
 
 def _median_party(plan: Plan) -> PartyRef:
-    roster = plan.parties.roster()
+    """Of those that train, if any does."""
+    everyone = plan.parties.roster()
+    roster = [ref for ref in everyone if plan.trainings[ref.id]] or everyone
     middle = median_low(ref.size for ref in roster)
     return next(ref for ref in roster if ref.size == middle)
 

@@ -76,9 +76,22 @@ class Plan:
         return " ".join([*hashes, *([load_generator(public).sha256] if public else [])])
 
     @property
+    def counts_at_work(self) -> np.ndarray:
+        """`counts` of the parties that train: with pooled data, of the one that has it all."""
+        return self.counts.sum(axis=0, keepdims=True) if self.method.pooled else self.counts
+
+    @property
     def classes_held(self) -> list[int]:
-        """Classes of every party that trains: with pooled data, of the one that has it all."""
-        return _held(self.counts.sum(axis=0, keepdims=True) if self.method.pooled else self.counts)
+        """Classes of every party that trains."""
+        return _held(self.counts_at_work)
+
+    @property
+    def trainings(self) -> list[int]:
+        """How many networks each of them trains in a round."""
+        return [
+            self.method.trainings(self.task, torch.as_tensor(counts))
+            for counts in self.counts_at_work
+        ]
 
     @property
     def mix(self) -> dict[int, torch.Tensor]:

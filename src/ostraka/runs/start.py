@@ -116,12 +116,25 @@ def _check_scored_apart(start: Start, config: Config) -> None:
             "both are then scored on the other half"
         )
     held = ("data", "seed", "validation", "train_per_class", "known", "known_classes")
+    if was.local_test or config.local_test:
+        _check_same_test(start, config, (*held, "partition", "parties", "shared", "local_test"))
     different = [name for name in held if getattr(was, name) != getattr(config, name)]
     if config.validation and different:
         raise ConfigError(
             f"the start in {start.folder} may have learnt from this run's "
             f"validation samples, since it differs in {', '.join(different)}; give "
             "both runs the same, or no --validation"
+        )
+
+
+def _check_same_test(start: Start, config: Config, names: tuple[str, ...]) -> None:
+    """Which samples are the test then depends on all that decides who holds what."""
+    different = [name for name in names if getattr(start.config, name) != getattr(config, name)]
+    if different:
+        raise ConfigError(
+            f"the start in {start.folder} may have learnt from this run's test samples: with "
+            f"local_test they are a part of what was divided, and it differs in "
+            f"{', '.join(different)}; give both runs the same"
         )
 
 

@@ -32,6 +32,8 @@ class Partition:
     seed: int
     partial: bool = False
     """Whether rows are left out on purpose."""
+    tests: tuple[NDArray[np.int64], ...] = ()
+    """Rows that each party was given and does not train on: its part of the test."""
 
     def __len__(self) -> int:
         return len(self.parties)
@@ -41,9 +43,17 @@ class Partition:
         return np.stack([np.bincount(labels[rows], minlength=classes) for rows in self.parties])
 
     @property
+    def given(self) -> tuple[NDArray[np.int64], ...]:
+        """What each party was given, before a part of it became the test."""
+        if not self.tests:
+            return self.parties
+        pairs = zip(self.parties, self.tests, strict=True)
+        return tuple(np.sort(np.concatenate(pair)) for pair in pairs)
+
+    @property
     def digest(self) -> str:
-        """A hash of who holds what."""
-        return division_digest(self.names, self.parties)
+        """A hash of who was given what."""
+        return division_digest(self.names, self.given)
 
     def save(self, path: str | Path) -> None:
         """Write the partition as JSON that `file:PATH` reads."""
@@ -51,7 +61,7 @@ class Partition:
             "spec": self.spec,
             "seed": self.seed,
             "names": list(self.names),
-            "parties": [rows.tolist() for rows in self.parties],
+            "parties": [rows.tolist() for rows in self.given],
         }
         if self.partial:
             content["partial"] = True
