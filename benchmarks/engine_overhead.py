@@ -12,7 +12,7 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -49,6 +49,12 @@ class Lap:
     usual: float
     megabytes: float
 
+    @classmethod
+    def of(cls, launched: float, began: Sequence[float], megabytes: float) -> "Lap":
+        """From when a run was launched and when each of its rounds began."""
+        rounds = [later - earlier for earlier, later in pairwise(began)]  # all but the last
+        return cls(began[1] - launched, median(rounds[1:]), megabytes)
+
 
 def lap(engine: str, parties: int, hidden: int, address: str = "") -> Lap:
     """Run one small federation."""
@@ -69,14 +75,15 @@ def lap(engine: str, parties: int, hidden: int, address: str = "") -> Lap:
             out=Path(folder, "run"),
             watch=clock,
         )
-    rounds = [later - earlier for earlier, later in pairwise(clock.began)]  # all but the last
-    usual = median(rounds[1:])
-    each = result.summary.bytes_up / ROUNDS / parties / 1e6
-    return Lap(clock.began[1] - began, usual, each)
+    return Lap.of(began, clock.began, result.summary.bytes_up / ROUNDS / parties / 1e6)
+
+
+Laps = dict[tuple[str, int, int], list[Lap]]
+"""By engine, parties and hidden units."""
 
 
 def table(
-    laps: dict[tuple[str, int, int], list[Lap]], engines: Sequence[str]
+    laps: Laps, engines: Sequence[str], few: int = FEW, many: int = MANY
 ) -> list[dict[str, Any]]:
     """The costs of each engine: differences between the three federations."""
     rows = []
@@ -86,21 +93,53 @@ def table(
             for key, all_ in laps.items()
             if key[0] == engine
         }
-        few, many, large = usual[FEW, SMALL], usual[MANY, SMALL], usual[FEW, LARGE]
-        party = (many - few) / (MANY - FEW)
-        megabytes = FEW * laps[engine, FEW, LARGE][0].megabytes
-        first = [one.first - one.usual for one in laps[engine, FEW, SMALL]]
+        base, more, large = usual[few, SMALL], usual[many, SMALL], usual[few, LARGE]
+        party = (more - base) / (many - few)
+        megabytes = few * laps[engine, few, LARGE][0].megabytes
+        first = [one.first - one.usual for one in laps[engine, few, SMALL]]
         rows.append(
             {
                 "engine": engine,
                 "start": median(first),
                 "start_range": [min(first), max(first)],
-                "round": few - FEW * party,
+                "round": base - few * party,
                 "party": party,
-                "megabyte": (large - few) / megabytes,
+                "megabyte": (large - base) / megabytes,
+                "rounds": {
+                    f"{key[1]} parties, {key[2]} units": sorted(one.usual for one in all_)
+                    for key, all_ in laps.items()
+                    if key[0] == engine
+                },
             }
         )
     return rows
+
+
+def measure(
+    run: Callable[[str, int, int], Lap],
+    engines: Sequence[str],
+    times: int,
+    out: Path,
+    few: int = FEW,
+    many: int = MANY,
+) -> None:
+    """Run the three federations on all engines in turn, write the table, and print it."""
+    laps: Laps = {}
+    for _ in range(times):
+        for parties, hidden in ((few, SMALL), (many, SMALL), (few, LARGE)):
+            for engine in engines:
+                one = run(engine, parties, hidden)
+                laps.setdefault((engine, parties, hidden), []).append(one)
+                print(engine, parties, hidden, one, flush=True)
+        rows = table(laps, engines, few, many)
+        out.write_text(json.dumps(rows, indent=1))
+    for row in rows:
+        print(
+            {
+                key: round(value, 4) if isinstance(value, float) else value
+                for key, value in row.items()
+            }
+        )
 
 
 def main() -> None:
@@ -110,22 +149,11 @@ def main() -> None:
     ask.add_argument("--times", type=int, default=3)
     ask.add_argument("--out", type=Path, required=True)
     options = ask.parse_args()
-    laps: dict[tuple[str, int, int], list[Lap]] = {}
-    for _ in range(options.times):
-        for parties, hidden in ((FEW, SMALL), (MANY, SMALL), (FEW, LARGE)):
-            for engine in options.engines:
-                one = lap(engine, parties, hidden, options.address)
-                laps.setdefault((engine, parties, hidden), []).append(one)
-                print(engine, parties, hidden, one, flush=True)
-        rows = table(laps, options.engines)
-        options.out.write_text(json.dumps(rows, indent=1))
-    for row in rows:
-        print(
-            {
-                key: value if isinstance(value, str | list) else round(value, 4)
-                for key, value in row.items()
-            }
-        )
+
+    def run(engine: str, parties: int, hidden: int) -> Lap:
+        return lap(engine, parties, hidden, options.address)
+
+    measure(run, options.engines, options.times, options.out)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from ostraka.runs.config import write_toml
 from ostraka.runs.loop import execute
 from ostraka.runs.record import RunDir
 from ostraka.runs.results import Summary
+from ostraka.runs.watch import Watch
 from ostraka.store import jsonfile
 
 START_SECONDS = 180.0
@@ -48,7 +49,7 @@ CONNECTION = "federation"
 SUPERLINK = "from ostraka.engines.flower import run_superlink; run_superlink()"
 
 
-def run_over(grid: Any, root: Path) -> None:
+def run_over(grid: Any, root: Path, watch: Watch | None = None) -> None:
     """What Flower's ServerApp does: the run, or what is left of it, over the grid."""
     federation = Federation.load(root)
     end_with(os.environ.get(SERVER))
@@ -57,7 +58,7 @@ def run_over(grid: Any, root: Path) -> None:
     with federation.said.open("a", buffering=1) as said, redirect_stderr(said):
         try:
             with connected(grid, Expected(federation.parties, federation.keys())):
-                execute(plan_of(federation), home, resume=home.marks.exists())
+                execute(plan_of(federation), home, watch, resume=home.marks.exists())
             ended = {"done": True}
         except OstrakaError as error:
             ended = {"done": False, "words": str(error), "code": error.exit_code}
