@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from ostraka.data.sources import load
-from ostraka.runs.estimate import Trial, _seconds
+from ostraka.methods.fedavg import FedAvg
+from ostraka.runs.config import make
+from ostraka.runs.estimate import Estimator, Trial, _seconds
+from ostraka.runs.plan import make_plan
 from tests.cli.calling import TINY, Ostraka
 
 WORDS = (
@@ -172,3 +175,17 @@ def test_seconds_grow_with_the_steps_of_all_networks() -> None:
     assert _seconds(trial, 10, 0, 0) == 0.0
     untold = replace(trial, steps=None)
     assert _seconds(untold, 10, 3, None) == 6.0
+
+
+def test_a_party_is_asked_for_its_trainings_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many parties there are: 100 parties are not asked 100 times each."""
+    asked: list[int] = []
+
+    def trainings(*given: object) -> int:
+        asked.append(1)
+        return 1
+
+    monkeypatch.setattr(FedAvg, "trainings", trainings)
+    values = {"method": "fedavg", "data": "digits", "partition": "iid", "parties": 100}
+    Estimator().of(make_plan(make({**values, "engine": "serial"})))
+    assert len(asked) <= 10 * 100

@@ -12,7 +12,7 @@ import torch
 
 from ostraka.core.predictor import UNKNOWN
 from ostraka.core.samples import Samples
-from ostraka.data.local_test import draw, join
+from ostraka.data.local_test import draw, join, judged_by
 from ostraka.data.partitions.divide import Partition
 from ostraka.data.sources import load
 from ostraka.errors import ConfigError, DataError, Interrupted
@@ -95,6 +95,7 @@ def test_samples_keep_their_values_and_labels() -> None:
     for samples in (found.data.train, found.data.test):
         assert samples.stored()[:, 0].tolist() == samples.row_numbers.tolist()
         assert torch.equal(samples.labels, samples.row_numbers % 2)
+    assert found.data.classes == load("./small.npz").classes
 
 
 def test_each_party_gives_of_its_own() -> None:
@@ -145,6 +146,26 @@ def test_the_seed_decides() -> None:
     store()
     first, again = small(seed=1), small(seed=1)
     assert first.data.test.row_numbers.tolist() == again.data.test.row_numbers.tolist()
+
+
+def test_the_seed_draws_from_a_division_that_is_given(tmp_path: Path) -> None:
+    """Of ten rows each, five; and which of the ten, lowest first, is where in the test."""
+    store()
+    held = [list(range(10)), list(range(10, 20))]
+    (tmp_path / "mine.json").write_text(json.dumps({"parties": held}))
+    given: dict[str, Any] = {"partition": "file:mine.json", "parties": None, "local_test": 0.5}
+    one, other = (small(**given, seed=seed) for seed in (3, 4))
+    for mine, theirs in zip(one.partition.tests, other.partition.tests, strict=True):
+        assert mine.tolist() != theirs.tolist()
+    places = [found.data.test.row_numbers.argsort().tolist() for found in (one, other)]
+    assert places[0] != places[1]
+
+
+def test_the_hash_of_a_division_is_of_what_was_given() -> None:
+    """Whatever share is drawn from it."""
+    store()
+    one, other = small(local_test=0.2).partition, small(local_test=0.4).partition
+    assert one.digest == other.digest == replace(one, parties=one.given, tests=()).digest
 
 
 @pytest.mark.parametrize("partition", ["iid", "labels:2", "dirichlet:0.5"])
@@ -265,6 +286,27 @@ def test_samples_that_are_stored_unlike_are_refused() -> None:
     other = replace(data.test, x=data.test.x.float())
     with pytest.raises(DataError, match="store both alike, or leave local_test out"):
         join(replace(data, test=other))
+    scaled = replace(data.test, view=replace(data.test.view, scale=0.5))
+    with pytest.raises(DataError, match="in other units"):
+        join(replace(data, test=scaled))
+    with pytest.raises(DataError, match="samples without labels"):
+        join(replace(data, test=data.test.unlabelled()))
+
+
+def test_samples_of_no_class_and_rows_that_are_left_out() -> None:
+    """Training rows 0, 2, 4 and 6 of twelve, test rows 12 to 19, of which 13 is of no class."""
+    store()
+    data = load("./small.npz")
+    labels = data.test.labels.clone()
+    labels[1] = UNKNOWN
+    some = replace(data, train=data.train.take(torch.tensor([0, 2, 4, 6])),
+                   test=replace(data.test, y=labels))  # fmt: skip
+    joined = join(some)[0]
+    assert joined.train.row_numbers.tolist() == [0, 2, 4, 6, 12, 14, 15, 16, 17, 18, 19]
+    assert joined.test.row_numbers.tolist() == list(range(12, 20))
+    judged = judged_by(joined, [np.array([2, 16])], 0)
+    assert sorted(judged.test.row_numbers.tolist()) == [2, 13, 16]
+    assert judged.train.row_numbers.tolist() == [0, 4, 6, 12, 14, 15, 17, 18, 19]
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, 1.5])
@@ -360,10 +402,15 @@ def test_a_start_that_has_learnt_the_test_is_refused(tmp_path: Path) -> None:
         {"local_test": 0.3},
         {"seed": 1},
         {"partition": "labels:4"},
+        {"parties": 4},
+        {"shared": 0.1},
     ):
         [name] = changed
         with pytest.raises(ConfigError, match=rf"learnt from this run's test .*differs in {name};"):
             make_plan(make({**after, **changed}))
+    execute(make_plan(make({**start, "local_test": 0.0})), RunDir(tmp_path / "all"))
+    with pytest.raises(ConfigError, match=r"learnt from this run's test .*differs in local_test;"):
+        make_plan(make({**after, "start_from": str(tmp_path / "all")}))
 
 
 @pytest.mark.parametrize("share", [False, True])

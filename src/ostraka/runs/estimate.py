@@ -286,8 +286,8 @@ def _in_a_pool(plan: Plan) -> bool:
 
 def _median_party(plan: Plan) -> PartyRef:
     """Of those that train, if any does."""
-    everyone = plan.parties.roster()
-    roster = [ref for ref in everyone if plan.trainings[ref.id]] or everyone
+    everyone, trainings = plan.parties.roster(), plan.trainings
+    roster = [ref for ref in everyone if trainings[ref.id]] or everyone
     middle = median_low(ref.size for ref in roster)
     return next(ref for ref in roster if ref.size == middle)
 
