@@ -53,6 +53,7 @@ def found(kept: Kept, index: int, run: str = "ab12") -> int | None:
         ((2, 5), 5, 2),
         ((4,), 4, None),  # its first round comes again
         ((1, 2, 3, 2), 3, 2),  # gone back, done again, and on
+        ((1, 2, 3, 2), 4, 2),  # and not drawn in round 3 when that came again
     ],
 )
 def test_the_memory_is_that_of_the_last_round_before(
