@@ -146,3 +146,17 @@ def test_what_the_server_says_of_a_letter_is_that_it_was_lost(source: int, lost:
     grid.replies = [reply(source, error=True)]
     (told,) = line.fetch(["m1"])
     assert (told.node, told.error, told.lost) == (9, "gone", lost)
+
+
+def test_an_answer_that_is_no_letter_is_the_failure_of_its_node() -> None:
+    from flwr.app import RecordDict
+
+    grid = Grid()
+    line = FlowerLine(grid)
+    line.send(order(3), 50.0)
+    strange = reply(9, error=False)
+    strange.content = RecordDict({})
+    grid.replies = [strange]
+    (told,) = line.fetch(["m1"])
+    assert (told.node, told.lost, told.answers) == (9, False, "m1")
+    assert "not a letter of Ostraka" in told.error

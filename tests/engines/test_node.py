@@ -1,10 +1,12 @@
 """A party's memory at its node: two rounds of it, chosen by the round that is asked for."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from ostraka.core.party import Party
 from ostraka.engines.brief import brief_of
 from ostraka.engines.letters import Letter
 from ostraka.engines.node import Kept, Own, answer
@@ -51,6 +53,7 @@ def found(kept: Kept, index: int, run: str = "ab12") -> int | None:
         ((2, 5), 5, 2),
         ((4,), 4, None),  # its first round comes again
         ((1, 2, 3, 2), 3, 2),  # gone back, done again, and on
+        ((1, 2, 3, 2), 4, 2),  # and not drawn in round 3 when that came again
     ],
 )
 def test_the_memory_is_that_of_the_last_round_before(
@@ -146,3 +149,30 @@ def test_samples_of_another_shape_are_refused() -> None:
     strange = Own(1, "east", lambda brief: parties()[1].samples.take(slice(0, 0)))
     with pytest.raises(DataError, match="east holds no samples"):
         answer(order(Odd(), 1), strange, None)
+
+
+def test_training_begun_on_other_data_is_not_gone_on_with(tmp_path: Path) -> None:
+    """A party that was started with the wrong file, ended, and started with the right one."""
+    method, at_work = Asleep(bad=1), Desk(tmp_path / "work", "ab12").progress(1, 1).path
+    rows = parties()[1].samples
+    wrong = Own(1, "east", lambda brief: rows.take(slice(0, 5)), tmp_path)
+    right = Own(1, "east", lambda brief: rows, tmp_path)
+    METHODS.add("asleep")(Asleep)
+    try:
+        answer(order(method, 1), wrong, None)
+        (begun,) = at_work.iterdir()
+        answer(order(method, 1), wrong, None)
+        assert [*at_work.iterdir()] == [begun], "the same order on the same data goes on"
+        answer(order(method, 1), right, None)
+        assert len([*at_work.iterdir()]) == 2
+    finally:
+        METHODS.remove("asleep")
+
+
+@dataclass(frozen=True)
+class Asleep(Odd):
+    """Saves something half-finished, and fails."""
+
+    def _misbehave(self, party: Party) -> None:
+        party.progress.save("asleep", {})
+        raise ZeroDivisionError("a slip")

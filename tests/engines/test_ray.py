@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +16,9 @@ from ostraka.engines.serial import Serial
 from ostraka.errors import ConfigError
 from ostraka.store.desk import Desk
 from tests.engines.test_engines import contents, run
-from tests.engines.toy_work import Odd, OnceAsleep, OnceKilled, do, jobs, work
+from tests.engines.toy_work import Odd, OnceAsleep, OnceKilled, Telling, do, jobs, work
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("default")]
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """A head without cores, as the server's machine, and two nodes with one core each."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    for name in ("a", "b"):
-        nodes.add_node(num_cpus=1, resources={name: 1})
-    nodes.wait_for_nodes()
-    yield nodes
-    nodes.shutdown()
 
 
 def engine(cluster: Any, **settings: Any) -> RayEngine:
@@ -134,12 +118,14 @@ def test_a_cluster_without_room_is_not_waited_for_for_ever(cluster: Any, tmp_pat
 
 
 def test_progress_is_told(cluster: Any, tmp_path: Path) -> None:
-    heard: list[int] = []
-    method = Odd()
+    """Party 2 works until somebody has heard how far it is."""
+    heard: list[tuple[int, float, float | None]] = []
+    method = Telling(bad=2, mark=str(tmp_path / "mark"))
     with engine(cluster).open(work(method)) as crew:
-        told = crew.run(jobs(Desk(tmp_path), method), lambda party, done, loss: heard.append(party))
-        assert len(list(told)) == 4
-    assert set(heard) <= {0, 1, 2, 3}
+        outcomes = list(crew.run(jobs(Desk(tmp_path), method), method.hearing(heard)))
+    assert [outcome.failure for outcome in outcomes] == [None] * 4
+    assert (2, 0.5, 1.25) in heard
+    assert {party for party, _, _ in heard} <= {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize(("method", "rounds"), [("fedov", 1), ("scaffold", 3)])

@@ -22,7 +22,7 @@ from ostraka.core.party import Parties, Party, PartyRef
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive
 from ostraka.core.task import Task
-from ostraka.engines.base import Crew, Job, Outcome, Work
+from ostraka.engines.base import Crew, Job, Outcome, Tell, Work
 from ostraka.errors import DataError
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.runs.arrivals import kept
@@ -106,6 +106,65 @@ class OnceAsleep(Odd):
             return super().local_update(rnd, party, memory)
         time.sleep(600)
         raise AssertionError("it was not ended")
+
+
+@dataclass(frozen=True)
+class Telling(Odd):
+    """Party `bad` tells how far it is, again and again, until somebody has heard it."""
+
+    mark: str = ""
+
+    def _misbehave(self, party: Party) -> None:
+        end = time.monotonic() + 60
+        while not Path(self.mark).exists():
+            assert time.monotonic() < end, "nobody hears it"
+            party.progress.tell(0.5, 1.25)
+            time.sleep(0.1)
+
+    def hearing(self, heard: list[tuple[int, float, float | None]]) -> Tell:
+        """Whoever is told; the party may go on once it is."""
+
+        def hear(party: int, done: float, loss: float | None) -> None:
+            heard.append((party, done, loss))
+            if (party, done) == (self.bad, 0.5):
+                Path(self.mark).touch()
+
+        return hear
+
+
+_tasks: list[Task] = []
+"""All tasks that this process was handed; they stay, so that each has an address of its own."""
+
+
+@dataclass(frozen=True)
+class Where(Odd):
+    """Tells where its samples lie and how often its process was handed the work."""
+
+    def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
+        _tasks.append(rnd.task)
+        address = party.samples.x.untyped_storage().data_ptr()
+        mapped = Path("/proc/self/maps").read_text().splitlines()
+        scores = {
+            "shared": float(any(_holds(line, address) for line in mapped)),
+            "handed": float(len({id(task) for task in _tasks})),
+            "process": float(os.getpid()),
+        }
+        return Report(rnd.message, 1.0, Card(party.id, len(party.samples), scores=scores))
+
+
+def _holds(line: str, address: int) -> bool:
+    """Whether a line of a process's mappings is of memory that others map too, with this address
+    in it."""
+    span, rights = line.split()[:2]
+    begin, end = (int(half, 16) for half in span.split("-"))
+    return begin <= address < end and rights.endswith("s")
+
+
+def many(method: Odd, count: int) -> Work:
+    """The work of so many parties with two samples each."""
+    samples = Samples(torch.zeros(2 * count, 4), torch.arange(2 * count) % 2)
+    names = [f"party {number}" for number in range(count)]
+    return Work(method, TASK, Parties.of(samples, torch.arange(2 * count).split(2), names))
 
 
 def parties() -> Parties:

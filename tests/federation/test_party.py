@@ -16,6 +16,7 @@ from ostraka.core.samples import View
 from ostraka.core.task import Task
 from ostraka.engines.base import Work
 from ostraka.engines.brief import Brief, brief_of, read_brief
+from ostraka.engines.flower import CannotAsk
 from ostraka.errors import ConfigError, DataError, NeedError
 from ostraka.federation import party as party_module
 from ostraka.federation.party import UNKNOWN_SECONDS, own_of, read_own, until_taken, wait_for_server
@@ -147,6 +148,42 @@ def test_a_certificate_that_is_wrong_ends_the_wait(
     monkeypatch.setattr(party_module, "shown_problem", lambda p: "it expired on 2020-01-01")
     with pytest.raises(ConfigError, match="it expired on 2020-01-01"):
         waiting.wait(tmp_path, 1e9)
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError("reset"), CannotAsk("no answer")])
+def test_a_server_that_goes_away_while_it_is_asked_is_waited_for(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was reached a moment ago, and is being started again."""
+    waiting, answers = Waiting(monkeypatch, [""], [True]), iter([error, error])
+
+    def ask(*given: Any) -> bool:
+        told = next(answers, None)
+        if told is not None:
+            raise told
+        return True
+
+    monkeypatch.setattr(party_module, "is_registered", ask)
+    waiting.wait(tmp_path, 100)
+    assert [str(error) in words for words in waiting.words] == [True]
+
+
+def test_a_party_is_not_started_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes would both write what it keeps, and the server would take turns with them."""
+    here = folder(tmp_path)
+    refused = []
+
+    def second(party: PartyFolder, wait: float) -> None:
+        with pytest.raises(ConfigError, match="north is at work already"):
+            party_module.start(party, wait)
+        refused.append(party.name)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(party_module, "wait_for_server", second)
+    for _ in range(2):  # and it can be started again once it has ended
+        with pytest.raises(KeyboardInterrupt):
+            party_module.start(here, 5.0)
+    assert refused == ["north", "north"]
 
 
 def test_a_plan_for_own_data_gives_nobody_any() -> None:

@@ -3,6 +3,7 @@
 import argparse
 import shlex
 import sys
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,8 @@ def _party(options: argparse.Namespace) -> int:
     from ostraka.federation.party import start
     from ostraka.federation.project import PartyFolder
 
+    if not 0 <= options.wait < inf:
+        raise ConfigError(f"--wait is {options.wait:g}; give seconds from 0, such as 3600")
     party = PartyFolder.load(options.folder)
     if options.data is not None:
         party = replace(party, data=str(Path(options.data).expanduser().absolute()))
@@ -138,6 +141,11 @@ def _party(options: argparse.Namespace) -> int:
     if not party.share and not party.data:
         raise ConfigError(
             f"{party.name} has no data yet: ostraka federation party {options.folder} --data PATH"
+        )
+    if not party.share and not Path(party.data).exists():
+        raise ConfigError(
+            f"there is nothing at {party.data}, the data of {party.name}; give the folder or file "
+            f"with: ostraka federation party {options.folder} --data PATH"
         )
     party.save()
     code = start(party, options.wait)

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, final
 
@@ -191,6 +192,19 @@ def carry_out(work: Work, order: Order, progress: Progress) -> tuple[Answer, flo
         else codec.encode(envelope, _seal("report", order))
     )
     return Answer(told, kept), report.card.scores.get("loss")
+
+
+def begun_from(order: Order, *more: bytes | memoryview) -> str:
+    """A name for what training begins from: its message, its memory, its seed and `more`.
+
+    Where half-finished training outlives the folder of its run, it is gone on with only by an order
+    that would have begun it just so.
+    """
+    digest = blake2b(str(order.seed).encode(), digest_size=8)
+    for part in (order.message, order.memory or b"", *more):
+        digest.update(len(part).to_bytes(8))
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def _seal(what: str, order: Order) -> codec.Seal:

@@ -95,7 +95,12 @@ class FlowerLine(Line):
         name, source = message.metadata.reply_to_message_id, message.metadata.src_node_id
         node, about = self.went_to.get(name, (source, "order"))
         if not message.has_error():
-            return letter_of(message.content, source, about, name)
+            try:
+                return letter_of(message.content, source, about, name)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                # of a party that is not ours: its own failure, and nobody else's
+                wrong = f"its answer is not a letter of Ostraka ({error!r})"
+                return Letter(source, about, answers=name, error=wrong)
         if source == SERVER:
             return Letter(node, about, answers=name, error=message.error.reason, lost=True)
         return Letter(source, about, answers=name, error=message.error.reason or "it failed")
@@ -342,6 +347,10 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
+class CannotAsk(ConfigError):
+    """The server was there, and gave no answer: it may come."""
+
+
 def is_registered(address: str, authority: Path, private_key: Any) -> bool:
     """Whether a SuperLink knows the key; nothing changes there.
 
@@ -366,5 +375,5 @@ def is_registered(address: str, authority: Path, private_key: Any) -> bool:
         told = FlowerError.from_json(error.response.text)
         return told is not None and told.code == ApiErrorCode.FLEET_INVALID_HEARTBEAT_INTERVAL
     except httpx.HTTPError as error:
-        raise ConfigError(f"the server cannot be asked: {error}") from None
+        raise CannotAsk(f"the server cannot be asked: {error}") from None
     return True

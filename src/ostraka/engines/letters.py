@@ -7,6 +7,7 @@ answered and how long is waited (`engines.remote`) knows only this.
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Literal
 
 Fact = str | int | float
@@ -31,6 +32,21 @@ class Letter:
     lost: bool = False
     """Of an answer, that none will come: the carrier has lost the letter, or the node it went to.
     It may be sent again."""
+
+
+def shown(given: object, most: int = 500) -> str:
+    """Text that a node wrote, without signs that a terminal obeys, and not endless."""
+    text = "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        for c in str(given)[:most]
+    )
+    return text + (" ..." if len(str(given)) > most else "")
+
+
+def number(given: object) -> float | None:
+    """A number that a node told; None: it told none that can be one."""
+    told = isinstance(given, int | float) and not isinstance(given, bool)
+    return float(given) if told and isfinite(given) else None  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

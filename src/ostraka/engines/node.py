@@ -17,7 +17,7 @@ import torch
 
 from ostraka.core.party import Parties
 from ostraka.core.samples import Samples
-from ostraka.engines.base import Failure, Order, Outcome, Work, silent, try_order
+from ostraka.engines.base import Failure, Order, Outcome, Work, begun_from, silent, try_order
 from ostraka.engines.brief import Brief, read_brief
 from ostraka.engines.letters import Fact, Letter
 from ostraka.engines.threads import one_thread
@@ -143,11 +143,19 @@ def _carried_out(
         folder = own.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         desk = Desk(folder / "work", run)
         stack.enter_context(one_thread())
-        outcome = try_order(work, order, desk.progress(index, party), silent)
+        progress = desk.progress(index, party)
+        # never on with what was begun on other data: a party may have been started with the wrong
+        start = begun_from(order, letter.parts["brief"], *_bytes_of(samples))
+        outcome = try_order(work, order, replace(progress, path=progress.path / start), silent)
         if outcome.answer is not None:
             kept = kept.after(run, index, outcome.answer.memory)
             desk.clear_round(index)
     return _letter(letter, outcome), kept.stored()
+
+
+def _bytes_of(samples: Samples) -> tuple[memoryview, memoryview]:
+    x, y = (held.contiguous().numpy() for held in (samples.stored(), samples.labels))
+    return x.reshape(-1).view(np.uint8).data, y.reshape(-1).view(np.uint8).data
 
 
 def _letter(letter: Letter, outcome: Outcome) -> Letter:

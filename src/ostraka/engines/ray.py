@@ -89,7 +89,11 @@ class RayEngine(Settings, Engine):
         if not joined:
             _join(ray, self.address, self.workers)
         try:
-            yield _Cluster(ray, self, work)
+            crew = _Cluster(ray, self, work)
+            try:
+                yield crew
+            finally:
+                crew.leave()
         finally:
             if not joined:
                 ray.shutdown()
@@ -147,7 +151,9 @@ class _Cluster(Crew):
     def __init__(self, ray: Any, engine: RayEngine, work: Work) -> None:
         self.ray, self.engine = ray, engine
         self.parties = work.parties.roster()
-        self.node = ray.get_runtime_context().get_node_id()
+        self.near = ray.get_runtime_context().get_node_id()
+        # over ray:// this process has no node: the head's has none of our folders
+        self.node = "" if engine.address.startswith("ray://") else self.near
         self.gpus = _gpus(engine, work)
         with _arrays_for_tensors(ray):
             self.work = ray.put(work)
@@ -155,10 +161,11 @@ class _Cluster(Crew):
         self.news = self.board.take.remote()
         self.task = ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=0)(do)
         self.message: tuple[bytes, Any] | None = None
+        self.flying: dict[Any, _Flight] = {}
 
     def _new_board(self) -> Any:
         near = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        here = near(self.node, soft=True)
+        here = near(self.near, soft=True)
         return self.ray.remote(num_cpus=0)(Board).options(scheduling_strategy=here).remote()
 
     def roster(self) -> Sequence[PartyRef]:
@@ -169,6 +176,7 @@ class _Cluster(Crew):
             (job, 1) for job in sorted(jobs, key=lambda job: -self.parties[job.party].size)
         )
         reader, flying = Reader(), dict[Any, _Flight]()
+        self.flying = flying
         idle_since = time.monotonic()
         try:
             while waiting or flying:
@@ -194,8 +202,20 @@ class _Cluster(Crew):
                     idle_since = time.monotonic()
                 self._check_patience(flying, idle_since)
         finally:
-            for ref in flying:
-                self.ray.cancel(ref, force=True)
+            self._cancel(flying)
+
+    def leave(self) -> None:
+        """End what is under way, while the cluster is still there.
+
+        A round whose caller was interrupted is closed whenever Python throws it away: later, and
+        then a call to Ray would begin a cluster of its own.
+        """
+        self._cancel(self.flying)
+
+    def _cancel(self, flying: dict[Any, _Flight]) -> None:
+        while flying:
+            ref, _ = flying.popitem()
+            self.ray.cancel(ref, force=True)
 
     def _room(self) -> int:
         """How many orders may be under way, by the size that the cluster has now."""
@@ -212,7 +232,9 @@ class _Cluster(Crew):
         if self.message is None or self.message[0] != order.message:
             self.message = order.message, self.ray.put(order.message)
         errand = Errand((self.work,), (self.message[1],), versions_here(), self.node, self.board)
-        return self.task.remote(errand, replace(order, message=b""), job.progress)
+        # absolute: workers of a cluster that `ray start` began have another current folder
+        progress = replace(job.progress, path=job.progress.path.absolute())
+        return self.task.remote(errand, replace(order, message=b""), progress)
 
     def _hear(self, flying: dict[Any, _Flight], tell: Tell) -> None:
         """Pass on what workers told since the last time, without waiting for it."""
@@ -238,6 +260,8 @@ class _Cluster(Crew):
             outcome: Outcome = self.ray.get(ref)
         except errors.RayTaskError as error:  # outside of the party's own work
             cause = error.cause if isinstance(error.cause, Exception) else error
+            if isinstance(cause, ConfigError):  # no fault of the party, which may not be dropped
+                raise cause from None
             return Outcome(party, Failure.of(party, cause))
         except errors.RayError as error:
             if flight.attempt <= self.engine.retries:

@@ -4,6 +4,7 @@ The one module that imports Ray.
 """
 
 import os
+import socket
 import tempfile
 import time
 import warnings
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ostraka.engines.base import Order, Outcome, Work, try_order
+from ostraka.engines.base import Order, Outcome, Work, begun_from, try_order
 from ostraka.engines.memory import keep_freed_memory
 from ostraka.errors import ConfigError, StoreError
 from ostraka.store.desk import Place
@@ -49,7 +50,8 @@ class Errand:
     message: tuple[Any]
     versions: dict[str, str]
     node: str
-    """Where half-finished training may stay in the run's folder: the server's node."""
+    """Where half-finished training may stay in the run's folder: the server's node; empty: nowhere.
+    """
     board: Any
 
 
@@ -109,8 +111,9 @@ def do(errand: Errand, order: Order, progress: Place) -> Outcome:
     here = versions_here()
     if here != errand.versions:
         raise ConfigError(
-            f"a node of the cluster has {here}, the server has {errand.versions}; "
-            "install the same versions on both"
+            f"the node {socket.gethostname()} ({the_ray().util.get_node_ip_address()}) of the "
+            f"cluster has {here}, the server has {errand.versions}; install the same versions on "
+            "both, or take the node out of the cluster"
         )
     torch.set_num_threads(1)
     keep_freed_memory()
@@ -134,12 +137,20 @@ def do(errand: Errand, order: Order, progress: Place) -> Outcome:
     return outcome
 
 
-def _own_place(progress: Place, order: Order) -> Place:
-    """Where a node keeps half-finished training: the server's folders are not here."""
+def own_root() -> Path:
+    """The folder in which this node keeps half-finished training; another user's is refused."""
     root = Path(tempfile.gettempdir(), f"ostraka-ray-{os.getuid()}")
     root.mkdir(mode=0o700, exist_ok=True)
     if root.is_symlink() or root.stat().st_uid != os.getuid():
         raise StoreError(f"{root} belongs to somebody else; remove it, or set TMPDIR elsewhere")
-    folder = root / order.owner / f"r{order.round:05d}-p{order.party:05d}"
+    return root
+
+
+def _own_place(progress: Place, order: Order) -> Place:
+    """Where a node keeps half-finished training: the server's folders are not here.
+
+    What a former run of the same settings left is found only if it began from the same.
+    """
+    folder = own_root() / order.owner / f"r{order.round:05d}-p{order.party:05d}-{begun_from(order)}"
     folder.mkdir(parents=True, exist_ok=True)
     return Place(folder, progress.seal)

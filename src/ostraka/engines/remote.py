@@ -29,7 +29,7 @@ from ostraka.engines.base import (
     silent,
 )
 from ostraka.engines.brief import brief_of
-from ostraka.engines.letters import Fact, Letter, Line, Node
+from ostraka.engines.letters import Fact, Letter, Line, Node, number, shown
 from ostraka.errors import OstrakaError, PartyFailed
 from ostraka.store import codec
 from ostraka.store.desk import seal
@@ -38,6 +38,8 @@ SAY_SECONDS = 60.0
 """A wait is said again after this time."""
 POLL_SECONDS = 1.0
 """Answers are looked for this often."""
+DETAILS = 20_000
+"""Characters of a traceback that a party may send."""
 SENDINGS = 3
 """How often an order is sent to a party whose node was started again meanwhile."""
 
@@ -221,19 +223,21 @@ class Correspondence(Crew):
     def _seat(self, node: Node, answer: Letter) -> None:
         """A node has told which party it is: give it the party's seat, or say why not."""
         party, size = answer.facts.get("party"), answer.facts.get("size")
-        owner, name = self.keys.get(node.key), str(answer.facts.get("name", ""))
-        problem = answer.error
+        owner, name = self.keys.get(node.key), shown(answer.facts.get("name", ""), 32)
+        problem = shown(answer.error)
         if problem:
             pass
         elif answer.node != node.id:
             problem = f"node {answer.node} answered in its place"
         elif not isinstance(party, int) or not 0 <= party < len(self.names):
-            problem = f"it says that it is party {party}; there are 0 to {len(self.names) - 1}"
+            problem = (
+                f"it says that it is party {shown(party, 32)}; there are 0 to {len(self.names) - 1}"
+            )
         elif self.keys and owner != party:
             whose = "of no party" if owner is None else f"that of {self._named([owner])}"
             problem = f"it says that it is {self._named([party])}, but its key is {whose}"
         elif not isinstance(size, int) or size < 1:
-            problem = f"it says that it holds {size} samples; at least one is needed"
+            problem = f"it says that it holds {shown(size, 32)} samples; at least one is needed"
         elif party in self.seats:
             taken = self.seats[party].node.id
             problem = f"it says that it is {self._named([party])}, and node {taken} is that already"
@@ -242,7 +246,8 @@ class Correspondence(Crew):
             return
         assert isinstance(party, int)
         assert isinstance(size, int)
-        ref = PartyRef(party, size, name or self.names[party])
+        # by the server's own list: a party that calls itself something else is still who it is
+        ref = PartyRef(party, size, self.names[party] or name)
         self.seats[party] = Seat(ref, node)
         self.excused.discard(party)
         self.say(f"{ref} has joined with {size} samples (node {node.id})")
@@ -329,11 +334,10 @@ class Correspondence(Crew):
 def outcome_of(answer: Letter, job: Job) -> Outcome:
     """What an answer says of its order; one that is not sealed for it is a failure."""
     facts = answer.facts
-    seconds, loss = facts.get("seconds"), facts.get("loss")
-    took = float(seconds) if seconds is not None else None
-    reason = answer.error or str(facts.get("reason", ""))
+    took, loss = number(facts.get("seconds")), number(facts.get("loss"))
+    reason = shown(answer.error or facts.get("reason", ""))
     if reason:
-        details, final_ = str(facts.get("details", "")), bool(facts.get("final", 0))
+        details, final_ = shown(facts.get("details", ""), DETAILS), bool(facts.get("final", 0))
         return Outcome(job.party, Failure(job.party, reason, details, final=final_), took)
     report = answer.parts.get("report", b"")
     try:
@@ -341,8 +345,7 @@ def outcome_of(answer: Letter, job: Job) -> Outcome:
     except OstrakaError as error:
         # no fault of this machine's disk, though the codec calls it a stored value
         return _failed(job.party, f"its answer is refused: {error}")
-    told = float(loss) if loss is not None else None
-    return Outcome(job.party, None, took, told, Answer(report, None))
+    return Outcome(job.party, None, took, loss, Answer(report, None))
 
 
 def _failed(party: int, reason: str) -> Outcome:

@@ -65,7 +65,10 @@ def make_server(hosts: Sequence[str], by: Authority, certificate: Path, key_file
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    signer: Any = load_pem_private_key(by.key.read_bytes(), None)
+    try:
+        signer: Any = load_pem_private_key(_read(by.key), None)
+    except (ValueError, TypeError):
+        raise StoreError(f"{by.key} is not a private key; bring the right file back") from None
     authority, key = read_certificate(by.certificate), _new_key()
     names = [_alternative(host) for host in dict.fromkeys([*hosts, "localhost", "127.0.0.1"])]
     usage = {name: False for name in _USAGES} | {"digital_signature": True}

@@ -3,6 +3,7 @@
 Every check gives a finding: what was looked at, and, if it is not well, what to do.
 """
 
+import errno
 import socket
 import ssl
 from collections.abc import Iterator
@@ -167,8 +168,13 @@ def port_problem(port: int, bind: str = "0.0.0.0") -> str:
             probe.bind((bind, port))
         except PermissionError:
             return f"this user may not open it; take one above 1023, such as {port + 8000}"
-        except OSError:
-            return "another program has it; end that, or change port in federation.toml"
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                return f"{bind} cannot be listened at: {error.strerror or error}"
+            return (
+                "another program has it (or this federation's server, if it runs); end that, or "
+                "change port in federation.toml and in every party.toml"
+            )
     return ""
 
 

@@ -4,12 +4,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+
+from filelock import FileLock, Timeout
 
 from ostraka.core.samples import Samples
 from ostraka.engines.brief import Brief
-from ostraka.engines.flower import is_registered
+from ostraka.engines.flower import CannotAsk, is_registered
 from ostraka.engines.node import Own
 from ostraka.engines.remote import say_aloud
 from ostraka.errors import ConfigError
@@ -72,6 +75,27 @@ def read_own(path: str, brief: Brief) -> Samples:
 
 def start(party: PartyFolder, wait: float) -> int:
     """Run the party's node until it is ended, or the server was not reached for `wait` seconds."""
+    with _alone(party):
+        return _start_alone(party, wait)
+
+
+@contextmanager
+def _alone(party: PartyFolder) -> Iterator[None]:
+    """Keep a second process of the same party out: both would write what it keeps."""
+    lock = FileLock(party.root / "lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise ConfigError(
+            f"{party.name} is at work already in {party.root}; end that process first"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _start_alone(party: PartyFolder, wait: float) -> int:
     wait_for_server(party, wait)
     command = [
         sys.executable, "-c", SUPERNODE,
@@ -136,13 +160,19 @@ def wait_for_server(
     while True:
         problem = reach_problem(party.host, party.port)
         if not problem:
-            shown = shown_problem(party)
+            key = read_private(party.key)
+            try:
+                shown = shown_problem(party)
+                known = not shown and is_registered(party.server, party.authority, key)
+            except (OSError, CannotAsk) as error:  # it was there a moment ago: it starts, or ends
+                shown, known, problem = "", False, f"the server does not answer yet: {error}"
             if shown:
                 raise ConfigError(f"the certificate that {party.server} shows: {shown}")
-            if is_registered(party.server, party.authority, read_private(party.key)):
+            if known:
                 return
-            unknown = unknown or clock()
-            problem = UNKNOWN
+            if not problem:
+                unknown = unknown or clock()
+                problem = UNKNOWN
         over = clock() - began > wait or (unknown and clock() - unknown > UNKNOWN_SECONDS)
         if over:
             raise ConfigError(f"{party.name} cannot join {party.server}: {problem}")

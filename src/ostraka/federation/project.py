@@ -30,6 +30,8 @@ from ostraka.federation.certificates import (
 from ostraka.runs.config import Config, build_method, make, read_toml, write_toml
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252})|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*")
+"""A name, or an address of either kind."""
 PORT = 8443
 SERVER_FOLDER = "OSTRAKA_FEDERATION"
 PARTY_FOLDER = "OSTRAKA_PARTY"
@@ -53,6 +55,13 @@ class Federation:
     def load(cls, root: Path) -> "Federation":
         """The federation in a folder."""
         path = root / "federation.toml"
+        if (root / "party.toml").exists() and not path.exists():
+            raise ConfigError(
+                f"{root} is the folder of a party, not of a federation; start the party with: "
+                f"ostraka federation party {root}, the server with the folder that init made"
+            )
+        if not root.exists():
+            raise ConfigError(f"there is no folder {root}; is its name spelt right?")
         if not path.exists():
             raise ConfigError(
                 f"{root} is not the folder of a federation: {path.name} is missing; make one with "
@@ -62,6 +71,7 @@ class Federation:
         names = tuple(str(name) for name in held["parties"])
         check_names(names)
         host, port = held["host"], held["port"]
+        check_address(host, port)
         return cls(root.absolute(), held["name"], host, port, names, held["share"])
 
     @property
@@ -125,9 +135,14 @@ class Federation:
 
     def renew(self) -> None:
         """A new certificate for the server, by the same authority: the parties need nothing."""
-        for path in (self.certificate, self.key):
+        made = [path.with_name(f"new-{path.name}") for path in (self.certificate, self.key)]
+        for path in made:  # of an attempt that was interrupted
             path.unlink(missing_ok=True)
-        make_server([self.host], self.authority, self.certificate, self.key)
+        # the old ones stay until the new ones are there
+        make_server([self.host], self.authority, *made)
+        for new, old in zip(made, (self.certificate, self.key), strict=True):
+            with writing(old):
+                new.replace(old)
 
 
 @final
@@ -208,6 +223,17 @@ def check_names(names: Sequence[str]) -> None:
         )
 
 
+def check_address(host: str, port: int) -> None:
+    """Refuse what parties could not reach a server by."""
+    if not HOST.fullmatch(host):
+        raise ConfigError(
+            f"the host is {host!r}; give the name or address alone by which parties reach the "
+            "server, such as fed.example.org or 192.0.2.7 (its port is --port)"
+        )
+    if not 1 <= port <= 65535:
+        raise ConfigError(f"the port is {port}; give one from 1 to 65535, such as {PORT}")
+
+
 def refuse_local_test(config: Config) -> None:
     """Where parties have their own data, the server has nothing of theirs to be judged by."""
     if config.local_test:
@@ -228,6 +254,7 @@ def create(
 ) -> Federation:
     """Write a new federation: run, project, authority, certificate, and a folder for each party."""
     check_names(parties)
+    check_address(host, port)
     library()
     if root.exists() and any(root.iterdir()):
         raise ConfigError(f"{root} is not empty; give the folder of a new federation")
@@ -240,7 +267,7 @@ def create(
         )
     if not share:
         refuse_local_test(make(values))
-    made = Federation(root.absolute(), root.name, host, port, tuple(parties), share)
+    made = Federation(root.absolute(), root.absolute().name, host, port, tuple(parties), share)
     with writing(root):
         (root / "app").mkdir(parents=True)
         (root / "server").mkdir(mode=0o700)

@@ -37,6 +37,10 @@ START_SECONDS = 180.0
 """How long Flower's server may take to start."""
 ASK_SECONDS = 30.0
 """How often Flower is asked whether the run is still there."""
+COMMAND_SECONDS = 120.0
+"""How long a command of Flower's may take."""
+BINDS = ("0.0.0.0", "127.0.0.1")
+"""Addresses to listen at; both answer this machine."""
 LOCK_SECONDS = 60.0
 """How long the run's process of an earlier server may take to end."""
 ATTEMPT = "OSTRAKA_ATTEMPT"
@@ -107,6 +111,11 @@ def serve(federation: Federation, bind: str = "0.0.0.0") -> Summary:
     done = RunDir(federation.run).finished() if federation.run.exists() else None
     if done is not None:
         return done
+    if bind not in BINDS:
+        raise ConfigError(
+            f"--bind is {bind}; it can be {' or '.join(BINDS)}: the server's own part is reached "
+            "over 127.0.0.1. To keep other networks out, use a firewall"
+        )
     problem = port_problem(federation.port, bind)
     if problem:
         raise ConfigError(f"port {federation.port} is not free: {problem}")
@@ -167,7 +176,9 @@ def _start(federation: Federation, bind: str, log: IO[bytes]) -> "subprocess.Pop
 
 
 def _environment(federation: Federation) -> dict[str, str]:
-    return environment({SERVER_FOLDER: str(federation.root), "FLWR_HOME": str(federation.home)})
+    more = {SERVER_FOLDER: str(federation.root), "FLWR_HOME": str(federation.home)}
+    # who may say for whom he calls: were it more than this machine, all could say that they are it
+    return environment({**more, "FORWARDED_ALLOW_IPS": "127.0.0.1"})
 
 
 def _wait_until_up(federation: Federation, process: "subprocess.Popen[bytes]") -> None:
@@ -234,9 +245,17 @@ def _told(text: str) -> dict[str, Any]:
 def _flwr(federation: Federation, *words: str) -> "subprocess.CompletedProcess[str]":
     """A command of Flower's own, to the server that is up."""
     command = [program("flwr"), *words, CONNECTION]
-    return subprocess.run(
-        command, env=_environment(federation), capture_output=True, text=True, timeout=120
-    )
+    try:
+        return subprocess.run(
+            command,
+            env=_environment(federation),
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        said = f"Flower's server gave no answer within {COMMAND_SECONDS:g} seconds"
+        return subprocess.CompletedProcess(command, 124, "", said)
 
 
 def _follow(federation: Federation, process: "subprocess.Popen[bytes]", number: str) -> None:

@@ -4,10 +4,12 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Any, final
 
-from ostraka.core.method import Method
+from ostraka.core.card import Card
+from ostraka.core.method import Method, Report
 from ostraka.core.task import Task
 from ostraka.engines.base import Failure, Outcome
 from ostraka.errors import DamagedFile, OstrakaError, ReportRefused, StoreError
@@ -115,15 +117,12 @@ class Arrivals:
         place = self.desk.report(self.index, party)
         try:
             opened = opened_report(report, place)
-            envelope: Envelope = opened.value()
-            if envelope.report.card.party != party:
-                raise ReportRefused(
-                    f"its card says that it is of party {envelope.report.card.party}"
-                )
+            envelope = checked_envelope(opened.value(), party)
             self.method.inspect(self.task, envelope.report)
-        except OstrakaError as error:
+        except Exception as error:  # whatever a party sends must not end the others' run
             place.path.unlink(missing_ok=True)
-            self.refused[party] = Failure(party, f"its report cannot be used: {error}")
+            words = str(error) if isinstance(error, OstrakaError) else repr(error)
+            self.refused[party] = Failure(party, f"its report cannot be used: {words}")
             return
         self._hold(place, opened, written)
         self.totals.cpu_seconds += envelope.cpu_seconds
@@ -149,6 +148,23 @@ class Arrivals:
             place = self._unwritten[-1]
             place.write(codec.encode(self._held[place.path].value(), place.seal), durable=False)
             self._unwritten.pop()
+
+
+def checked_envelope(value: Any, party: int) -> Envelope:
+    """What arrived as a report of `party`, if it is one, and its costs can be counted."""
+    if not isinstance(value, Envelope) or not isinstance(value.report, Report):
+        raise ReportRefused("what it holds is no report")
+    if not isinstance(value.report.card, Card):
+        raise ReportRefused("there is no card with its report")
+    costs = {"seconds": value.seconds, "CPU-seconds": value.cpu_seconds, "bytes": value.bytes_up}
+    for name, cost in costs.items():
+        if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < inf:
+            raise ReportRefused(f"it says that it took {cost!r} {name}; it must be a number from 0")
+    if not isinstance(value.bytes_up, int):
+        raise ReportRefused(f"it says that it has {value.bytes_up!r} bytes")
+    if value.report.card.party != party:
+        raise ReportRefused(f"its card says that it is of party {value.report.card.party}")
+    return value
 
 
 def opened_report(report: bytes | codec.Opened, place: Place) -> codec.Opened:
