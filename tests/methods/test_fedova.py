@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -17,14 +18,15 @@ from ostraka.core.method import Report, Round
 from ostraka.core.net import Net, Params, Recipe
 from ostraka.core.objective import Batch
 from ostraka.core.party import Parties, Party, PartyRef
-from ostraka.core.samples import Samples
+from ostraka.core.samples import Samples, View
 from ostraka.core.seeds import torch_rng
 from ostraka.core.task import Commons, Task
 from ostraka.errors import ConfigError, DataError, ReportRefused
 from ostraka.methods.fedova import FedOVA, Late, Networks, Server, relabelled, task_of
 from ostraka.nets import native
 from ostraka.objectives.one_vs_all import OneVsAll
-from ostraka.runs.record import load_state
+from ostraka.runs.record import load_model, load_state
+from ostraka.store.task import task_from
 from ostraka.testing import check_method
 
 TASK = Task(("ant", "bee", "cat"), (1, 16, 16), Recipe("mlp", {"hidden": [8]}))
@@ -231,6 +233,9 @@ def test_parties_that_cannot_train_are_told_of() -> None:
     (note,) = FedOVA().notes(TASK, counts)
     assert note.startswith("2 of 3 parties hold a single label and do not train")
     assert "outliers=dd" in note
+    assert "; nobody else holds cat, so nobody trains its network;" in note
+    (note,) = FedOVA().notes(TASK, counts[[0, 2]])
+    assert "nobody" not in note, "bee has another party"
     assert FedOVA(outliers="dd").notes(TASK, counts) == ()
     assert FedOVA().notes(TASK, counts[:1]) == ()
     with pytest.raises(DataError, match=r"every one of the 2 parties.*outliers=dd"):
@@ -351,6 +356,7 @@ def test_a_class_more_leaves_the_other_networks_to_the_bit(nine: Path, tmp_path:
         (("3",), {}, "knows the class '3' already"),
         (("ten",), {}, "no class 'ten' in digits"),
         ((), {}, "no class was named"),
+        (("9", "9"), {}, "'9' is to be added twice"),
         (("9",), {"data": "fashion-4k"}, "'9' in fashion-4k"),
     ],
 )
@@ -377,6 +383,53 @@ def test_a_start_goes_on_with_all_networks(nine: Path, tmp_path: Path) -> None:
     commons = Commons(nets={"start": FedOVA().single_model(load_state(nine)[1])})
     task = replace(TASK, classes=tuple("012345678"), commons=commons)
     assert FedOVA().init(task, 0).trained == dict.fromkeys("012345678", 1)
+
+
+def test_a_network_that_nobody_trained_is_no_start() -> None:
+    """bee was trained in round 1, ant and cat never: they stay without a say in a following run."""
+    method, first = FedOVA(), FedOVA().init(TASK, 5)
+    report = Report({"bee": first.nets["bee"]}, 1.0, Card(0, 9))
+    start = method.single_model(method.aggregate(TASK, first, [report]))
+    assert {name.split("/")[0] for name in start} == {"bee"}
+    assert {name.split("/")[0] for name in method.single_model(first)} == set(TASK.classes)
+    again = method.init(replace(TASK, commons=Commons(nets={"start": start})), 6)
+    assert (list(again.nets), again.trained) == (["ant", "bee", "cat"], {"bee": 1})
+    scores = method.predictor(TASK, again).scores(parties()[0].samples.stored())
+    assert set(scores.closed.tolist()) == {1}
+
+
+def test_names_of_classes_may_hold_any_sign() -> None:
+    """A slash parts class and tensor in the names of a start, and a dot the parts of a tensor's."""
+    names = ("a/b", "nets.0.w", "/", "..")
+    task = replace(TASK, classes=names)
+    first = FedOVA().init(task, 5)
+    again = FedOVA().init(
+        replace(task, commons=Commons(nets={"start": FedOVA().single_model(first)})), 6
+    )
+    assert list(again.trained) == list(names)
+    assert all(_same(first.nets[name], again.nets[name]) for name in names)
+
+
+def test_networks_that_stay_go_on_seeing_what_they_learnt(tmp_path: Path) -> None:
+    """The mean of three classes is 1, of all four 2.5: standardised by that, old networks would be
+    shown other inputs than those that they were trained on.
+    """
+    y = np.arange(80) % 4
+    x = np.array([0.0, 1.0, 2.0, 7.0])[y, None] + np.zeros((80, 3))
+    np.savez(tmp_path / "own.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    values = {"data": str(tmp_path / "own.npz"), "partition": "iid", "parties": 2}
+    three = run(tmp_path / "three", known=3, **values)
+    four = ostraka.add_class(tmp_path / "three", "3", out=tmp_path / "four", rounds=1)
+    means = [_view(result.folder).mean for result in (three, four)]
+    assert means[0] == means[1] == pytest.approx((1.0, 1.0, 1.0))
+    asked = torch.tensor([[0.0] * 3, [1.5] * 3, [7.0] * 3])
+    before, after = (result.predictor().scores(asked).known[:, :3] for result in (three, four))
+    assert torch.equal(before, after)
+    assert "samples are standardised as those of the start were" in four.summary.notes
+
+
+def _view(folder: Path) -> View:
+    return task_from(load_model(folder)[1]["task"]).view
 
 
 def test_every_networks_accuracy_is_in_each_round(nine: Path) -> None:
