@@ -173,6 +173,19 @@ def test_late_reports_arrive_when_due_and_weigh_less() -> None:
     assert after.late == way[2:]
 
 
+def test_a_late_report_alone_leaves_the_rest_to_the_network_that_is_there() -> None:
+    """cat of round 1 comes in round 4 with 1/4, the other 3/4 stay: 8 / 4 + 4 * 3 / 4 = 5. Two
+    late ones of round 3 have 1/2 each and leave nothing: ant is (3 + 6) / 2.
+    """
+    way = (
+        Late(2, 1, 4, {"cat": one(8.0)}),
+        Late(0, 3, 4, {"ant": one(3.0)}),
+        Late(1, 3, 4, {"ant": one(6.0)}),
+    )
+    after = merged(FedOVA(), replace(BEFORE, round=3, late=way))
+    assert values(after) == pytest.approx({"ant": 4.5, "bee": 2.0, "cat": 5.0})
+
+
 def test_delays_are_drawn_by_seed_round_and_party() -> None:
     """All late, by one to three rounds: after three empty rounds everything has arrived once."""
     method = FedOVA(rounds=9, late="deliver", late_share=1.0, late_rounds=3)
