@@ -100,6 +100,14 @@ def test_a_party_trains_and_sends_the_networks_of_its_labels_alone() -> None:
         assert [n for n in names if _same(report.payload[n], start.nets[n])] == []
 
 
+def test_every_network_has_first_weights_of_its_own() -> None:
+    """By the name of its class, whatever other classes there are and in which order."""
+    first = FedOVA().init(TASK, 5).nets
+    assert not _same(first["ant"], first["bee"])
+    fewer = FedOVA().init(replace(TASK, classes=("cat", "bee")), 5).nets
+    assert _same(first["bee"], fewer["bee"])
+
+
 def _same(a: Params, b: Params) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
 
@@ -239,6 +247,35 @@ def test_a_single_label_is_learnt_against_destroyed_samples() -> None:
     scores = method.predictor(TASK, state).scores(torch.cat([x, x[:, :, rows]]))
     assert (scores.known[:9, 2] > 0).all()
     assert (scores.known[9:, 2] < 0).float().mean() > 0.6
+
+
+def test_several_labels_are_learnt_from_each_other_alone() -> None:
+    """`outliers` is for a party with a single label: two labels have each other, and no more."""
+    local, party = RoundBudget(epochs=2, batch=10, lr=0.05), parties()[0]
+    plain, asked = (update(FedOVA(local=local, outliers=o), party) for o in ("none", "dd"))
+    assert list(plain.payload) == list(asked.payload) == ["ant", "bee"]
+    assert all(_same(plain.payload[name], asked.payload[name]) for name in plain.payload)
+
+
+def test_the_rate_falls_in_the_second_half_of_the_rounds() -> None:
+    """Round 2 of 2 at half of 0.08 is a round at 0.04; the first is not."""
+    party, kept = parties()[0], FedOVA(rounds=2, local=RoundBudget(steps=3, lr=0.04))
+    falls = replace(kept, local=RoundBudget(steps=3, lr=0.08, late_rate=0.5))
+    nets = kept.init(TASK, 5).nets
+    first, second = (falls.local_update(Round(TASK, i, nets, 7), party, {}).payload for i in (1, 2))
+    usual = kept.local_update(Round(TASK, 2, nets, 7), party, {}).payload
+    assert _same(second["ant"], usual["ant"])
+    assert not _same(first["ant"], usual["ant"])
+
+
+def test_the_answer_is_to_what_networks_see() -> None:
+    """The line x - 1 is asked with the stored value 6, which its view makes 6 / 2 - 1 = 2."""
+    view = View(scale=0.5, mean=(1.0,), std=(1.0,), kind="table")
+    task = Task(("ant",), (1,), AffineRecipe(), view=view)
+    net = {"line.weight": torch.tensor([[1.0]]), "line.bias": torch.tensor([-1.0])}
+    state = Server({"ant": net}, seed=0, trained={"ant": 1})
+    known = FedOVA().predictor(task, state).scores(torch.tensor([[6.0]])).known
+    assert known.item() == pytest.approx(1.0)
 
 
 def test_parties_that_cannot_train_are_told_of() -> None:
