@@ -61,6 +61,8 @@ def _interrupt(*_: object) -> None:
     ("words", "message"),
     [
         (("--out", "g.safetensors", "--picture", "g.txt"), ".svg, .png or .pdf"),
+        (("--out", "g.png"), "would both be g.png"),
+        (("--out", "a/../g.pdf", "--picture", "g.pdf"), "would both be g.pdf"),
         (("--out", "g.safetensors", "--data", "digitz"), "digits"),
         (("--out", "g.safetensors", "--epochs", "0"), "epochs"),
         ((), "--out"),

@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -17,14 +18,15 @@ from ostraka.core.method import Report, Round
 from ostraka.core.net import Net, Params, Recipe
 from ostraka.core.objective import Batch
 from ostraka.core.party import Parties, Party, PartyRef
-from ostraka.core.samples import Samples
+from ostraka.core.samples import Samples, View
 from ostraka.core.seeds import torch_rng
 from ostraka.core.task import Commons, Task
 from ostraka.errors import ConfigError, DataError, ReportRefused
 from ostraka.methods.fedova import FedOVA, Late, Networks, Server, relabelled, task_of
 from ostraka.nets import native
 from ostraka.objectives.one_vs_all import OneVsAll
-from ostraka.runs.record import load_state
+from ostraka.runs.record import load_model, load_state
+from ostraka.store.task import task_from
 from ostraka.testing import check_method
 
 TASK = Task(("ant", "bee", "cat"), (1, 16, 16), Recipe("mlp", {"hidden": [8]}))
@@ -96,6 +98,14 @@ def test_a_party_trains_and_sends_the_networks_of_its_labels_alone() -> None:
         report = update(method, party, start)
         assert list(report.payload) == names
         assert [n for n in names if _same(report.payload[n], start.nets[n])] == []
+
+
+def test_every_network_has_first_weights_of_its_own() -> None:
+    """By the name of its class, whatever other classes there are and in which order."""
+    first = FedOVA().init(TASK, 5).nets
+    assert not _same(first["ant"], first["bee"])
+    fewer = FedOVA().init(replace(TASK, classes=("cat", "bee")), 5).nets
+    assert _same(first["bee"], fewer["bee"])
 
 
 def _same(a: Params, b: Params) -> bool:
@@ -171,6 +181,19 @@ def test_late_reports_arrive_when_due_and_weigh_less() -> None:
     assert after.late == way[2:]
 
 
+def test_a_late_report_alone_leaves_the_rest_to_the_network_that_is_there() -> None:
+    """cat of round 1 comes in round 4 with 1/4, the other 3/4 stay: 8 / 4 + 4 * 3 / 4 = 5. Two
+    late ones of round 3 have 1/2 each and leave nothing: ant is (3 + 6) / 2.
+    """
+    way = (
+        Late(2, 1, 4, {"cat": one(8.0)}),
+        Late(0, 3, 4, {"ant": one(3.0)}),
+        Late(1, 3, 4, {"ant": one(6.0)}),
+    )
+    after = merged(FedOVA(), replace(BEFORE, round=3, late=way))
+    assert values(after) == pytest.approx({"ant": 4.5, "bee": 2.0, "cat": 5.0})
+
+
 def test_delays_are_drawn_by_seed_round_and_party() -> None:
     """All late, by one to three rounds: after three empty rounds everything has arrived once."""
     method = FedOVA(rounds=9, late="deliver", late_share=1.0, late_rounds=3)
@@ -226,11 +249,43 @@ def test_a_single_label_is_learnt_against_destroyed_samples() -> None:
     assert (scores.known[9:, 2] < 0).float().mean() > 0.6
 
 
+def test_several_labels_are_learnt_from_each_other_alone() -> None:
+    """`outliers` is for a party with a single label: two labels have each other, and no more."""
+    local, party = RoundBudget(epochs=2, batch=10, lr=0.05), parties()[0]
+    plain, asked = (update(FedOVA(local=local, outliers=o), party) for o in ("none", "dd"))
+    assert list(plain.payload) == list(asked.payload) == ["ant", "bee"]
+    assert all(_same(plain.payload[name], asked.payload[name]) for name in plain.payload)
+
+
+def test_the_rate_falls_in_the_second_half_of_the_rounds() -> None:
+    """Round 2 of 2 at half of 0.08 is a round at 0.04; the first is not."""
+    party, kept = parties()[0], FedOVA(rounds=2, local=RoundBudget(steps=3, lr=0.04))
+    falls = replace(kept, local=RoundBudget(steps=3, lr=0.08, late_rate=0.5))
+    nets = kept.init(TASK, 5).nets
+    first, second = (falls.local_update(Round(TASK, i, nets, 7), party, {}).payload for i in (1, 2))
+    usual = kept.local_update(Round(TASK, 2, nets, 7), party, {}).payload
+    assert _same(second["ant"], usual["ant"])
+    assert not _same(first["ant"], usual["ant"])
+
+
+def test_the_answer_is_to_what_networks_see() -> None:
+    """The line x - 1 is asked with the stored value 6, which its view makes 6 / 2 - 1 = 2."""
+    view = View(scale=0.5, mean=(1.0,), std=(1.0,), kind="table")
+    task = Task(("ant",), (1,), AffineRecipe(), view=view)
+    net = {"line.weight": torch.tensor([[1.0]]), "line.bias": torch.tensor([-1.0])}
+    state = Server({"ant": net}, seed=0, trained={"ant": 1})
+    known = FedOVA().predictor(task, state).scores(torch.tensor([[6.0]])).known
+    assert known.item() == pytest.approx(1.0)
+
+
 def test_parties_that_cannot_train_are_told_of() -> None:
     counts = torch.tensor([[5, 5, 0], [0, 0, 9], [0, 3, 0]])
     (note,) = FedOVA().notes(TASK, counts)
     assert note.startswith("2 of 3 parties hold a single label and do not train")
     assert "outliers=dd" in note
+    assert "; nobody else holds cat, so nobody trains its network;" in note
+    (note,) = FedOVA().notes(TASK, counts[[0, 2]])
+    assert "nobody" not in note, "bee has another party"
     assert FedOVA(outliers="dd").notes(TASK, counts) == ()
     assert FedOVA().notes(TASK, counts[:1]) == ()
     with pytest.raises(DataError, match=r"every one of the 2 parties.*outliers=dd"):
@@ -351,6 +406,7 @@ def test_a_class_more_leaves_the_other_networks_to_the_bit(nine: Path, tmp_path:
         (("3",), {}, "knows the class '3' already"),
         (("ten",), {}, "no class 'ten' in digits"),
         ((), {}, "no class was named"),
+        (("9", "9"), {}, "'9' is to be added twice"),
         (("9",), {"data": "fashion-4k"}, "'9' in fashion-4k"),
     ],
 )
@@ -377,6 +433,53 @@ def test_a_start_goes_on_with_all_networks(nine: Path, tmp_path: Path) -> None:
     commons = Commons(nets={"start": FedOVA().single_model(load_state(nine)[1])})
     task = replace(TASK, classes=tuple("012345678"), commons=commons)
     assert FedOVA().init(task, 0).trained == dict.fromkeys("012345678", 1)
+
+
+def test_a_network_that_nobody_trained_is_no_start() -> None:
+    """bee was trained in round 1, ant and cat never: they stay without a say in a following run."""
+    method, first = FedOVA(), FedOVA().init(TASK, 5)
+    report = Report({"bee": first.nets["bee"]}, 1.0, Card(0, 9))
+    start = method.single_model(method.aggregate(TASK, first, [report]))
+    assert {name.split("/")[0] for name in start} == {"bee"}
+    assert {name.split("/")[0] for name in method.single_model(first)} == set(TASK.classes)
+    again = method.init(replace(TASK, commons=Commons(nets={"start": start})), 6)
+    assert (list(again.nets), again.trained) == (["ant", "bee", "cat"], {"bee": 1})
+    scores = method.predictor(TASK, again).scores(parties()[0].samples.stored())
+    assert set(scores.closed.tolist()) == {1}
+
+
+def test_names_of_classes_may_hold_any_sign() -> None:
+    """A slash parts class and tensor in the names of a start, and a dot the parts of a tensor's."""
+    names = ("a/b", "nets.0.w", "/", "..")
+    task = replace(TASK, classes=names)
+    first = FedOVA().init(task, 5)
+    again = FedOVA().init(
+        replace(task, commons=Commons(nets={"start": FedOVA().single_model(first)})), 6
+    )
+    assert list(again.trained) == list(names)
+    assert all(_same(first.nets[name], again.nets[name]) for name in names)
+
+
+def test_networks_that_stay_go_on_seeing_what_they_learnt(tmp_path: Path) -> None:
+    """The mean of three classes is 1, of all four 2.5: standardised by that, old networks would be
+    shown other inputs than those that they were trained on.
+    """
+    y = np.arange(80) % 4
+    x = np.array([0.0, 1.0, 2.0, 7.0])[y, None] + np.zeros((80, 3))
+    np.savez(tmp_path / "own.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    values = {"data": str(tmp_path / "own.npz"), "partition": "iid", "parties": 2}
+    three = run(tmp_path / "three", known=3, **values)
+    four = ostraka.add_class(tmp_path / "three", "3", out=tmp_path / "four", rounds=1)
+    means = [_view(result.folder).mean for result in (three, four)]
+    assert means[0] == means[1] == pytest.approx((1.0, 1.0, 1.0))
+    asked = torch.tensor([[0.0] * 3, [1.5] * 3, [7.0] * 3])
+    before, after = (result.predictor().scores(asked).known[:, :3] for result in (three, four))
+    assert torch.equal(before, after)
+    assert "samples are standardised as those of the start were" in four.summary.notes
+
+
+def _view(folder: Path) -> View:
+    return task_from(load_model(folder)[1]["task"]).view
 
 
 def test_every_networks_accuracy_is_in_each_round(nine: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ostraka.core.seeds import torch_rng
-from ostraka.errors import ConfigError, DataError, Interrupted, StoreError
+from ostraka.errors import ConfigError, DataError, Interrupted
 from ostraka.nets.generator import draw_images
 from ostraka.runs.generator import load_generator
 from ostraka.runs.generator_training import Told, train_generator
@@ -74,8 +74,15 @@ def test_other_settings_do_not_go_on_with_it(tmp_path: Path) -> None:
 
     with pytest.raises(Interrupted):
         train_generator(data, tmp_path / "g.safetensors", tell=stop, save_seconds=0, **SMALL)
-    with pytest.raises(StoreError, match=r"Remove it, and it will be made anew"):
+    begun = (tmp_path / "g.safetensors.progress").read_bytes()
+    with pytest.raises(ConfigError, match=r"begun with other settings.*remove it to begin anew"):
         train_generator(data, tmp_path / "g.safetensors", **{**SMALL, "seed": 1})
+    assert (tmp_path / "g.safetensors.progress").read_bytes() == begun
+
+
+def test_a_folder_is_refused_before_anything_trains(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"is a folder; give a file in it"):
+        train_generator(images(tmp_path), tmp_path, tell=lambda told: pytest.fail("it trains"))
 
 
 def test_the_card_says_where_it_is_from(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import torch
 from safetensors import safe_open
 
 from ostraka.core.generator import TrainedGenerator
+from ostraka.core.samples import Samples, View
 from ostraka.errors import StoreError
 from ostraka.runs.generator import READY, load_generator, told_of
 from ostraka.store import codec
@@ -112,6 +113,13 @@ def test_other_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         read_generator(whole)
 
 
+def test_one_whose_images_are_no_numbers_is_refused(tmp_path: Path) -> None:
+    """Both ends of its range are finite, and what lies between them is not."""
+    save_generator(tmp_path / "g.safetensors", replace(OWN, low=-1e308, high=1e308))
+    with pytest.raises(StoreError, match="the values of its images are NaN or infinite"):
+        load_generator(tmp_path / "g.safetensors")
+
+
 def test_the_ready_one_is_the_small_dcgan_of_the_bundled_images() -> None:
     ready = load_generator()
     assert (ready.shape, ready.latent, ready.width) == ((1, 28, 28), 25, 16)
@@ -120,21 +128,35 @@ def test_the_ready_one_is_the_small_dcgan_of_the_bundled_images() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "shape", "said"),
+    ("name", "data", "side", "said"),
     [
-        (READY, "digits", (1, 8, 8), ["makes images of 1x28x28; they are resized to 1x8x8"]),
-        (READY, "fashion-mnist", (1, 28, 28), ["which a server would not have"]),
-        (READY, "mnist", (1, 28, 28), []),
-        ("mine", "fashion-4k", (1, 28, 28), ["which a server would not have"]),
+        (READY, "digits", 8, ["makes images of 1x28x28; they are resized to 1x8x8"]),
+        (READY, "fashion-mnist", 28, ["which a server would not have"]),
+        (READY, "mnist", 28, []),
+        ("mine", "fashion-4k", 28, ["which a server would not have"]),
     ],
 )
-def test_what_is_said_of_a_generator(
-    name: str, data: str, shape: tuple[int, ...], said: list[str]
-) -> None:
-    notes = told_of(_like_ready(), name, data, shape)
+def test_what_is_said_of_a_generator(name: str, data: str, side: int, said: list[str]) -> None:
+    pixels = torch.zeros(2, 1, side, side, dtype=torch.uint8)
+    notes = told_of(_like_ready(), name, data, Samples(pixels, torch.zeros(2)))
     assert len(notes) == len(said)
     assert all(words in note for words, note in zip(said, notes, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("high", "scale", "told"), [(255.0, 1.0, 1), (255.0, 1 / 255, 0), (1.5, 1.0, 0), (0.4, 1.0, 1)]
+)
+def test_numbers_of_another_range_are_told_of(high: float, scale: float, told: int) -> None:
+    """A generator of values from 0 to 1 beside images from 0 to `high`, as their view scales."""
+    x = torch.tensor([0.0, high]).view(2, 1, 1, 1).expand(2, 1, 28, 28)
+    images = Samples(x, torch.zeros(2), view=View(scale=scale))
+    notes = told_of(replace(_like_ready(), low=0.0, high=1.0), "mine", "own.npz", images)
+    assert len(notes) == told
+    assert all(
+        f"makes values from 0 to 1, the images of own.npz lie between 0 and {high:g}" in note
+        for note in notes
+    )
+
+
 def _like_ready() -> TrainedGenerator:
-    return replace(OWN, shape=(1, 28, 28), about={"data": "fashion-4k"})
+    return replace(OWN, shape=(1, 28, 28), low=0.0, about={"data": "fashion-4k"})

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ostraka.cli.options import place
+from ostraka.errors import ConfigError
 
 if TYPE_CHECKING:
     from ostraka.runs.generator_training import Told
@@ -80,6 +81,11 @@ def act(options: argparse.Namespace) -> int:
 
     picture: Path = options.picture or options.out.with_suffix(".png")
     check_suffix(picture)  # before anything trains
+    if picture.resolve() == options.out.resolve():
+        raise ConfigError(
+            f"the generator and the picture of its images would both be {picture}; name the "
+            "generator otherwise (--out generator.safetensors), or the picture (--picture)"
+        )
     given = {name: getattr(options, name) for name in NUMBERS}
     made = train_generator(
         options.data,

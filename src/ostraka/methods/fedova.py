@@ -115,7 +115,7 @@ class FedOVA(Iterative[Server, Networks, Networks]):
     )
     labels_known: bool = setting(
         False,
-        "send a party that took part before only the networks of its labels, not all",
+        "send a party that took part before only the networks of the labels it then had, not all",
         server=True,
     )
     only: tuple[str, ...] = setting((), "classes whose networks are trained; none named: all")
@@ -157,9 +157,12 @@ class FedOVA(Iterative[Server, Networks, Networks]):
                 )
         if not idle:
             return ()
+        trained = (held & able.unsqueeze(1)).any(dim=0)
+        lost = [name for i, name in enumerate(task.classes) if held[:, i].any() and not trained[i]]
+        only = f"; nobody else holds {choices(lost)}, so nobody trains its network" if lost else ""
         return (
             f"{idle} of {parties} parties hold a single label and do not train: they have no other "
-            f"samples to tell it from; {advice}",
+            f"samples to tell it from{only}; {advice}",
         )
 
     @property
@@ -292,11 +295,15 @@ class FedOVA(Iterative[Server, Networks, Networks]):
     def single_model(self, state: Server) -> Params:
         """All networks' tensors, named after class and tensor:
         another run of this method may start from them.
+
+        After a round, without those that nobody has trained: whoever starts from them takes what it
+        is given for trained, and a random network would answer.
         """
         return {
             f"{name}{BETWEEN}{key}": tensor
             for name, net in state.all().items()
             for key, tensor in net.items()
+            if not state.round or state.trained.get(name)
         }
 
     def _trained_classes(self, task: Task) -> tuple[str, ...]:

@@ -25,6 +25,8 @@ WIDEST = 8
 """The first layer's channels, in widths."""
 LEAST = 8
 """The smallest side of an image that there is a generator for."""
+PROBES = 4
+"""Images that a generator makes to show that it makes any."""
 CHUNK = 500
 """Samples that are drawn at once."""
 
@@ -186,4 +188,7 @@ def fits(generator: TrainedGenerator) -> str:
             )
         if name.endswith("running_var") and bool((own < 0).any()):
             return f"{name} has values below 0"
+    rng = torch.Generator().manual_seed(0)
+    if not bool(draw_images(generator, PROBES, generator.shape, rng).isfinite().all()):
+        return "the values of its images are NaN or infinite"
     return ""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ostraka.core.samples import Samples
+from ostraka.core.samples import Samples, View
 from ostraka.core.seeds import numpy_rng
 from ostraka.data.dataset import DOMAIN, Array, Dataset, first_per_class, known_split
 from ostraka.data.domains import first_of_each, positions
@@ -113,6 +113,27 @@ def divide(config: Config, begun: RunDir | None = None) -> Division:
         shared=common if len(common) else None,
         notes=tuple(notes),
         shown=tuple(shown),
+    )
+
+
+def shown_as(division: Division, view: View) -> Division:
+    """The division with its samples standardised as in `view`, whatever they are like here.
+
+    Networks that stay as they are must go on seeing what they have learnt to see.
+    """
+    data, held, shared = division.data, division.held, division.shared
+    if (data.test.view.mean, data.test.view.std) == (view.mean, view.std):
+        return division
+
+    def seen(samples: Samples) -> Samples:
+        return replace(samples, view=replace(samples.view, mean=view.mean, std=view.std))
+
+    return replace(
+        division,
+        data=replace(data, train=seen(data.train), test=seen(data.test)),
+        held=held and replace(held, samples=seen(held.samples)),
+        shared=shared and seen(shared),
+        shown=("samples are standardised as those of the start were",),
     )
 
 

@@ -6,12 +6,17 @@ from importlib.resources import files as files_of
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ostraka.core.generator import TrainedGenerator
+from ostraka.core.samples import Samples
 from ostraka.errors import StoreError
 from ostraka.nets.generator import fits
 from ostraka.store.generator import read_generator
 
 READY = "ready"
+APART = 2.0
+"""Ranges of values that differ by more than this factor are another world."""
 FILE = "generator-fashion-4k.safetensors"
 """Trained on the images in this package: ostraka train-generator --data fashion-4k."""
 
@@ -46,10 +51,26 @@ def _read(path: Path, size: int, mtime_ns: int) -> TrainedGenerator:
     return generator
 
 
-def told_of(generator: TrainedGenerator, name: str, data: str, shape: tuple[int, ...]) -> list[str]:
-    """What must be said beside figures of a run that draws from it."""
+def span_of(images: Samples) -> tuple[float, float]:
+    """The least and the greatest value: pixels are scaled to 0 and 1, of numbers what is there."""
+    if images.x.dtype == torch.uint8:
+        return 0.0, 1.0
+    values, scale = images.stored(), images.view.scale
+    return float(values.min()) * scale, float(values.max()) * scale
+
+
+def told_of(generator: TrainedGenerator, name: str, data: str, images: Samples) -> list[str]:
+    """What must be said beside figures of a run on these images that draws from it."""
     about: dict[str, Any] = dict(generator.about)
-    notes = []
+    notes, shape = [], images.shape
+    low, high = span_of(images)
+    if not 1 / APART <= (high - low) / (generator.high - generator.low) <= APART:
+        notes.append(
+            f"the generator {name} makes values from {generator.low:g} to {generator.high:g}, the "
+            f"images of {data} lie between {low:g} and {high:g}: whoever sees both tells them "
+            "apart at once, and learns nothing else; give images of the same range (as bytes, "
+            "they have it)"
+        )
     if tuple(generator.shape) != tuple(shape):
         made, seen = ("x".join(map(str, s)) for s in (generator.shape, shape))
         notes.append(f"the generator {name} makes images of {made}; they are resized to {seen}")

@@ -24,13 +24,15 @@ from ostraka.core.seeds import seeded, torch_rng
 from ostraka.core.settings import Settings, setting, values_of
 from ostraka.data.images import load_images
 from ostraka.engines.threads import one_thread
-from ostraka.errors import ConfigError, Interrupted
+from ostraka.errors import ConfigError, Interrupted, StoreError
 from ostraka.nets.generator import DCDiscriminator, DCGenerator, check_image
 from ostraka.objectives.gan import BETAS, Trainee
+from ostraka.runs.generator import span_of
 from ostraka.store.desk import Place
 from ostraka.store.generator import save_generator
 
 LEAST_IMAGES = 64
+EXAMPLE = "generator.safetensors"
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ def train_generator(
     beside `out`, as OUT.progress, and is gone on with.
     """
     chosen, out = GeneratorSettings(**settings), Path(out)
+    if out.is_dir():  # said before the training, not behind it
+        raise ConfigError(f"{out} is a folder; give a file in it, such as {out / EXAMPLE}")
     images, mark = load_images(data, data_dir)
     check_image(images.shape)
     images = _some(images, chosen)
@@ -204,7 +208,14 @@ class _Training:
     def _restore(self) -> None:
         if not self.place.exists():
             return
-        saved = self.place.load()
+        try:
+            saved = self.place.load()
+        except StoreError:
+            raise ConfigError(
+                f"{self.place.path} is half of a training that was begun with other settings, "
+                "images or another version, or it is damaged; repeat the command that it was begun "
+                "with, choose another --out, or remove it to begin anew"
+            ) from None
         self.maker.load(saved["maker"])
         self.judge.load(saved["judge"])
         self.epoch, self.step, self.sums = saved["epoch"], saved["step"], list(saved["sums"])
@@ -221,12 +232,8 @@ def _unreal(odds: Tensor) -> Tensor:
 
 
 def _span(images: Samples) -> tuple[float, float]:
-    """The least and the greatest value: pixels are scaled to 0 and 1, of numbers what is there."""
-    scale = images.view.scale
-    if images.x.dtype == torch.uint8:
-        return 0.0, 1.0
-    values = images.stored()
-    low, high = float(values.min()) * scale, float(values.max()) * scale
+    """The least and the greatest value, which must differ."""
+    low, high = span_of(images)
     if not low < high:
         raise ConfigError(f"all values of these images are {low:g}; there is nothing to learn")
     return low, high

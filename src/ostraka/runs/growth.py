@@ -33,7 +33,9 @@ def grown(folder: Path, names: Sequence[str], given: Mapping[str, Any]) -> dict[
         )
     values = merge(values_of(was), given)
     every, old = load_for(make(values), str(values["data"])).classes, tuple(done.per_class)
-    for name in names:
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise ConfigError(f"the class {name!r} is to be added twice; name every class once")
         if name not in every:
             raise ConfigError(
                 f"there is no class {name!r} in {values['data']}; it has: {choices(every)}"

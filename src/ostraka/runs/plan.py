@@ -30,7 +30,7 @@ from ostraka.errors import ConfigError, NeedError
 from ostraka.registry import NETS
 from ostraka.runs.commons import prior_of, public_and_test, public_generator
 from ostraka.runs.config import Config, NetChoice, build_engine, build_method, resolve
-from ostraka.runs.division import Division, Exam, divide, labels_of, load_once
+from ostraka.runs.division import Division, Exam, divide, labels_of, load_once, shown_as
 from ostraka.runs.generator import load_generator, told_of
 from ostraka.runs.memory import check_network
 from ostraka.runs.record import RunDir
@@ -114,6 +114,8 @@ def make_plan(
     start = find_start(config)
     method, config = build_method(config), pinned(resolve(config), start)
     division = division or divide(config, begun)
+    if start and start.view and method.adds_classes:
+        division = shown_as(division, start.view)
     data, divided = division.data, division.partition
     everyone = Parties.of(data.train, [torch.as_tensor(p) for p in divided.parties], divided.names)
     public, test = public_and_test(config, data)
@@ -146,7 +148,7 @@ def make_plan(
         domain_counts=_domain_counts(division, tuple(test.domains)) if test.domains else None,
         notes=(
             *division.notes,
-            *(told_of(generator, source, config.data, task.shape) if generator else ()),
+            *(told_of(generator, source, config.data, data.train) if generator else ()),
             *division.shown,
             *_cut_short(method, everyone, _held(division.counts)),
             *method.notes(task, torch.as_tensor(division.counts)),

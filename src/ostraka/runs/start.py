@@ -12,12 +12,14 @@ from typing import Any
 
 from ostraka.core.method import Method
 from ostraka.core.net import Params
+from ostraka.core.samples import View
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError
 from ostraka.runs.config import Config, build_method
-from ostraka.runs.record import RunDir, load_state
+from ostraka.runs.record import RunDir, load_model
 from ostraka.runs.results import StartFigures, Summary
 from ostraka.store import codec, jsonfile
+from ostraka.store.task import task_from
 
 HALF_TEST = "half-test"
 """The public samples that are a part of the test set."""
@@ -32,6 +34,8 @@ class Start:
     params: Params
     digest: str
     summary: Summary
+    view: View | None = None
+    """How its samples were seen; None where its version did not store it."""
 
     def figures(self, accuracy: float | None) -> StartFigures:
         """What the summary of the following run says of its start,
@@ -54,8 +58,8 @@ def find_start(config: Config) -> Start | None:
     if config.start_from is None:
         return None
     folder = _folder(Path(config.start_from), config)
-    was, state = load_state(folder)
-    params = build_method(was).single_model(state)
+    was, model = load_model(folder)
+    params = build_method(was).single_model(model["state"])
     if params is None:
         raise ConfigError(
             f"{folder} is a run of {was.method}, whose result is not one network; start from a run "
@@ -71,7 +75,8 @@ def find_start(config: Config) -> Start | None:
         )
     path = RunDir(folder).summary
     summary = Summary.from_json(jsonfile.read_json(path), str(path))
-    return Start(folder, was, params, digest, summary)
+    view = task_from(model["task"]).view if "task" in model else None
+    return Start(folder, was, params, digest, summary, view)
 
 
 def pinned(config: Config, start: Start | None) -> Config:
