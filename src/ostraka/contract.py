@@ -5,6 +5,7 @@
 The names stay here when the modules behind them move. docs/adding-a-method.md goes through them.
 """
 
+from ostraka.core.arrival import check_answers, check_kind, check_tensors
 from ostraka.core.card import Card
 from ostraka.core.fit import Budget, Fitted, RoundBudget, fit
 from ostraka.core.learner import build_net, load_predictor
@@ -19,7 +20,7 @@ from ostraka.core.seeds import derive, torch_rng
 from ostraka.core.settings import setting
 from ostraka.core.task import Commons, Task
 from ostraka.core.wire import wire
-from ostraka.errors import ConfigError, DataError, OstrakaError
+from ostraka.errors import ConfigError, DataError, OstrakaError, ReportRefused
 from ostraka.registry import BALLOTS, METHODS, NETS, OBJECTIVES, SELECTORS
 
 __all__ = [
@@ -53,12 +54,16 @@ __all__ = [
     "Promise",
     "Recipe",
     "Report",
+    "ReportRefused",
     "Round",
     "RoundBudget",
     "Samples",
     "Scores",
     "Task",
     "build_net",
+    "check_answers",
+    "check_kind",
+    "check_tensors",
     "derive",
     "fit",
     "load_predictor",

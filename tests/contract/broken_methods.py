@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ostraka.core.arrival import check_kind, check_tensors
 from ostraka.core.card import Card
 from ostraka.core.fit import Budget, fit
 from ostraka.core.learner import build_net, load_predictor
@@ -360,3 +361,20 @@ class SeededNoise(Sound):
         return {
             k: v + torch.randn(v.shape, generator=rng) for k, v in super().train(rnd, party).items()
         }
+
+
+@dataclass(frozen=True)
+class TakesAnyPrecision(Sound):
+    """Names and shapes are looked at, types are not."""
+
+    def inspect(self, task: Task, report: Report[Params]) -> None:
+        super().inspect(task, report)
+        own = params_of(build_net(task, self.objective))
+        check_kind(report.payload, dict)
+        cast = {
+            name: tensor.to(own[name].dtype)
+            if isinstance(tensor, Tensor) and name in own
+            else tensor
+            for name, tensor in report.payload.items()
+        }
+        check_tensors(cast, own, "this task's network")

@@ -15,7 +15,7 @@ from ostraka.core.method import Method, Needs
 from ostraka.core.net import Recipe
 from ostraka.core.task import Task
 from ostraka.registry import METHODS, PRESETS
-from ostraka.testing import ContractBroken, methods
+from ostraka.testing import ContractBroken, check_strange_reports, methods, strangers
 from tests.contract import broken_methods as toys
 
 AnyMethod = Method[Any, Any, Any]
@@ -36,6 +36,25 @@ def test_every_method_keeps_the_contract(name: str, monkeypatch: pytest.MonkeyPa
     if name in ONE_CLASS_EACH:
         monkeypatch.setattr(methods, "make_stage", one_class_each)
     methods.check_method(brief(METHODS.get(name)()))
+
+
+@pytest.mark.parametrize("name", METHODS.names())
+def test_every_method_refuses_strange_reports(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name in ONE_CLASS_EACH:
+        monkeypatch.setattr(strangers, "make_stage", one_class_each)
+    check_strange_reports(methods.outfitted(brief(METHODS.get(name)())))
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (toys.Sound(), "where the payload is None; it raised AttributeError"),
+        (toys.TakesAnyPrecision(), r"has another precision; the state's value\.\S+ became .*64"),
+    ],
+)
+def test_a_method_that_takes_strange_reports_is_found(method: AnyMethod, words: str) -> None:
+    with pytest.raises(ContractBroken, match=words):
+        check_strange_reports(method)
 
 
 ONE_CLASS_EACH = {"fedaws"}

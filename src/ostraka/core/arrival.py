@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ostraka.core.build import lent_net
+from ostraka.core.card import Card
 from ostraka.core.learner import NetPredictor
 from ostraka.core.net import Params, load_params
 from ostraka.core.objective import Objective
@@ -38,18 +39,77 @@ def check_numbers(value: Any, name: str) -> None:
             )
 
 
+def check_card(card: Card, classes: int) -> None:
+    """Refuse a card whose entries are of another kind than they should be."""
+    if not _whole(card.size):
+        raise ReportRefused(f"its card tells the size {card.size!r}; it must be a number from 0")
+    if not isinstance(card.name, str):
+        raise ReportRefused(f"its card has the name {card.name!r}, which is no text")
+    if not isinstance(card.calibration, Mapping) or not isinstance(card.scores, Mapping):
+        raise ReportRefused("its card's scores and calibration numbers must have names")
+    for name, score in card.scores.items():
+        if isinstance(score, bool) or not isinstance(score, int | float):
+            raise ReportRefused(f"its card tells {score!r} as its {name}, which is no number")
+    check_counts(card.counts, classes)
+    check_numbers(card, "its card")
+
+
 def check_counts(counts: tuple[int, ...] | None, classes: int) -> None:
     """Refuse class counts that are not one whole number for each class."""
     if counts is None:
         return
+    if not isinstance(counts, list | tuple):
+        raise ReportRefused(f"its card tells {counts!r} as class counts, which is no list")
     if len(counts) != classes:
         raise ReportRefused(
             f"its card tells {len(counts)} class counts, but there are {classes} classes"
         )
-    if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in counts):
+    if not all(_whole(n) for n in counts):
         raise ReportRefused(
             f"its card tells the class counts {list(counts)}; they must be whole numbers from 0"
         )
+
+
+def check_kind(value: Any, kind: type[Any]) -> None:
+    """Refuse what is not of the kind that a method's parties send."""
+    if not isinstance(value, kind):
+        raise ReportRefused(f"it holds a {type(value).__name__} instead of a {kind.__name__}")
+
+
+def check_tensors(given: Any, like: Mapping[str, Tensor], what: str, part: bool = False) -> None:
+    """Refuse what has other names, shapes or types than `like`; with `part`, some may be missing.
+
+    Tensors of another shape may be spread over others without an error, and one of another type
+    changes the type of a sum.
+    """
+    wrong = _wrong(given, like, part)
+    if wrong:
+        raise ReportRefused(f"its tensors are not those of {what}: {wrong}")
+
+
+def _wrong(given: Any, like: Mapping[str, Tensor], part: bool) -> str:
+    if not isinstance(given, dict):
+        return f"there is a {type(given).__name__} in their place"
+    odd = sorted(map(str, given.keys() - like.keys()))
+    missing = [] if part else sorted(like.keys() - given.keys())
+    if odd or missing:
+        said = [f"{w} {', '.join(n[:3])}" for w, n in (("without", missing), ("with", odd)) if n]
+        return " and ".join(said)
+    for name, tensor in given.items():
+        if not isinstance(tensor, Tensor):
+            return f"{name} is a {type(tensor).__name__}"
+        wanted = like[name]
+        if (tensor.shape, tensor.dtype) != (wanted.shape, wanted.dtype):
+            return f"{name} is {_form(tensor)} instead of {_form(wanted)}"
+    return ""
+
+
+def _form(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 @torch.no_grad()
@@ -87,12 +147,8 @@ def embedding_width(task: Task, objective: Objective) -> int:
 def _finite_answers(task: Task, objective: Objective, params: Params, probes: Tensor) -> Scores:
     """The network's answers to inputs, which must be numbers."""
     with lent_net(task, objective) as net:
-        try:
-            load_params(net, params)
-        except RuntimeError as error:  # torch lists every tensor that does not fit
-            raise ReportRefused(
-                f"its tensors are not those of this task's network: {str(error).splitlines()[-1]}"
-            ) from None
+        check_tensors(params, net.state_dict(), "this task's network")
+        load_params(net, params)
         asked = NetPredictor(net, objective)
         at_once = max(1, MOST // prod(task.shape))
         scores = join([asked.answers(some) for some in probes.split(at_once)])

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import torch
 from torch import Tensor
 
-from ostraka.core.arrival import check_counts, check_numbers
+from ostraka.core.arrival import check_card, check_numbers
 from ostraka.core.card import Card
 from ostraka.core.member import Member
 from ostraka.core.net import Params
@@ -177,10 +177,11 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
         """Raise ReportRefused if a report that arrived cannot be used:
         that is then the failure of its party.
         """
-        if not (math.isfinite(report.weight) and report.weight >= 0):
-            raise ReportRefused(f"its weight is {report.weight}; it must be a number from 0")
-        check_counts(report.card.counts, len(task.classes))
-        check_numbers(report.card, "its card")
+        weight = report.weight
+        number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not (number and math.isfinite(weight) and weight >= 0):
+            raise ReportRefused(f"its weight is {weight!r}; it must be a number from 0")
+        check_card(report.card, len(task.classes))
         check_numbers(report.payload, "its report")
 
     @abstractmethod

@@ -24,12 +24,12 @@ from ostraka.contract import (
     Samples,
     Task,
     build_net,
+    check_answers,
     fit,
     load_predictor,
     params_of,
     setting,
 )
-from ostraka.core.arrival import check_answers
 from ostraka.core.build import lent_net
 from ostraka.core.method import Message, Payload, State
 from ostraka.core.params import average
@@ -50,16 +50,18 @@ class ModelMethod(Training, Iterative[State, Message, Payload]):
     def model(self, state: State) -> Params:
         """The server's model."""
 
-    def sent(self, payload: Payload) -> Params | None:
-        """The whole model in what a party sent; None: there is none."""
-        return None
+    @abstractmethod
+    def sent(self, payload: Payload) -> Params:
+        """The model in what a party sent."""
 
     def inspect(self, task: Task, report: Report[Payload]) -> None:
-        """As every report, and the party's model must answer."""
+        """As every report, and the party's model must be of use."""
         super().inspect(task, report)
-        model = self.sent(report.payload)
-        if model is not None:
-            check_answers(task, self.objective, model)
+        self.check_model(task, self.sent(report.payload))
+
+    def check_model(self, task: Task, params: Params) -> None:
+        """Refuse a party's model that is not this task's, or cannot answer."""
+        check_answers(task, self.objective, params)
 
     def first_model(self, task: Task, seed: int) -> Params:
         """A random model, or the commons' "start"."""

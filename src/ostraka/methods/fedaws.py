@@ -39,10 +39,13 @@ from ostraka.contract import (
     PartyRef,
     Predictor,
     Report,
+    ReportRefused,
     Round,
     RoundBudget,
     Scores,
     Task,
+    check_kind,
+    check_tensors,
     fit,
     load_predictor,
     params_of,
@@ -142,6 +145,19 @@ class FedAwS(Iterative[Spread, Positive, Positive]):
         body = {name: fitted.params[name] for name in given.body}
         card = Card(party.id, len(party.samples), scores=fitted.figures())
         return Report(Positive(body, fitted.params[head[0]][label].clone(), label), 1.0, card)
+
+    def inspect(self, task: Task, report: Report[Positive]) -> None:
+        """As every report, and its network, class and vector must be of this task."""
+        super().inspect(task, report)
+        sent = report.payload
+        check_kind(sent, Positive)
+        start = self.init(task, 0)
+        check_tensors(sent.body, start.body, "this task's network")
+        check_tensors({"row": sent.row}, {"row": start.rows[0]}, "a class")
+        if type(sent.label) is not int or not 0 <= sent.label < len(task.classes):
+            raise ReportRefused(
+                f"it says that its class is {sent.label!r}; it must be 0 to {len(task.classes) - 1}"
+            )
 
     def aggregate(self, task: Task, state: Spread, reports: Sequence[Report[Positive]]) -> Spread:
         """The mean network; class vectors from their parties, then moved apart."""

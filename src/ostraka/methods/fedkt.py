@@ -35,10 +35,13 @@ from ostraka.contract import (
     PartyRef,
     Predictor,
     Report,
+    ReportRefused,
     Round,
     Samples,
     Task,
     build_net,
+    check_answers,
+    check_kind,
     derive,
     fit,
     load_predictor,
@@ -46,7 +49,6 @@ from ostraka.contract import (
     torch_rng,
     wire,
 )
-from ostraka.core.arrival import check_answers
 from ostraka.core.progress import NoProgress, Progress
 from ostraka.methods.training import Training
 from ostraka.objectives.cross_entropy import CrossEntropy
@@ -156,6 +158,9 @@ class FedKT(Training, Method[Transfer, None, list[Params]]):
     def inspect(self, task: Task, report: Report[list[Params]]) -> None:
         """As every report, and every student must answer."""
         super().inspect(task, report)
+        check_kind(report.payload, list)
+        if not report.payload:
+            raise ReportRefused("it holds no student")
         for student in report.payload:
             check_answers(task, CrossEntropy(), student)
 

@@ -36,10 +36,12 @@ from ostraka.contract import (
     Round,
     Task,
     build_net,
+    check_tensors,
     fit,
     setting,
     wire,
 )
+from ostraka.core.build import lent_net
 from ostraka.core.net import Layer
 from ostraka.core.params import average
 from ostraka.methods.averaging import ModelMethod, Weights, card_of, weight_of
@@ -95,6 +97,15 @@ class FedMA(ModelMethod[Matched, Order, Params]):
     def message(self, state: Matched, party: PartyRef) -> Order:
         """The model and the party's own map."""
         return Order(state.params, state.done, state.maps.get(str(party.id)))
+
+    def sent(self, payload: Params) -> Params:
+        """Those layers of the party's model that are not frozen."""
+        return payload
+
+    def check_model(self, task: Task, params: Params) -> None:
+        """Refuse what is not some of this network's layers; without the others it cannot answer."""
+        with lent_net(task, self.objective) as net:
+            check_tensors(params, net.state_dict(), "this task's network", part=True)
 
     def local_update(self, rnd: Round[Order], party: Party, memory: Memory) -> Report[Params]:
         """Train the layers that are not matched yet, from the party's own, put into order."""

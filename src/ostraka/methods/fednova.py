@@ -29,8 +29,10 @@ from ostraka.contract import (
     Party,
     PartyRef,
     Report,
+    ReportRefused,
     Round,
     Task,
+    check_kind,
     setting,
     wire,
 )
@@ -73,7 +75,15 @@ class FedNova(ModelMethod[Params, Params, Stepped]):
 
     def sent(self, payload: Stepped) -> Params:
         """The party's model."""
+        check_kind(payload, Stepped)
         return payload.params
+
+    def inspect(self, task: Task, report: Report[Stepped]) -> None:
+        """As every report, and its steps must be a number: below 0 they would turn its change."""
+        super().inspect(task, report)
+        steps = report.payload.steps
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
+            raise ReportRefused(f"it says that it made {steps!r} steps; it must be a number from 0")
 
     def message(self, state: Params, party: PartyRef) -> Params:
         """The server's model."""

@@ -35,11 +35,14 @@ from ostraka.contract import (
     PartyRef,
     Predictor,
     Report,
+    ReportRefused,
     Round,
     RoundBudget,
     Samples,
     Task,
     build_net,
+    check_answers,
+    check_kind,
     derive,
     fit,
     params_of,
@@ -47,11 +50,10 @@ from ostraka.contract import (
     torch_rng,
     wire,
 )
-from ostraka.core.arrival import check_answers
 from ostraka.core.build import lent_net
 from ostraka.core.learner import NetPredictor
 from ostraka.core.params import Mean
-from ostraka.errors import ReportRefused, choices
+from ostraka.errors import choices
 from ostraka.nets.side_by_side import SideBySide
 from ostraka.objectives.one_vs_all import NONE, OneVsAll, check_outliers
 
@@ -234,6 +236,7 @@ class FedOVA(Iterative[Server, Networks, Networks]):
     def inspect(self, task: Task, report: Report[Networks]) -> None:
         """As every report, and each of its networks must be one of a class that is trained."""
         super().inspect(task, report)
+        check_kind(report.payload, dict)
         for name, params in report.payload.items():
             if name not in self._trained_classes(task):
                 raise ReportRefused(

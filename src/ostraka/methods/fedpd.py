@@ -45,10 +45,13 @@ from ostraka.contract import (
     Party,
     PartyRef,
     Report,
+    ReportRefused,
     Round,
     RoundBudget,
     Task,
     build_net,
+    check_kind,
+    check_tensors,
     derive,
     fit,
     setting,
@@ -174,7 +177,19 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
 
     def sent(self, payload: Disentangled) -> Params:
         """The party's model."""
+        check_kind(payload, Disentangled)
         return payload.params
+
+    def inspect(self, task: Task, report: Report[Disentangled]) -> None:
+        """As every report, and its masks must be those of this network's layers."""
+        super().inspect(task, report)
+        params, masks = report.payload.params, report.payload.masks
+        layers = self._layers(task) if self.merge == "parts" else ()
+        wanted = {layer.weight: params[layer.weight].to(torch.uint8) for layer in layers}
+        check_tensors(masks, wanted, "the masks")
+        for name, mask in masks.items():
+            if int(mask.max()) > CLOSE + OPEN:
+                raise ReportRefused(f"its mask of {name} has values above {CLOSE + OPEN}")
 
     def message(self, state: Conquered, party: PartyRef) -> Params:
         """The server's model."""

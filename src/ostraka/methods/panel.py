@@ -28,13 +28,13 @@ from ostraka.contract import (
     Samples,
     Task,
     build_net,
+    check_answers,
     derive,
     fit,
     load_predictor,
     params_of,
     setting,
 )
-from ostraka.core.arrival import check_answers
 from ostraka.core.fit import Student
 from ostraka.core.member import Making
 from ostraka.core.private import Private, check_net

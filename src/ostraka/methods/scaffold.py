@@ -34,6 +34,8 @@ from ostraka.contract import (
     Round,
     RoundBudget,
     Task,
+    check_kind,
+    check_tensors,
     setting,
     wire,
 )
@@ -93,7 +95,16 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
 
     def sent(self, payload: Controlled) -> Params:
         """The party's model."""
+        check_kind(payload, Controlled)
         return payload.params
+
+    def inspect(self, task: Task, report: Report[Controlled]) -> None:
+        """As every report, and a change of controls must be one for what is trained."""
+        super().inspect(task, report)
+        params, control = report.payload.params, report.payload.control
+        if control != {}:  # stands for 0
+            trained = {name: params[name] for name in self.trained_names(task)}
+            check_tensors(control, trained, "the controls")
 
     def message(self, state: Controls, party: PartyRef) -> Controlled:
         """The server's model and c."""

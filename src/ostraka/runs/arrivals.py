@@ -121,8 +121,9 @@ class Arrivals:
             self.method.inspect(self.task, envelope.report)
         except Exception as error:  # whatever a party sends must not end the others' run
             place.path.unlink(missing_ok=True)
-            words = str(error) if isinstance(error, OstrakaError) else repr(error)
-            self.refused[party] = Failure(party, f"its report cannot be used: {words}")
+            failure = Failure.of(party, error)
+            words = f"its report cannot be used: {failure.reason}"
+            self.refused[party] = Failure(party, words, failure.details)
             return
         self._hold(place, opened, written)
         self.totals.cpu_seconds += envelope.cpu_seconds

@@ -2,7 +2,7 @@
 
     check_method(MyMethod())       check_objective(MyObjective())    check_net(MyNet)
     check_partition(MyRule())      check_ballot(MyBallot())          check_source(MY_SOURCE, path)
-    check_selector(MySelector())
+    check_selector(MySelector())     check_strange_reports(MyMethod())
 
 Each runs the `CHECKS` of its module (`methods`, `objectives`, `nets`, ...), which can be called one
 by one too. What breaks the contract raises `ContractBroken`, an AssertionError that says what was
@@ -16,6 +16,7 @@ from ostraka.testing.objectives import check_objective
 from ostraka.testing.partitions import check_partition
 from ostraka.testing.selectors import check_selector
 from ostraka.testing.sources import check_source
+from ostraka.testing.strangers import check_strange_reports
 from ostraka.testing.verdict import ContractBroken, difference
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "check_partition",
     "check_selector",
     "check_source",
+    "check_strange_reports",
     "difference",
 ]
