@@ -88,6 +88,16 @@ def test_a_badly_trained_member_is_left_out() -> None:
     assert 5 in everyone.choose(found).chosen
 
 
+@pytest.mark.parametrize("score", [0.9, None])
+def test_equal_ones_of_a_cluster_go_by_lot_not_by_number(score: float | None) -> None:
+    """Whose place in the drawn order is the first; by number it would be member 0 every time."""
+    alike = [member(i, score=score) for i in range(6)]
+    for seed in range(5):
+        found = pool(alike, seed)
+        assert DeDES(1).choose(found).chosen == (found.lots().index(0),)
+    assert {pool(alike, seed).lots().index(0) for seed in range(5)} != {0}
+
+
 def test_without_scores_the_largest_and_a_note() -> None:
     sizes = [10, 12, 11, 10, 11, 10]
     found = pool([member(i, p, size=n) for i, (p, n) in enumerate(zip(PLACES, sizes, strict=True))])
@@ -200,6 +210,13 @@ def test_label_counts_cluster_by_counts_and_say_what_they_lack() -> None:
     assert DeDES(2).choose(pool(found)).groups == (0, 1, 0, 1)
     with pytest.raises(ConfigError, match="tell their size only; use tell=counts"):
         LabelCounts(2).choose(pool([member(0), member(1)]))
+
+
+def test_counts_have_mean_0_and_deviation_1() -> None:
+    """10, 20 and 30 lie -10, 0 and 10 from their mean, with a deviation of sqrt(200 / 3)."""
+    found = pool([member(i, counts=(10 + 10 * i, 7)) for i in range(3)])
+    far = 10 / (200 / 3) ** 0.5
+    assert LabelCounts().rows(found) == pytest.approx(np.array([[-far, 0], [0, 0], [far, 0]]))
 
 
 def test_representations() -> None:
