@@ -59,6 +59,13 @@ class Interrupted(OstrakaError):
     exit_code = 130
 
 
+def printable(text: str, keep: str = "") -> str:
+    """The text with a mark for every control character but those to `keep`: what a terminal would
+    obey. Names of files are strangers', too.
+    """
+    return "".join(c if c.isprintable() or c in keep else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def choices(names: Iterable[str]) -> str:
     """The allowed names as one readable list."""
     return ", ".join(sorted(names)) or "(none)"

@@ -55,6 +55,12 @@ CARDS = {
     "format of an older one": (card_with(format=2), "says format 2, but is not written as"),
     "format true": (card_with(format=True), "of format True"),
     "unknown field": (card_with(cuonts=[1]), r"the field 'cuonts'.*Did you mean 'counts'.*'more'"),
+    "doubt beyond measure": (
+        card_with(calibration={"doubt": -1e308}), r"tells -1e\+308 as doubt; it takes log odds up"
+    ),
+    "claims beyond measure": (
+        card_with(calibration={"claims": [0] * 8 + [2e9]}), "as claims; it takes log odds up to 1e"
+    ),
     "no size": (without("size"), "its card lacks size"),
     "no model": (without("net", "classes"), "its card lacks classes, net"),
     "card is a list": (joined([], *pieces()[1:]), "its card is no JSON object"),

@@ -10,6 +10,7 @@ from ostraka.core.member import Member, Model
 from ostraka.core.net import Recipe, params_of
 from ostraka.core.task import Task
 from ostraka.objectives.cross_entropy import CrossEntropy
+from ostraka.objectives.open_voting import OpenVoting
 from ostraka.voting.selectors import Pool
 
 CLASSES = ("ant", "bee")
@@ -31,6 +32,19 @@ def member(
         params[name] = torch.full_like(params[name], place)
     scores = {} if score is None else {"validation": score, "confidence": 1 - score}
     return Member(Card(number, size, counts, scores), Model.of(task, CrossEntropy()), params)
+
+
+def answering(number: int, classes: Sequence[str], last: torch.Tensor) -> Member:
+    """A member whose logits are `last` times a row of numbers from 0; with one output more than
+    there are classes, that means unknown.
+    """
+    outputs, width = last.shape
+    objective = OpenVoting() if outputs > len(classes) else CrossEntropy()
+    task = Task(tuple(classes), (width,), Recipe("mlp", {"hidden": [width]}))
+    params = params_of(task.build_net(unknown=objective.unknown, seed=0))
+    values = (torch.eye(width), torch.zeros(width), last, torch.zeros(outputs))
+    made = dict(zip(params, values, strict=True))
+    return Member(Card(number, 10), Model.of(task, objective), made)
 
 
 def pool(members: Sequence[Member], seed: int = 0) -> Pool:

@@ -74,3 +74,13 @@ def test_silhouette() -> None:
     assert silhouette(rows, np.array([0, 1] * 4)) < 0
     assert silhouette(rows, np.zeros(8, dtype=np.int64)) == -1.0
     assert silhouette(rows, np.arange(8)) == -1.0
+
+
+@pytest.mark.parametrize("apart", [0.01, 7.0, 1e4])
+def test_kernel_pca_is_as_wide_as_the_rows_lie_apart(apart: float) -> None:
+    """Two rows: their squared distance is the median, so the kernel between them is 1/e however far
+    they are. Centred it has the eigenvalue 1 - 1/e, half of which is each one's square.
+    """
+    rows = np.array([[0.0, 3.0], [apart, 3.0]])
+    found = reduced(rows, "kernel-pca", 1, 0)
+    assert np.abs(found) == pytest.approx(np.full((2, 1), ((1 - np.exp(-1)) / 2) ** 0.5))

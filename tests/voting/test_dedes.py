@@ -1,6 +1,7 @@
 """DeDES on members whose last layers are put where the test wants them."""
 
 from dataclasses import replace
+from math import log
 from typing import Any
 
 import numpy as np
@@ -8,19 +9,33 @@ import pytest
 import torch
 
 from ostraka.core import settings
+from ostraka.core.member import Member
 from ostraka.core.net import Recipe, params_of
 from ostraka.core.samples import Samples
 from ostraka.errors import ConfigError
+from ostraka.voting.ballots import Ballot, Plurality, Sum
 from ostraka.voting.choice import NOWHERE
 from ostraka.voting.dedes import DeDES, LabelCounts
 from ostraka.voting.grouping import Grouping, label_skew
 from ostraka.voting.outliers import Floor
 from ostraka.voting.representation import kinds, layers, rows_of
+from ostraka.voting.selectors import Pool
 from tests.contract.test_all_plug_ins import NET_CASES
-from tests.voting.pool import blobs, member, pool
+from tests.voting.pool import CLASSES, answering, blobs, member, pool
 
 PLACES = [0.0, 0.01, 0.02, 5.0, 5.01, 9.0]
 KMEANS = DeDES(3, clustering="kmeans")
+INSECTS = ("ant", "bee", "cicada")
+COUNTS = [(10, 0, 0), (0, 10, 0), (0, 0, 10)]
+
+
+def knowing(number: int, known: int) -> Member:
+    """A member that answers a row of zeros and a 1 with its class, if the 1 stands in its place,
+    else with unknown: logits 10 and 5, or 0 and 5.
+    """
+    last = torch.zeros(4, 3)
+    last[known, known], last[3] = 10.0, 5.0
+    return answering(number, INSECTS, last)
 
 
 def test_one_of_each_cluster_the_best_by_score() -> None:
@@ -73,6 +88,16 @@ def test_a_badly_trained_member_is_left_out() -> None:
     assert 5 in everyone.choose(found).chosen
 
 
+@pytest.mark.parametrize("score", [0.9, None])
+def test_equal_ones_of_a_cluster_go_by_lot_not_by_number(score: float | None) -> None:
+    """Whose place in the drawn order is the first; by number it would be member 0 every time."""
+    alike = [member(i, score=score) for i in range(6)]
+    for seed in range(5):
+        found = pool(alike, seed)
+        assert DeDES(1).choose(found).chosen == (found.lots().index(0),)
+    assert {pool(alike, seed).lots().index(0) for seed in range(5)} != {0}
+
+
 def test_without_scores_the_largest_and_a_note() -> None:
     sizes = [10, 12, 11, 10, 11, 10]
     found = pool([member(i, p, size=n) for i, (p, n) in enumerate(zip(PLACES, sizes, strict=True))])
@@ -122,7 +147,41 @@ def test_size_auto_by_votes_is_the_least_that_votes_as_all() -> None:
     public = Samples(torch.randn(30, 4, generator=torch.Generator().manual_seed(0)))
     choice = DeDES(clustering="kmeans").choose(replace(pool(twins), public=public))
     assert len(choice.chosen) <= 2
-    assert "votes as all do on 100 % of the probes" in choice.notes[-1]
+    assert choice.notes[-1] == "size 2: answers 100 % of the probes as all do"
+
+
+def test_size_auto_by_votes_of_members_that_may_say_unknown() -> None:
+    """Two members for each of three classes, which call all else unknown: of any sample four of
+    six, and of any two or more of them most, say unknown. A team of two lacks a class and answers
+    two thirds as all do; three clusters have one member of each class.
+    """
+    pairs = [knowing(i, i // 2) for i in range(6)]
+    found = Pool(pairs, INSECTS, public=Samples(torch.eye(3).repeat(10, 1)))
+    choice = DeDES(clustering="kmeans").choose(found)
+    assert [i // 2 for i in choice.chosen] == [0, 1, 2]
+    assert choice.notes[-1] == "size 3: answers 100 % of the probes as all do"
+
+
+def test_size_auto_by_votes_leaves_no_class_out_that_no_probe_is_of() -> None:
+    """There are public samples of the first class alone, so one or two members would do; but
+    told counts say that then nobody knows some class.
+    """
+    pairs = [knowing(i, i // 2) for i in range(6)]
+    told = [replace(m, card=replace(m.card, counts=COUNTS[i // 2])) for i, m in enumerate(pairs)]
+    found = Pool(told, INSECTS, public=Samples(torch.eye(3)[:1].repeat(10, 1)))
+    assert [i // 2 for i in DeDES(clustering="kmeans").choose(found).chosen] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("ballot", "chosen"), [(Sum(), 2), (Plurality(), 5)])
+def test_size_auto_by_votes_asks_the_ballot_in_use(ballot: Ballot, chosen: int) -> None:
+    """Four alike give the class 0 a probability of 0.6, the fifth gives 1 to the class 1. Sums: 2.4
+    to 2.6 of all, 0.6 to 1.4 of two, the same answer. Voices: 4 to 1 of all, but of two one each,
+    which probability decides for the class 1; and four that are alike make no third cluster.
+    """
+    sides = [log(1.5)] * 4 + [-20.0]
+    members = [answering(i, CLASSES, torch.tensor([[side], [0.0]])) for i, side in enumerate(sides)]
+    found = Pool(members, CLASSES, 0, Samples(torch.ones(10, 1)), ballot)
+    assert len(DeDES(clustering="kmeans").choose(found).chosen) == chosen
 
 
 def test_clustering_is_decided_by_the_told_counts() -> None:
@@ -151,6 +210,13 @@ def test_label_counts_cluster_by_counts_and_say_what_they_lack() -> None:
     assert DeDES(2).choose(pool(found)).groups == (0, 1, 0, 1)
     with pytest.raises(ConfigError, match="tell their size only; use tell=counts"):
         LabelCounts(2).choose(pool([member(0), member(1)]))
+
+
+def test_counts_have_mean_0_and_deviation_1() -> None:
+    """10, 20 and 30 lie -10, 0 and 10 from their mean, with a deviation of sqrt(200 / 3)."""
+    found = pool([member(i, counts=(10 + 10 * i, 7)) for i in range(3)])
+    far = 10 / (200 / 3) ** 0.5
+    assert LabelCounts().rows(found) == pytest.approx(np.array([[-far, 0], [0, 0], [far, 0]]))
 
 
 def test_representations() -> None:

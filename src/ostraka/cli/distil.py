@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ostraka.cli.group import add_members, add_voting, ensemble_of, form_of, print_json
 from ostraka.cli.options import add_loudness, loudness, place
-from ostraka.errors import ConfigError
+from ostraka.errors import ConfigError, printable
 
 if TYPE_CHECKING:
     from ostraka.core.samples import Samples
@@ -108,4 +108,4 @@ def _show(made: "Distilled", out: Path, notes: list[str]) -> None:
         f"class on {made.nearest_agreement:.1f} %; the vote calls {made.refused:.1f} % unknown."
     )
     for note in notes:
-        print(f"Note: {note}")
+        print(f"Note: {printable(note)}")

@@ -30,7 +30,7 @@ from ostraka.cli import (
     vote,
 )
 from ostraka.cli.streams import leave_unread, plain_where_needed
-from ostraka.errors import ConfigError, OstrakaError, did_you_mean
+from ostraka.errors import ConfigError, OstrakaError, did_you_mean, printable
 
 VERBS = (
     run,
@@ -111,10 +111,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # here, where a reader that went away is no error
         return code
     except OstrakaError as error:
-        print(f"ostraka: {error}", file=sys.stderr)
+        _say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        print("ostraka: interrupted", file=sys.stderr)
+        _say("interrupted")
         return 130
     except BrokenPipeError:
         leave_unread(sys.stdout)  # the reader of our output went away, as `| head` does
@@ -122,10 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # whatever the system refused and nobody had better words for
         leave_unread(sys.stdout)  # a full disk behind it would fail once more at the end of Python
         named = f"{error.filename}: " if error.filename else ""
-        print(
-            f"ostraka: {named}{error.strerror or error}; nothing that was finished is lost",
-            file=sys.stderr,
-        )
+        _say(f"{named}{error.strerror or error}; nothing that was finished is lost")
         return 2
 
 
@@ -165,7 +162,12 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
     """A warning as one line, without the place in the code where it came up."""
-    print(f"ostraka: warning: {message}", file=sys.stderr)
+    _say(f"warning: {message}")
+
+
+def _say(text: str) -> None:
+    """To standard error; names in it may be strangers', and a terminal obeys none."""
+    print(f"ostraka: {printable(text, keep=chr(10))}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -90,13 +90,23 @@ def _write(kept: "Gathered", out: Path, suffix: str) -> None:
     if out.suffix == suffix:
         from ostraka.store.codec import write_atomically
 
-        paths = [os.path.relpath(file, out.parent) for file in kept.files]
+        paths = [_line(os.path.relpath(file, out.parent)) for file in kept.files]
         write_atomically(out, "".join(f"{path}\n" for path in paths).encode(), mode=0o644)
         return
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         for file, name in zip(kept.files, _free(kept.files), strict=True):
             shutil.copyfile(file, out / name)
+
+
+def _line(path: str) -> str:
+    """A path as the line of a list; one that would be read as another path, or as none, is not."""
+    if path.splitlines() != [path] or path != path.strip():
+        raise ConfigError(
+            f"{path!r} has a line break, or a space at an end, and cannot stand in a list; "
+            "rename the file, or give a folder as --out"
+        )
+    return os.path.join(".", path) if path.startswith("#") else path
 
 
 def _free(files: Sequence[str]) -> list[str]:

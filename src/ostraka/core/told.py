@@ -28,6 +28,9 @@ DOUBT = "doubt"
 PLACES = "typicality"
 """Name of the embedding statistics there."""
 
+FARTHEST = 1e9
+"""Log odds beyond this are nobody's, and would overflow where many are weighed together."""
+
 
 def quantiles(values: Tensor) -> tuple[float, ...]:
     """The quantiles of `values` [N] at LEVELS, linear between neighbours."""
@@ -59,7 +62,16 @@ def held(numbers: Mapping[str, Any]) -> int:
 
 
 def check_told(numbers: Mapping[str, Any]) -> None:
-    """Refuse quantiles that are none: of another number than the levels, or falling."""
+    """Refuse quantiles that are none: of another number than the levels, or falling; and log odds
+    beyond all measure, with which one party could make the answers of all no numbers.
+    """
+    for name in (DOUBT, *CURVES):
+        told = numbers.get(name, 0.0)
+        for value in told if isinstance(told, list | tuple) else (told,):
+            if not isinstance(value, int | float) or not abs(value) <= FARTHEST:
+                raise ReportRefused(
+                    f"its card tells {value!r:.40} as {name}; it takes log odds up to {FARTHEST:g}"
+                )
     for name in CURVES:
         if name not in numbers:
             continue

@@ -10,14 +10,15 @@ from rich.text import Text
 from ostraka.core.predictor import Promise
 from ostraka.display.summary import OPEN_NAMES
 from ostraka.display.tables import MISSING, Cell, Number, Table
+from ostraka.errors import printable
 from ostraka.parties.answers import UNKNOWN_NAME, Explanation
 from ostraka.parties.verdict import Verdict
 from ostraka.runs.promise import NEVER
 
 SHOWN = 40
 """Samples that a terminal lists."""
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A cell that begins so is taken for a formula by spreadsheets."""
+FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""A cell that begins so is taken for a formula by spreadsheets, some of which know wide signs."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,10 @@ def safe_csv(table: Table) -> str:
 
 
 def _harmless(cell: Cell) -> Cell:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+    if not isinstance(cell, str):
+        return cell
+    shown = printable(cell)  # a table may go to a terminal
+    return f"'{shown}" if shown.startswith(FORMULA) else shown
 
 
 def _percent(value: float | None) -> Cell:
@@ -225,16 +229,9 @@ def _for_terminal(table: Table) -> Table:
 def _shown(cell: Cell) -> Cell:
     if not isinstance(cell, str):
         return cell
-    return UNKNOWN_NAME.upper() if cell == UNKNOWN_NAME else _printable(cell)
-
-
-def _printable(text: str) -> str:
-    """The text with a mark for every control character: the names of files are strangers', too."""
-    return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )
+    return UNKNOWN_NAME.upper() if cell == UNKNOWN_NAME else printable(cell)
 
 
 def _say(console: Console, line: str) -> None:
     """A line in which nothing is markup: names in it are strangers'."""
-    console.print(Text(_printable(line)), soft_wrap=True)
+    console.print(Text(printable(line)), soft_wrap=True)

@@ -5,7 +5,7 @@ with strangers' files are text and nothing else.
 import base64
 import io
 from collections.abc import Iterable, Sequence
-from html import escape
+from html import escape as escaped
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ from ostraka.display.answers import (
     promised,
 )
 from ostraka.display.tables import Cell, Mean, Number, Table
+from ostraka.errors import printable
 from ostraka.parties.answers import UNKNOWN_NAME, Explanation
 from ostraka.parties.verdict import Verdict
 from ostraka.store.codec import write_atomically
@@ -204,3 +205,8 @@ def _page(title: str, parts: Sequence[str]) -> str:
         + "\n".join(part for part in parts if part)
         + "\n</body></html>\n"
     )
+
+
+def escape(text: str) -> str:
+    """Text that a browser shows and does not obey, nor turns around."""
+    return escaped(printable(text, keep="\n"))

@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ostraka.errors import DataError
+from ostraka.errors import DataError, printable
 
 MISSING = "—"
 """Shown where there is no result; empty in CSV, null in JSON."""
@@ -94,8 +94,8 @@ class Table:
         than half of `width`, and then shows all of its name.
         """
         shown = RichTable(
-            title=Text(self.title) if self.title else None,
-            caption=Text("\n".join(self.notes)) if self.notes else None,
+            title=_inert(self.title) if self.title else None,
+            caption=_inert("\n".join(self.notes)) if self.notes else None,
             caption_justify="left",
             title_justify="left",
             box=SIMPLE_HEAD,
@@ -106,7 +106,7 @@ class Table:
             widest = width // 2 if width is not None and i == 0 and not whole else None
             justify: Literal["left", "right"] = "right" if number else "left"
             shown.add_column(
-                Text(column),
+                _inert(column),
                 justify=justify,
                 no_wrap=whole or number,
                 max_width=widest,
@@ -114,7 +114,7 @@ class Table:
             )
         for row in self.rows:
             shown.add_row(
-                *(Text(self._text(cell), style="bold" if _best(cell) else "") for cell in row)
+                *(_inert(self._text(cell), "bold" if _best(cell) else "") for cell in row)
             )
         return shown
 
@@ -239,3 +239,8 @@ def _plain(cell: Cell) -> Any:
     if isinstance(cell, Number):
         return cell.value
     return None if cell == MISSING else cell
+
+
+def _inert(text: str, style: str = "") -> Text:
+    """Text in which nothing is markup, and nothing makes a terminal do anything."""
+    return Text(printable(text, keep="\n"), style=style)

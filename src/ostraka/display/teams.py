@@ -59,7 +59,8 @@ class Members:
     def pool(self) -> Pool:
         """What the run's selector saw."""
         task = self.plan.task
-        return Pool(self.members, task.classes, self.panel.seed, task.commons.public)
+        public, ballot = task.commons.public, self.method.ballot
+        return Pool(self.members, task.classes, self.panel.seed, public, ballot)
 
     @cached_property
     def votes(self) -> Votes:

@@ -248,7 +248,8 @@ class VotingMethod(PanelMethod):
             return panel
         self.select.load()
         with spent_on("selection"):
-            pool = Pool(self.members(task, panel), task.classes, panel.seed, task.commons.public)
+            members, public = self.members(task, panel), task.commons.public
+            pool = Pool(members, task.classes, panel.seed, public, self.ballot)
             return replace(panel, choice=self.select.choose(pool))
 
     def selection(self, state: Panel) -> dict[str, Any]:

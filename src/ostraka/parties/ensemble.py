@@ -24,7 +24,7 @@ from ostraka.parties.gathering import Gathered, gather
 from ostraka.parties.stream import Stream
 from ostraka.registry import BALLOTS, SELECTORS
 from ostraka.runs.api import load_run
-from ostraka.voting.ballots import Ballot
+from ostraka.voting.ballots import Ballot, Plurality
 from ostraka.voting.choice import told
 from ostraka.voting.ensemble import Ensemble as Vote
 from ostraka.voting.selectors import All, Pool, Selector
@@ -59,8 +59,9 @@ class Ensemble(Answering):
         """
         found = gather(members, skip_broken)
         seen = None if public is None else _public(public, found.members)
-        voting, self._selection = selected(found, select, seen, seed)
-        vote = _vote(voting.members, as_ballot(ballot), classes, seen)
+        counting = as_ballot(ballot)
+        voting, self._selection = selected(found, select, seen, seed, counting)
+        vote = _vote(voting.members, counting, classes, seen)
         super().__init__(vote, vote.classes, voting.names, unknown_rate)
         self._voting, self._notes = voting, found.notes
 
@@ -138,7 +139,11 @@ def as_ballot(ballot: Named | Ballot) -> Ballot:
 
 
 def selected(
-    found: Gathered, select: Named | Selector, public: Samples | None, seed: int
+    found: Gathered,
+    select: Named | Selector,
+    public: Samples | None,
+    seed: int,
+    ballot: Ballot | None = None,
 ) -> tuple[Gathered, dict[str, Any]]:
     """Those of the members that vote, and why (`voting.choice`); nothing where all do."""
     chooser = select if isinstance(select, Selector) else choice(select, SELECTORS, "select")
@@ -146,7 +151,7 @@ def selected(
         return found, {}
     chooser.load()
     classes = all_classes([member.model.classes for member in found.members])
-    pool = Pool(found.members, classes, seed, public)
+    pool = Pool(found.members, classes, seed, public, ballot or Plurality())
     made = chooser.choose(pool)
     kept = replace(
         found,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ostraka.core.member import Member
 from ostraka.core.party import labels
-from ostraka.errors import DataError, StoreError
+from ostraka.errors import DataError, StoreError, printable
 from ostraka.runs.folder import RUN
 from ostraka.store.generator import sha256_of
 from ostraka.store.member import load_member
@@ -144,7 +144,7 @@ def _read(items: Sequence[str | Path | Member], skip_broken: bool) -> tuple[Read
                 ) from None
             notes.append(f"left out: {error}")
         else:
-            named = replace(member.card, name=member.card.name or path.stem)
+            named = replace(member.card, name=member.card.name or printable(path.stem))
             read.append((str(path), replace(member, card=named)))
     return read, notes
 

@@ -9,10 +9,10 @@ parties of unequal sizes the largest, of others the one with the best score.
 Readings and additions of ours: sizes are compared within a cluster; equal ones go by lot. A server
 does not know how data was divided, so `clustering=auto` looks at the told class counts, or where
 they are not told, at which clustering separates the rows better. `size=auto` takes the least size
-at which the team votes as all do on public samples, or where there are none, the size whose
-clusters are separated best among those that leave no class without a member that has samples of
-it; half of the members, where no clusters are separated. Members of several networks have no
-weights to compare: see `mixed`.
+at which the team answers public samples as all do, by the ballot that will count them, or where
+there are none, the size whose clusters are separated best; half of the members, where no clusters
+are separated. Either way no class may lack a member that has samples of it, as far as is told.
+Members of several networks have no weights to compare: see `mixed`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
-import torch
 
 from ostraka.core.card import Card
 from ostraka.core.seeds import derive
@@ -41,8 +40,9 @@ from ostraka.voting.clustering import (
     silhouette,
 )
 from ostraka.voting.grouping import Grouping, label_skew
+from ostraka.voting.inspection import team_answers
 from ostraka.voting.outliers import Box, OutlierFilter
-from ostraka.voting.representation import FREE, answers_on_probes, kinds, rows_of
+from ostraka.voting.representation import FREE, kinds, rows_of, votes_on_probes
 from ostraka.voting.selectors import Pool, Score, Selector, Size, scores_of
 
 SKEWED = 0.2
@@ -52,7 +52,9 @@ SIZES = 12
 SEPARATED = 0.25
 """Silhouette below which there is no substantial structure (Kaufman & Rousseeuw 1990)."""
 SAME = 0.98
-"""Share of public samples on which a team must vote as all members do."""
+"""Share of public samples that a team must answer as all members do."""
+ASKED = 1000
+"""Public samples that are asked to find it at the most: 2 % of 200 would be 4, give or take 2."""
 
 
 @dataclass(frozen=True)
@@ -185,49 +187,24 @@ class Clustered(Selector):
             if self.size > count:
                 notes.append(f"{self.size} were asked for, {count} are there: all of them vote")
             return min(self.size, count)
+        cards = pool.cards
         steps: list[float] = np.geomspace(2, max(2, count - 1), SIZES).tolist()
         tried = sorted({*(round(step) for step in steps), -(-count // 2)})
-        sizes = [size for size in tried if size < count]
-        votes = pool.public is not None if self.size_by == "auto" else self.size_by == "votes"
-        if votes:
-            return self._size_by_votes(pool, grouping, [*sizes, count], notes)
-        return self._size_by_silhouette(pool, grouping, sizes, notes)
-
-    def _size_by_silhouette(
-        self, pool: Pool, grouping: Grouping, sizes: Sequence[int], notes: list[str]
-    ) -> int:
-        """Of the sizes whose team has samples of every class, as far as is told, the one whose
-        clusters are separated best; half of the members where none is separated.
-        """
-        cards, count = pool.cards, len(pool.members)
-        half = -(-count // 2)
-        worth = {
-            size: grouping.separation(size)
-            for size in sizes
-            if not uncovered(cards, self._representatives(pool, grouping.labels(size))[0])
+        teams = {
+            size: self._representatives(pool, grouping.labels(size))[0]
+            for size in tried
+            if size < count
         }
-        best = max(worth, key=lambda size: worth[size], default=count)
-        words = f"its clusters are separated best (silhouette {worth.get(best, 0.0):.3f})"
-        if not worth:
-            words = "no smaller team that was tried has samples of every class"
-        elif worth[best] < SEPARATED:
-            best = min((size for size in worth if size >= half), default=count)
-            words = "no clusters are separated, so half of the members or more"
-        notes.append(f"size {best}: {words}")
-        return best
-
-    def _size_by_votes(
-        self, pool: Pool, grouping: Grouping, sizes: Sequence[int], notes: list[str]
-    ) -> int:
-        """The least size whose team votes as all do on nearly all probes."""
-        answers = answers_on_probes(pool).argmax(dim=2)
-        whole, size = _plurality(answers), sizes[-1]
-        for size in sizes:
-            team, _ = self._representatives(pool, grouping.labels(size))
-            same = float((_plurality(answers[team]) == whole).float().mean())
-            if same >= SAME:
-                break
-        notes.append(f"size {size}: votes as all do on {100 * same:.0f} % of the probes")
+        # too few probes may be of a rare class to show that nobody in a team has learnt it
+        teams = {size: team for size, team in teams.items() if not uncovered(cards, team)}
+        votes = pool.public is not None if self.size_by == "auto" else self.size_by == "votes"
+        if not teams:
+            size, words = count, "no smaller team that was tried has samples of every class"
+        elif votes:
+            size, words = _size_by_votes(pool, teams)
+        else:
+            size, words = _size_by_silhouette(grouping, list(teams), count)
+        notes.append(f"size {size}: {words}")
         return size
 
     def _representatives(self, pool: Pool, labels: Labels) -> tuple[list[int], list[str]]:
@@ -277,8 +254,26 @@ class LabelCounts(Clustered):
     representation: str = setting("counts", "how members are compared; see dedes")
 
 
-def _plurality(answers: torch.Tensor) -> torch.Tensor:
-    """The answer that most members give [B]; of equally many the lowest class,
-    which is enough to compare two teams.
+def _size_by_silhouette(grouping: Grouping, sizes: Sequence[int], count: int) -> tuple[int, str]:
+    """The size whose clusters are separated best; half of the members where none is separated."""
+    worth = {size: grouping.separation(size) for size in sizes}
+    best = max(worth, key=lambda size: worth[size])
+    if worth[best] >= SEPARATED:
+        return best, f"its clusters are separated best (silhouette {worth[best]:.3f})"
+    best = min((size for size in sizes if 2 * size >= count), default=count)
+    return best, "no clusters are separated, so half of the members or more"
+
+
+def _size_by_votes(pool: Pool, teams: Mapping[int, Sequence[int]]) -> tuple[int, str]:
+    """The least size whose team answers nearly all probes as all do.
+
+    Closed answers by the ballot in use are compared. Voices alone would not do: of members that
+    know two classes in ten most call any sample unknown, whoever is in the team.
     """
-    return answers.mode(dim=0).values
+    votes = votes_on_probes(pool, pool.ballot, ASKED)
+    whole = team_answers(votes, pool.ballot, range(len(pool.members)))
+    for size, team in teams.items():
+        same = float((team_answers(votes, pool.ballot, team) == whole).float().mean())
+        if same >= SAME:
+            return size, f"answers {100 * same:.0f} % of the probes as all do"
+    return len(pool.members), "no smaller team that was tried answers the probes as all do"

@@ -49,14 +49,19 @@ def inspect_teams(votes: Votes, labels: Tensor, ballot: Ballot) -> Inspection:
 
 def team_accuracy(votes: Votes, labels: Tensor, ballot: Ballot, team: Sequence[int]) -> float:
     """The share of samples of known classes whose closed answer by the team is right, 0 to 1."""
+    known = labels >= 0
+    right = team_answers(votes, ballot, team).cpu() == labels.cpu()
+    return float(right[known].float().mean())
+
+
+def team_answers(votes: Votes, ballot: Ballot, team: Sequence[int]) -> Tensor:
+    """The team's closed answers [B]; a ballot that looks has looked at the team's votes alone."""
     part = votes_of(votes, team)
     if ballot.looks:
         usual = None if part.typicality is None else part.typicality[:, :SEEN]
         some = replace(part, logits=part.logits[:, :SEEN], typicality=usual)
         part = replace(part, assessment=ballot.assess(some))
-    known = labels >= 0
-    right = ballot.count(part).closed.cpu() == labels.cpu()
-    return float(right[known].float().mean())
+    return ballot.count(part).closed
 
 
 def votes_of(votes: Votes, team: Sequence[int]) -> Votes:

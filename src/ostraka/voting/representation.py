@@ -7,6 +7,7 @@ a member is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from ostraka.core.member import Member
 from ostraka.core.net import Params
 from ostraka.errors import ConfigError, choices, did_you_mean
-from ostraka.voting.ballots import Sum
+from ostraka.voting.ballots import Ballot, Sum, Votes
 from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.probes import junk_probes
 from ostraka.voting.selectors import Pool
@@ -23,7 +24,7 @@ from ostraka.voting.selectors import Pool
 Rows = NDArray[np.float32]
 """One row for each member."""
 PROBES = 200
-"""Public samples that are asked at the most."""
+"""Public samples by which members are compared at the most."""
 OF_OBJECTIVE = "objective."
 """What tensors are called that an objective added to its network."""
 
@@ -97,20 +98,27 @@ def _counts(pool: Pool) -> Rows:
 @torch.no_grad()
 def _answers(pool: Pool) -> Rows:
     """Probabilities of every class, and of unknown, on the probes."""
-    votes = answers_on_probes(pool).softmax(dim=2)
+    votes = votes_on_probes(pool, Sum()).logits.softmax(dim=2)
     return np.asarray(votes.flatten(1).cpu().numpy(), dtype=np.float32)
 
 
 @torch.no_grad()
-def answers_on_probes(pool: Pool) -> torch.Tensor:
-    """Votes [M, B, K + 1] on public samples, or where there are none, on junk."""
-    ensemble = Ensemble.of(pool.members, Sum(), pool.classes)
+def votes_on_probes(pool: Pool, ballot: Ballot, most: int = PROBES) -> Votes:
+    """All members' votes on so many public samples, or where there are none, on junk, with what
+    `ballot` wants to know but for typicality.
+    """
+    ensemble = Ensemble.of(pool.members, ballot, pool.classes)
+    if ballot.wants_junk:
+        ensemble = replace(ensemble, junk=ensemble.known_junk())
     if pool.public is None or not len(pool.public):
         probes = junk_probes(pool.members[0].model.shape)
-        return torch.stack([voter.votes(probes) for voter in ensemble.voters])
-    count = len(pool.public)
-    index = torch.linspace(0, count - 1, min(count, PROBES)).round().long()
-    return ensemble.votes_on(pool.public.take(index)).logits
+        logits = torch.stack([voter.votes(probes) for voter in ensemble.voters])
+        votes = Votes(logits, ensemble.cards, junk=ensemble.junk)
+    else:
+        count = len(pool.public)
+        index = torch.linspace(0, count - 1, min(count, most)).round().long()
+        votes = ensemble.votes_on(pool.public.take(index))
+    return replace(votes, tuned=ballot.tune(votes)) if ballot.wants_public else votes
 
 
 FREE: Mapping[str, Callable[[Pool], Rows]] = {"counts": _counts, "answers": _answers}

@@ -1,6 +1,7 @@
 """Selectors: which of the members that arrived may vote.
 
-They see what a server sees: members with their cards, and public samples where there are any.
+They see what a server sees: members with their cards, public samples where there are any, and the
+ballot that will count.
 Their choice depends on nothing else, so trained members are shared by all selectors of a grid.
 """
 
@@ -18,6 +19,7 @@ from ostraka.core.seeds import torch_rng
 from ostraka.core.settings import Settings, setting
 from ostraka.errors import ConfigError
 from ostraka.registry import SELECTORS
+from ostraka.voting.ballots import Ballot, Plurality
 from ostraka.voting.choice import Choice
 from ostraka.voting.union import Standing
 
@@ -40,6 +42,8 @@ class Pool:
     classes: tuple[str, ...]
     seed: int = 0
     public: Samples | None = None
+    ballot: Ballot = Plurality()
+    """How the votes of the chosen will be counted."""
 
     @property
     def cards(self) -> list[Card]:
