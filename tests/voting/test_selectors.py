@@ -13,7 +13,7 @@ from tests.voting.pool import member, pool
 
 
 def test_names_and_the_papers_names() -> None:
-    assert set(SELECTORS) == {"all", "cv", "ds", "rs", "ld", "dedes"}
+    assert set(SELECTORS) == {"all", "cv", "ds", "rs", "ld", "dedes", "cover"}
     assert SELECTORS.get("as") is All
     assert set(FILTERS) == {"none", "box", "floor", "learnt"}
 

@@ -17,6 +17,7 @@ from ostraka.runs.plan import Plan, make_plan
 from ostraka.runs.record import load_state
 from ostraka.voting.ballots import Votes
 from ostraka.voting.choice import Choice
+from ostraka.voting.cover import Cover
 from ostraka.voting.dedes import Clustered, DeDES, LabelCounts
 from ostraka.voting.diversity import diversity
 from ostraka.voting.ensemble import Ensemble
@@ -115,7 +116,7 @@ class Members:
             named["cv"] = BestValidation(size)
         named["ds"] = MostData(size)
         if all(card.counts is not None for card in cards):
-            named["ld"] = LabelCounts(size)
+            named |= {"ld": LabelCounts(size), "cover": Cover(size)}
         return {**named, "rs": Random(size)}
 
     def curves(self) -> list[Curve]:

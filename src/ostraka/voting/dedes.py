@@ -25,7 +25,7 @@ from ostraka.core.card import Card
 from ostraka.core.seeds import derive
 from ostraka.core.settings import setting
 from ostraka.registry import FILTERS, SELECTORS
-from ostraka.voting.choice import NOWHERE, Choice, uncovered
+from ostraka.voting.choice import NOWHERE, Choice
 from ostraka.voting.clustering import (
     Clustering,
     Labels,
@@ -40,21 +40,15 @@ from ostraka.voting.clustering import (
     silhouette,
 )
 from ostraka.voting.grouping import Grouping, label_skew
-from ostraka.voting.inspection import team_answers
 from ostraka.voting.outliers import Box, OutlierFilter
-from ostraka.voting.representation import FREE, kinds, rows_of, votes_on_probes
+from ostraka.voting.representation import FREE, kinds, rows_of
 from ostraka.voting.selectors import Pool, Score, Selector, Size, scores_of
+from ostraka.voting.sizing import asked, covering, size_by_votes, sizes_to_try
 
 SKEWED = 0.2
 """Skew of the told class counts above which data counts as skewed by label."""
-SIZES = 12
-"""Sizes that `size=auto` tries at the most."""
 SEPARATED = 0.25
 """Silhouette below which there is no substantial structure (Kaufman & Rousseeuw 1990)."""
-SAME = 0.98
-"""Share of public samples that a team must answer as all members do."""
-ASKED = 1000
-"""Public samples that are asked to find it at the most: 2 % of 200 would be 4, give or take 2."""
 
 
 @dataclass(frozen=True)
@@ -187,21 +181,16 @@ class Clustered(Selector):
             if self.size > count:
                 notes.append(f"{self.size} were asked for, {count} are there: all of them vote")
             return min(self.size, count)
-        cards = pool.cards
-        steps: list[float] = np.geomspace(2, max(2, count - 1), SIZES).tolist()
-        tried = sorted({*(round(step) for step in steps), -(-count // 2)})
-        teams = {
+        teams: Mapping[int, Sequence[int]] = {
             size: self._representatives(pool, grouping.labels(size))[0]
-            for size in tried
-            if size < count
+            for size in sizes_to_try(count)
         }
-        # too few probes may be of a rare class to show that nobody in a team has learnt it
-        teams = {size: team for size, team in teams.items() if not uncovered(cards, team)}
+        teams = covering(pool, teams)
         votes = pool.public is not None if self.size_by == "auto" else self.size_by == "votes"
         if not teams:
             size, words = count, "no smaller team that was tried has samples of every class"
         elif votes:
-            size, words = _size_by_votes(pool, teams)
+            size, words = size_by_votes(asked(pool), pool.ballot, teams)
         else:
             size, words = _size_by_silhouette(grouping, list(teams), count)
         notes.append(f"size {size}: {words}")
@@ -262,18 +251,3 @@ def _size_by_silhouette(grouping: Grouping, sizes: Sequence[int], count: int) ->
         return best, f"its clusters are separated best (silhouette {worth[best]:.3f})"
     best = min((size for size in sizes if 2 * size >= count), default=count)
     return best, "no clusters are separated, so half of the members or more"
-
-
-def _size_by_votes(pool: Pool, teams: Mapping[int, Sequence[int]]) -> tuple[int, str]:
-    """The least size whose team answers nearly all probes as all do.
-
-    Closed answers by the ballot in use are compared. Voices alone would not do: of members that
-    know two classes in ten most call any sample unknown, whoever is in the team.
-    """
-    votes = votes_on_probes(pool, pool.ballot, ASKED)
-    whole = team_answers(votes, pool.ballot, range(len(pool.members)))
-    for size, team in teams.items():
-        same = float((team_answers(votes, pool.ballot, team) == whole).float().mean())
-        if same >= SAME:
-            return size, f"answers {100 * same:.0f} % of the probes as all do"
-    return len(pool.members), "no smaller team that was tried answers the probes as all do"
