@@ -15,7 +15,7 @@ from ostraka.core.fit import RoundBudget
 from ostraka.core.values import allowed
 from ostraka.data.sources.advice import VARIABLE
 from ostraka.nets.native.library import SWITCH
-from ostraka.registry import PARTITIONS
+from ostraka.registry import ENGINES, PARTITIONS
 from ostraka.runs.config import Config, EngineChoice, NetChoice
 from ostraka.runs.summary import JSON_KEYS
 from tests.docs.pages import ROOT, tables
@@ -70,6 +70,14 @@ def test_every_setting_is_documented_with_its_default_and_range() -> None:
     assert {
         name: value for name, value in documented.items() if not name.startswith("local.")
     } == exist
+
+
+def test_every_engine_is_named_in_help_and_reference() -> None:
+    own = {spec.name: spec.metadata.get("doc", "") for spec in fields(Config)}["engine"]
+    texts = [own] + [row[-1] for row in TABLES["option"] if row[0] == "--engine"]
+    texts += [row[-1] for row in TABLES["setting"] if row[0] == "engine.name"]
+    assert len(texts) == 3
+    assert [(name, text) for text in texts for name in ENGINES.names() if name not in text] == []
 
 
 def test_every_exit_code_is_documented() -> None:

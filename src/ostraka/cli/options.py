@@ -13,6 +13,7 @@ from ostraka.errors import ConfigError
 from ostraka.runs.config import (
     SHORT,
     Config,
+    EngineChoice,
     build_method,
     flat,
     make,
@@ -63,7 +64,7 @@ def add_settings(group: "argparse._ActionsContainer", metavars: Mapping[str, str
 def help_of(spec: "Field[Any]") -> str:
     """What the setting means, and its default where the words do not tell."""
     doc, default = str(spec.metadata["doc"]), spec.default
-    unused = default in (None, ()) or (isinstance(default, float) and not default)
+    unused = default in (None, (), EngineChoice()) or (isinstance(default, float) and not default)
     told = unused or re.search(rf"\b{re.escape(str(default))}\b", doc)
     return (doc if told else f"{doc} (default {default})").replace("%", "%%")
 
@@ -112,13 +113,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )
     add_settings(parser.add_argument_group("the answer unknown"), UNKNOWN)
     running = parser.add_argument_group("running")
-    running.add_argument(
-        "--engine",
-        metavar="E",
-        help="how parties are run: serial (in this process), pool (one process per core), "
-        "auto (default: the pool if the work is worth its start)",
-    )
-    add_settings(running, RUNNING)
+    add_settings(running, {"engine": "E", **RUNNING})
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:

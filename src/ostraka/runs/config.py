@@ -120,11 +120,12 @@ class Config(Settings):
     set: Mapping[str, Any] = field(default_factory=dict, metadata={"doc": "settings of the method"})
     engine: EngineChoice = setting(
         EngineChoice(),
-        "how parties are run: serial (in this process), pool (one process per core), "
-        "auto (default: the pool if the work is worth its start)",
+        "how parties are run: serial (in this process), pool (one process per core), ray (a "
+        "cluster), flower (a simulation of a federation), or auto (default: the pool if the work "
+        "is worth its start, else serial)",
     )
     workers: int | None = setting(
-        None, "processes of the pool; default: one per core", span="[1, inf)"
+        None, "parties at work at once, with pool and ray; default: one per core", span="[1, inf)"
     )
     device: Literal["auto", "cpu", "cuda", "mps"] = setting(
         "auto", "what networks are trained on: auto (default), cpu, cuda or mps"
