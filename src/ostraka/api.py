@@ -42,7 +42,7 @@ class RunValues(TypedDict, total=False):
     start_from: str | Path | None
     start_digest: str | None
     shared: float
-    standardise: Literal["auto", "on", "off"]
+    standardise: Literal["auto", "on", "off", "raw"]
     augment: str
     validation: float
     local_test: float

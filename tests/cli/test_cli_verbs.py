@@ -63,7 +63,7 @@ def test_top_help_lists_verbs_and_exit_codes(ostraka: Ostraka) -> None:
             "closed-voting has no such setting: there is one exchange",
         ),
         ("partition dirichlet", "write it as dirichlet:BETA"),
-        ("run fedavg --standardise maybe", "allowed: auto, on, off"),
+        ("run fedavg --standardise maybe", "allowed: auto, on, off, raw"),
         ("run fedavg --data https://example.org/mnist.npz", "a run downloads nothing"),
         ("partition iid --plot x.gif", ".svg, .png or .pdf"),
         ("partition iid --plot x", ".svg, .png or .pdf, but the file is called 'x'"),

@@ -120,6 +120,35 @@ def test_fedos(ostraka: Ostraka, name: str, tmp_path: Path) -> None:
         assert len(relative) == len(absolute)
 
 
+FEDOVA = sorted(path.stem for path in (EXAMPLES / "fedova").glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", FEDOVA)
+def test_fedova(ostraka: Ostraka, name: str) -> None:
+    """All of FedOVA's grids are what `compare` can plan, with their own divisions and settings, and
+    their figures are drawn; data is bundled, and too small for VGG-11.
+    """
+    path = EXAMPLES / "fedova" / f"{name}.toml"
+    told, commands = tomllib.loads(path.read_text()), commands_of(path)
+    parties = "12" if name == "open" else "10"  # of 6 or of 10 classes
+    rounds = "10" if name.startswith("figure") else "2"
+    words = (*LITTLE, "--parties", parties, "--rounds", rounds, "--set", "local.steps=2")
+    for command in commands:
+        assert command[1:4] == ["compare", "--config", str(path.relative_to(EXAMPLES.parent))]
+        net = ("--net", "mlp") if command[-1].endswith("cifar10") else ()
+        done = ostraka("compare", "--config", str(path), *command[4:], *words, *net)
+        assert done.code == 0, done.err
+        cells = done.json()["cells"]
+        assert all(cell["status"] == "ok" for cell in cells)
+        assert [c["method"] for c in cells] == told["methods"] * len(told["partition"])
+    figures = [line[4:] for line in path.read_text().splitlines() if "   ostraka figure" in line]
+    for line in figures:
+        drawn = ostraka(*line.split()[1:])
+        assert drawn.code == 0, drawn.err
+        assert Path(line.split()[-1]).exists()
+    assert bool(figures) == name.startswith("figure")
+
+
 @pytest.mark.parametrize("name", ["table14", "table14_100"])
 def test_fedovs_table_14(ostraka: Ostraka, name: str) -> None:
     """Destruction alone, with batch norm; the same members vote and teach."""

@@ -93,6 +93,22 @@ def test_on_standardises_bytes_too():
     assert torch.allclose(seen.inputs()[:, 0, 0, 0], torch.tensor([1.0, 1.0, -1.0, -1.0]))
 
 
+def test_raw_values_are_those_that_are_stored():
+    """A data set's own mean and deviation are left out, too. What a view scales to [0, 1] stays
+    what it was: generators and public samples go by it.
+    """
+    x = np.array([0, 3, 100, 255], np.uint8)[:, None, None] + np.zeros((4, 5, 5), np.uint8)
+    store("bytes.npz", x)
+    store("cifar100.npz", np.full((4, 3, 32, 32), 7.0, np.float32))
+    for name in ("bytes.npz", "cifar100.npz"):
+        found = divided(name, standardise="raw")
+        for seen in (found.data.train, found.data.test):
+            stored = seen.stored().float()
+            torch.testing.assert_close(seen.inputs(), stored, rtol=1e-6, atol=0)
+        assert found.data.train.view.scale == divided(name).data.train.view.scale
+        assert not found.shown
+
+
 def test_sound_by_coefficient():
     """Frames [1, 10] and [3, 30], then [5, 10] and [7, 30]:
     means 4 and 20, deviations 5**0.5, 10.

@@ -83,6 +83,24 @@ def test_relative_to_a_number_and_to_a_pooled_run(finished: Course) -> None:
     assert len(milestones([course(finished), elsewhere], [4])) == 1
 
 
+@pytest.mark.parametrize(
+    "other",
+    [{"net": config.NetChoice("mlp", {"hidden": [4]})}, {"known": 6}, {"train_per_class": 7}],
+)
+def test_only_the_same_network_on_the_same_data_is_what_it_is_relative_to(
+    finished: Course, other: dict[str, Any]
+) -> None:
+    """A pooled run of another network, or on other classes, is no reference beside the right one,
+    nor alone.
+    """
+    pooled = replace(course(finished, method="centralised"), pooled=True)
+    strange = replace(course(finished, (9.0, 1.0, 1.0, 1.0), method="centralised"), pooled=True)
+    strange = replace(strange, config=replace(finished.config, **other))
+    _, table = milestones([course(finished), pooled, strange], [4])
+    assert table.notes == ("digits / iid: 30.00 % is 100",)
+    assert len(milestones([course(finished), strange], [4])) == 1
+
+
 def test_seeds_are_a_mean_and_settings_apart(finished: Course) -> None:
     other = course(finished, (9.0, 1.0, 1.0, 1.0), seed=1)
     [table] = milestones([course(finished), other], [4])
@@ -102,6 +120,9 @@ def test_published_figures_stand_below_ours(finished: Course) -> None:
     _, table = milestones([replace(own, rows=tuple(rows))], [125, 500], relative_to=54.03)
     assert [row[0] for row in table.rows] == ["fedavg", "fedavg, published"]
     assert cells(table, 1) == [65.94, 88.34]
+    six = replace(own, rows=tuple(rows), config=replace(chosen, known=6))
+    _, table = milestones([six], [125, 500], relative_to=54.03)
+    assert [row[0] for row in table.rows] == ["fedavg"]
 
 
 def test_a_real_run_and_what_is_none(finished: Course, tmp_path: Path) -> None:

@@ -314,6 +314,21 @@ def test_centralised_open_set_training() -> None:
     assert not other.published
 
 
+@pytest.mark.parametrize(
+    ("shown", "lr", "value"),
+    [("raw", 0.2, 47.67), ("off", 0.005, 28.71), ("on", 0.1, 54.27), ("on", 0.3, None)],
+)
+def test_fedos_table_1_by_learning_rate_and_what_images_are_like(
+    shown: str, lr: float, value: float | None
+) -> None:
+    values = {"data": "cifar10", "net": {"name": "lenet5"}, "standardise": shown}
+    training = {"rounds": 20, "local": {"lr": lr}}
+    told = cell_of("centralised", {"accuracy": 50.0}, set=training, **values).published
+    assert {name: figure.value for name, figure in told.items()} == (
+        {"accuracy": value} if value else {}
+    )
+
+
 def test_one_known_class_on_pooled_data() -> None:
     """FedOV, Table 16, MNIST: PROSER + DD has 99.1 with class 0 known, 94.1 with class 3.
 

@@ -408,6 +408,11 @@ def test_a_class_more_leaves_the_other_networks_to_the_bit(nine: Path, tmp_path:
         ((), {}, "no class was named"),
         (("9", "9"), {}, "'9' is to be added twice"),
         (("9",), {"data": "fashion-4k"}, "'9' in fashion-4k"),
+        (("9",), {"method": "fedavg"}, "by the method of the finished run, fedova; fedavg was"),
+        (("9",), {"known": 8}, "known = 8 was given.*leave known out"),
+        (("9",), {"known_classes": [9]}, r"known_classes = \[9\] was given"),
+        (("9",), {"start_from": "other"}, "start_from = 'other' was given"),
+        (("9",), {"set": {"only": ["3"]}}, r"only = \['3'\] was given.*trains these alone"),
     ],
 )
 def test_what_cannot_be_added(

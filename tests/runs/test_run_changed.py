@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -419,6 +420,34 @@ def test_a_log_that_cannot_be_written_does_not_hide_the_failure(
 
     with pytest.raises(PartyFailed, match=r"ZeroDivisionError.*failures\.log cannot be written"):
         execute(plan, RunDir(Path("run")), Block())
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"), [(9, "the loss became"), (1, "its network answers with NaN")]
+)
+def test_what_would_fail_again_is_not_gone_on_with(
+    monkeypatch: pytest.MonkeyPatch, steps: int, message: str
+) -> None:
+    """A party's training diverges: its loss is no number, or its weights give none. The learning
+    rate of a begun run cannot be changed, so there is nothing to fix before a resume.
+    """
+    from ostraka.methods.fedavg import FedAvg
+
+    usual = FedAvg.local_update
+
+    def away(self: Any, rnd: Any, party: Any, memory: Any) -> Any:
+        fast = replace(self, local=replace(self.local, lr=1e30, steps=steps))
+        if party.id == 2:
+            raise ZeroDivisionError  # beside it another failure, which could be fixed
+        return usual(fast if party.id == 1 else self, rnd, party, memory)
+
+    monkeypatch.setattr(FedAvg, "local_update", away)
+    with pytest.raises(PartyFailed, match=f"2 of 3 parties failed.*{message}") as caught:
+        go()
+    told = str(caught.value)
+    assert "lower the learning rate" in told
+    assert "begin a new run with other settings, or go on without: ostraka run --resume" in told
+    assert "fix the cause" not in told
 
 
 def test_a_failed_party_can_be_dropped_on_resume(monkeypatch: pytest.MonkeyPatch) -> None:

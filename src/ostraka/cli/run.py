@@ -143,11 +143,6 @@ def _grown(values: dict[str, Any], names: list[str]) -> dict[str, Any]:
         raise ConfigError(
             "--add-class needs --start-from: say which finished run is to know one class more"
         )
-    chosen = [key for key in ("known", "known_classes") if key in values]
-    if chosen:
-        raise ConfigError(
-            f"{option_of(chosen[0])} and --add-class both say which classes are known; give one"
-        )
     return grown(Path(values.pop("start_from")), names, values)
 
 

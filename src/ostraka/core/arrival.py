@@ -27,6 +27,10 @@ MOST = 2**16
 """Values of inputs that it is asked about at once: layers may make a hundred times as many."""
 
 
+class NoNumbers(ReportRefused):
+    """NaN or infinity, which the same training would most likely give again."""
+
+
 def check_numbers(value: Any, name: str) -> None:
     """Refuse NaN and infinity, wherever they are in `value`."""
     for path, number in _numbers(value, name):
@@ -34,7 +38,7 @@ def check_numbers(value: Any, name: str) -> None:
             continue
         bad = int((~number.isfinite()).sum())
         if bad:
-            raise ReportRefused(
+            raise NoNumbers(
                 f"{path} holds {bad} of {number.numel()} numbers that are NaN or infinite"
             )
 
@@ -154,8 +158,9 @@ def _finite_answers(task: Task, objective: Objective, params: Params, probes: Te
         scores = join([asked.answers(some) for some in probes.split(at_once)])
     if not (scores.known.isfinite().all() and scores.unknown.isfinite().all()):
         largest = max(float(tensor.abs().max()) for tensor in params.values() if tensor.numel())
-        raise ReportRefused(
-            f"its network answers with NaN or infinity; its largest weight is {largest:.3g}"
+        raise NoNumbers(
+            f"its network answers with NaN or infinity; its largest weight is {largest:.3g}. Its "
+            "training has probably diverged: lower the learning rate or check the data"
         )
     return scores
 

@@ -1,5 +1,5 @@
 """Standardised inputs: mean 0 and standard deviation 1 over the training samples, for each feature,
-colour channel or coefficient of sound.
+colour channel or coefficient of sound. Or raw ones: values as they are stored, pixels up to 255.
 
 Nothing is copied: mean and deviation go into the samples' `View`, which travels with them and with
 member files.
@@ -37,8 +37,11 @@ def standardise(data: Dataset, rows: Tensor, mode: str) -> tuple[Dataset, list[s
     chosen = data.own_view or bool(train.view.mean)
     if mode == "off" or (mode == "auto" and (chosen or not train.x.is_floating_point())):
         return data, []
+    if mode == "raw":
+        places = train.shape[NORMED[train.view.kind]]
+        return _shown(data, (0.0,) * places, (train.view.scale,) * places), []
     mean, std = statistics(replace(train, rows=rows))
-    shown = replace(data, train=_seen(train, mean, std), test=_seen(data.test, mean, std))
+    shown = _shown(data, mean, std)
     what, entries = WORDS[train.view.kind]
     each = f" for each of the {len(mean)}{entries}" if len(mean) > 1 else ""
     return shown, [
@@ -70,6 +73,10 @@ def _parts(samples: Samples) -> Iterator[Tensor]:
     axis = 1 + NORMED[samples.view.kind]
     for part in samples.chunks(CHUNK):
         yield part.stored().movedim(axis, 0).flatten(1).double() * samples.view.scale
+
+
+def _shown(data: Dataset, mean: tuple[float, ...], std: tuple[float, ...]) -> Dataset:
+    return replace(data, train=_seen(data.train, mean, std), test=_seen(data.test, mean, std))
 
 
 def _seen(samples: Samples, mean: tuple[float, ...], std: tuple[float, ...]) -> Samples:

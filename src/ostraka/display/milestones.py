@@ -38,6 +38,12 @@ class Course:
         return f"{self.summary.data} / {self.summary.partition}"
 
     @property
+    def learnt(self) -> tuple[Any, ...]:
+        """The network, and what of which data it learns: what a pooled run must have in common."""
+        own = self.config
+        return self.summary.data, own.net, own.known, own.known_classes, own.train_per_class
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What decides its numbers beside the seed."""
         return settings_of(self.config)
@@ -96,8 +102,8 @@ def milestones(
     """A table of accuracy at `rounds`, means over the seeds; with a reference a second one,
     relative to it, beside the published figures.
 
-    The reference is the accuracy `relative_to`, or that of a pooled run among `runs` on the same
-    data.
+    The reference is the accuracy `relative_to`, or that of a pooled run among `runs`, of the same
+    network on the same data and known classes.
     """
     groups = _groups([run for run in runs if not run.pooled])
     columns = ("method", "data / partition", *(f"@{r}" for r in rounds), "best", "mean")
@@ -154,6 +160,9 @@ def _relative(
 ) -> list[tuple[Cell, ...]]:
     """Our line and, where the papers have one, theirs."""
     first = group[0]
+    own: tuple[Cell, ...] = (*place, *_figures(group, rounds, of))
+    if first.config.known or first.config.known_classes:  # the published ones know all classes
+        return [own]
     theirs = [
         published(
             first.config.data,
@@ -166,7 +175,6 @@ def _relative(
         )
         for index in rounds
     ]
-    own: tuple[Cell, ...] = (*place, *_figures(group, rounds, of))
     if not any(theirs):
         return [own]
     cells = [MISSING if one is None else Number(one.value, f"{one.value:.2f}") for one in theirs]
@@ -180,6 +188,6 @@ def _reference(run: Course, runs: Sequence[Course], given: float | None) -> floa
     pooled = [
         other.chosen(other.rows[-1].round)
         for other in runs
-        if other.pooled and other.summary.data == run.summary.data
+        if other.pooled and other.learnt == run.learnt
     ]
     return fmean(pooled) if pooled else None

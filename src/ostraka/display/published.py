@@ -72,6 +72,9 @@ UNKNOWN_COUNTS = ("fedov-20",)
 """Tables whose accuracy counts unknown as one more class."""
 
 
+SCALINGS = {"raw": "raw", "off": "scaled", "on": "standardized"}
+"""What FedOS's Table 1 calls the ways in which images are shown to a network."""
+
 LAST_ROUNDS = "fedova"
 """The paper whose accuracy is the mean of the last 20 rounds."""
 
@@ -258,10 +261,13 @@ def _names(config: Config, method: Any) -> list[str]:
     names = [
         name for name, objective in OBJECTIVES.working().items() if method.objective == objective()
     ]
+    ours = [own]
     if method.pooled:
+        scaling = SCALINGS.get(config.standardise)
+        ours += [f"{own} scaling={scaling} lr={method.local.lr:g}"] if scaling else []
         names += [name for name in PRESETS.working() if method.objective == _ablated(name)]
     return [
-        *([] if chosen else [own]),
+        *([] if chosen else ours),
         *(SOFTMAX if name == "cross-entropy" else name for name in names),
     ]
 

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, final
 
+from ostraka.core.arrival import NoNumbers
 from ostraka.core.fit import Diverged
 from ostraka.core.method import Method, Round
 from ostraka.core.party import Parties, Party, PartyRef
@@ -120,7 +121,7 @@ class Failure:
         if not isinstance(error, OstrakaError):
             details = "".join(traceback.format_exception(error))
             return cls(party, f"{type(error).__name__}: {error}", details)
-        storage, final = isinstance(error, StoreError), isinstance(error, Diverged)
+        storage, final = isinstance(error, StoreError), isinstance(error, Diverged | NoNumbers)
         return cls(party, str(error), storage=storage, final=final)
 
 

@@ -122,8 +122,9 @@ class Arrivals:
         except Exception as error:  # whatever a party sends must not end the others' run
             place.path.unlink(missing_ok=True)
             failure = Failure.of(party, error)
-            words = f"its report cannot be used: {failure.reason}"
-            self.refused[party] = Failure(party, words, failure.details)
+            self.refused[party] = replace(
+                failure, reason=f"its report cannot be used: {failure.reason}", storage=False
+            )
             return
         self._hold(place, opened, written)
         self.totals.cpu_seconds += envelope.cpu_seconds

@@ -74,10 +74,10 @@ class Config(Settings):
         "share of the training data that all parties may use, labelled",
         span="[0, 1)",
     )
-    standardise: Literal["auto", "on", "off"] = setting(
+    standardise: Literal["auto", "on", "off", "raw"] = setting(
         "auto",
         "inputs with mean 0 and deviation 1 by the training data: auto (default: float data, not "
-        "bytes), on, off",
+        "bytes), on, off; raw: values as they are stored, bytes up to 255",
     )
     augment: str = setting(
         "auto",

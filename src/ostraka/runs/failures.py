@@ -32,7 +32,7 @@ def report_failures(
     drops, left = config.on_failure == "drop", asked - len(failures)
     if drops and left >= config.min_parties:
         return
-    again = all(failure.final for failure in failures)
+    again = any(failure.final for failure in failures)
     fix = (
         "begin a new run with other settings"
         if again

@@ -10,9 +10,12 @@ from typing import Any
 
 from ostraka.core.settings import merge, values_of
 from ostraka.errors import ConfigError, choices
-from ostraka.runs.config import build_method, make
+from ostraka.runs.config import build_method, canonical_method, make
 from ostraka.runs.division import load_for
 from ostraka.runs.record import RunDir, nothing_in
+
+DECIDED = ("known", "known_classes", "start_from", "start_digest")
+"""Settings of a run that follow from the finished one and the classes to be added."""
 
 
 def grown(folder: Path, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,6 +34,7 @@ def grown(folder: Path, names: Sequence[str], given: Mapping[str, Any]) -> dict[
             f"{folder} is a run of {was.method}, whose model has all classes in one network: a new "
             "class needs a new training. fedova has a network for each class and can add one"
         )
+    _check_given(given, was.method)
     values = merge(values_of(was), given)
     every, old = load_for(make(values), str(values["data"])).classes, tuple(done.per_class)
     for place, name in enumerate(names):
@@ -56,3 +60,23 @@ def grown(folder: Path, names: Sequence[str], given: Mapping[str, Any]) -> dict[
         "known_classes": [] if listed == list(range(len(every))) else listed,
         "set": merge(values["set"], {"only": list(names)}),
     }
+
+
+def _check_given(given: Mapping[str, Any], method: str) -> None:
+    """Refuse what adding classes decides itself."""
+    asked = given.get("method")
+    if asked is not None and canonical_method(str(asked)) != method:
+        raise ConfigError(
+            f"a class is added by the method of the finished run, {method}; {asked} was given. "
+            "Leave it out"
+        )
+    settings = given.get("set", {})
+    only = settings.get("only") if isinstance(settings, Mapping) else None
+    said = {**{name: given.get(name) for name in DECIDED}, "only": only}
+    for name, value in said.items():
+        if value:
+            raise ConfigError(
+                f"{name} = {value!r} was given, but whoever adds classes starts from the finished "
+                "run, knows its classes and the added ones, and trains these alone; leave "
+                f"{name} out"
+            )

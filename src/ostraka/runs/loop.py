@@ -181,8 +181,8 @@ class _Run:
 
     def _count_generator(self, drawn: Iterable[int]) -> None:
         """The generator goes to every party that takes part for the first time."""
-        new = [party for party in drawn if party not in self.totals.equipped]
-        size = generator_size(self.plan)
+        size, met = generator_size(self.plan), set(self.totals.equipped)
+        new = [party for party in drawn if party not in met]
         if size:
             self.totals.equipped += new
             self.totals.bytes_down += size * len(new)
