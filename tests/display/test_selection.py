@@ -1,6 +1,7 @@
 """Drawings of a selection, and the verb that makes them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,6 +65,37 @@ def test_figures_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert members.accuracy(range(4)) == pytest.approx(
         100 * members.inspect().accuracy[(0, 1, 2, 3)]
     )
+
+
+@pytest.mark.parametrize(
+    ("tell", "public", "selector"),
+    [
+        ("statistics", "none", {"name": "rs", "size": 3, "draw": 7}),
+        ("counts", "mix", {"name": "cover", "size": 3, "by": "counts"}),
+    ],
+)
+def test_a_team_is_judged_as_the_run_would_ask_it(
+    tell: str, public: str, selector: dict[str, Any], tmp_path: Path
+) -> None:
+    """With all that the ballot uses, embedding statistics and public samples; and the team of the
+    run's own selector, its settings included, is the run's.
+    """
+    settings = {
+        "local": {"epochs": 8},
+        "tell": tell,
+        "select": selector,
+        "ballot": {"name": "calibrated", "public": public},
+    }
+    run("fedov", data="digits", partition="labels:3", parties=6, engine="serial", set=settings,
+        public="half-test", out=tmp_path)  # fmt: skip
+    members = Members.of(tmp_path)
+    vote = members.method.ensemble(members.plan.task, members.panel)
+    asked = members.plan.test.samples
+    right = (vote.scores(asked.stored()).closed == asked.labels)[asked.labels >= 0]
+    own = members.choice.chosen
+    assert members.selectors(3)[selector["name"]].choose(members.pool).chosen == own
+    assert members.accuracy(own) == pytest.approx(100 * float(right.double().mean()))
+    assert members.inspect().accuracy[own] == pytest.approx(members.accuracy(own) / 100)
 
 
 def test_a_run_without_a_vote_is_refused(tmp_path: Path) -> None:
