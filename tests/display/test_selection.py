@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
 from ostraka.api import run
 from ostraka.cli.main import main
@@ -33,6 +34,24 @@ def test_teams_show_ranks(tmp_path: Path) -> None:
     text = (tmp_path / "teams.svg").read_text()
     assert "mine: 25.00 %, rank 3 of 3" in text
     assert "all: 75.00 %, rank 1 of 3" in text
+
+
+def test_no_two_teams_have_one_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they are as large and as good as each other: they stand side by side."""
+    drawn = []
+    scatter = Axes.scatter
+
+    def noted(self: Axes, x: Any, y: Any, **how: Any) -> Any:
+        drawn.append((tuple(np.round(x, 6)), how.get("color"), how.get("marker")))
+        return scatter(self, x, y, **how)
+
+    monkeypatch.setattr(Axes, "scatter", noted)
+    found = Inspection({(0,): 0.5, (1,): 0.25, (0, 1): 0.75})
+    names = ("dedes", "cv", "ds", "ld", "cover", "rs")
+    teams = {**dict.fromkeys(names, (0,)), "all": (0, 1), "best": (0, 1)}
+    draw_teams(found, teams, tmp_path / "teams.svg")
+    marks = drawn[1:]
+    assert len(marks) == len({mark[0] for mark in marks}) == len({mark[1:] for mark in marks}) == 8
 
 
 def test_parties_show_classes_and_lines(tmp_path: Path) -> None:
