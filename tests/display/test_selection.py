@@ -1,9 +1,11 @@
 """Drawings of a selection, and the verb that makes them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
 from ostraka.api import run
 from ostraka.cli.main import main
@@ -32,6 +34,24 @@ def test_teams_show_ranks(tmp_path: Path) -> None:
     text = (tmp_path / "teams.svg").read_text()
     assert "mine: 25.00 %, rank 3 of 3" in text
     assert "all: 75.00 %, rank 1 of 3" in text
+
+
+def test_no_two_teams_have_one_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they are as large and as good as each other: they stand side by side."""
+    drawn = []
+    scatter = Axes.scatter
+
+    def noted(self: Axes, x: Any, y: Any, **how: Any) -> Any:
+        drawn.append((tuple(np.round(x, 6)), how.get("color"), how.get("marker")))
+        return scatter(self, x, y, **how)
+
+    monkeypatch.setattr(Axes, "scatter", noted)
+    found = Inspection({(0,): 0.5, (1,): 0.25, (0, 1): 0.75})
+    names = ("dedes", "cv", "ds", "ld", "cover", "rs")
+    teams = {**dict.fromkeys(names, (0,)), "all": (0, 1), "best": (0, 1)}
+    draw_teams(found, teams, tmp_path / "teams.svg")
+    marks = drawn[1:]
+    assert len(marks) == len({mark[0] for mark in marks}) == len({mark[1:] for mark in marks}) == 8
 
 
 def test_parties_show_classes_and_lines(tmp_path: Path) -> None:
@@ -64,6 +84,37 @@ def test_figures_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert members.accuracy(range(4)) == pytest.approx(
         100 * members.inspect().accuracy[(0, 1, 2, 3)]
     )
+
+
+@pytest.mark.parametrize(
+    ("tell", "public", "selector"),
+    [
+        ("statistics", "none", {"name": "rs", "size": 3, "draw": 7}),
+        ("counts", "mix", {"name": "cover", "size": 3, "by": "counts"}),
+    ],
+)
+def test_a_team_is_judged_as_the_run_would_ask_it(
+    tell: str, public: str, selector: dict[str, Any], tmp_path: Path
+) -> None:
+    """With all that the ballot uses, embedding statistics and public samples; and the team of the
+    run's own selector, its settings included, is the run's.
+    """
+    settings = {
+        "local": {"epochs": 8},
+        "tell": tell,
+        "select": selector,
+        "ballot": {"name": "calibrated", "public": public},
+    }
+    run("fedov", data="digits", partition="labels:3", parties=6, engine="serial", set=settings,
+        public="half-test", out=tmp_path)  # fmt: skip
+    members = Members.of(tmp_path)
+    vote = members.method.ensemble(members.plan.task, members.panel)
+    asked = members.plan.test.samples
+    right = (vote.scores(asked.stored()).closed == asked.labels)[asked.labels >= 0]
+    own = members.choice.chosen
+    assert members.selectors(3)[selector["name"]].choose(members.pool).chosen == own
+    assert members.accuracy(own) == pytest.approx(100 * float(right.double().mean()))
+    assert members.inspect().accuracy[own] == pytest.approx(members.accuracy(own) / 100)
 
 
 def test_a_run_without_a_vote_is_refused(tmp_path: Path) -> None:

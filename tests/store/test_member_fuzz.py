@@ -4,6 +4,7 @@ OSTRAKA_FUZZ_EXAMPLES=100000 makes it a long search; `make fuzz` is another, led
 """
 
 import json
+import math
 import os
 import struct
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ostraka.errors import StoreError
+from ostraka.store.container import DTYPES
 from ostraka.store.strict_json import parse
 from tests.store.fuzzing import look_at, seeds
 from tests.store.member_files import joined, pieces, raw, with_text
@@ -109,6 +111,19 @@ def test_any_bytes(data: bytes, length: int) -> None:
 def test_any_weight(value: float, place: int) -> None:
     body = BODY[: 4 * place] + struct.pack("<f", value) + BODY[4 * place + 4 :]
     look_at(joined(CARD, HEADER, body))
+
+
+@usual
+@given(
+    st.sampled_from(sorted(DTYPES)),
+    st.lists(st.sampled_from([0, 1, 2, 3, 2**20, 2**53]), max_size=4),
+    st.binary(min_size=48, max_size=48),
+)
+def test_any_tensor_of_the_card(dtype: str, shape: list[int], values: bytes) -> None:
+    size = min(math.prod(shape) * DTYPES[dtype].itemsize, len(values))
+    said = {"dtype": dtype, "shape": shape, "data_offsets": [len(BODY), len(BODY) + size]}
+    card = {**CARD, "calibration": {"x": {"tensor": "calibration/x"}}}
+    look_at(joined(card, {**HEADER, "calibration/x": said}, BODY + values[:size]))
 
 
 @usual

@@ -85,3 +85,9 @@ def test_a_folder_nothing_and_no_path(tmp_path: Path) -> None:
     # a file that says it has no bytes and never ends
     with pytest.raises(StoreError, match="has 0 bytes"):
         load_member("/proc/self/environ")
+
+
+def test_a_disk_that_fails_while_it_is_read() -> None:
+    """The memory of a process: a plain file that opens, and whose first byte nobody can read."""
+    with pytest.raises(StoreError, match="mem' cannot be read: Input/output error; give another"):
+        load_member("/proc/self/mem")

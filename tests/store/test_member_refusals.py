@@ -3,6 +3,7 @@ found and what is allowed. Hashes are put right, as whoever sends such a file wo
 """
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from ostraka.core.net import Recipe
 from ostraka.core.samples import View
 from ostraka.errors import DamagedFile, StoreError
 from ostraka.store import codec, outline
+from ostraka.store.layout import TYPES
 from ostraka.store.member import decode_member, encode_member
 from tests.store.member_files import (
     CARD,
@@ -26,6 +28,7 @@ from tests.store.member_files import (
     joined,
     made,
     pieces,
+    raw,
     refused,
     with_tensors,
     with_text,
@@ -89,7 +92,9 @@ CARDS = {
                              "3 bands of 2 classes"),
     "bands beyond the size": (changed(lambda c: (c.pop("counts"), c.update(bands=["100-999"] * 2))),
                               "at least 200 samples by class, and 20 in all"),
-    "score 1.7": (card_with(scores={"validation": 1.7}), "share of samples, from 0 to 1"),
+    "score 1.7": (card_with(scores={"validation": 1.7}), "a share or a probability, from 0 to 1"),
+    "confidence -0.1": (card_with(scores={"confidence": -0.1}), "is -0.1; it is a share or a prob"),
+    "score true": (card_with(scores={"validation": True}), "'validation' is True; it takes a numb"),
     "score of text": (card_with(scores={"loss": "low"}), "'loss' is 'low'; it takes a number"),
     "scores a list": (card_with(scores=[1]), "'scores' is .*; it takes a JSON object"),
     "many scores": (card_with(scores={str(i): i for i in range(65)}), "at most 64"),
@@ -233,6 +238,38 @@ def test_a_truth_value_that_is_neither() -> None:
     refused(joined(card, header, body + b"\2"), "is BOOL, but not 0 or 1")
 
 
+def with_own(dtype: str, shape: list[int], values: bytes) -> bytes:
+    """A good file whose card tells of a tensor of its own."""
+    card, header, body = pieces()
+    offsets = [len(body), len(body) + len(values)]
+    header["calibration/x"] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+    card["calibration"]["x"] = {"tensor": "calibration/x"}
+    return joined(card, header, body + values)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=TYPES.values())
+def test_a_tensor_of_the_card_of_any_type(dtype: torch.dtype) -> None:
+    """Empty ones as well; and of bytes that mean NaN in most of the types that have it."""
+    said, width = TYPES[dtype], dtype.itemsize
+    for shape in ([0], [3, 0, 2], [], [2]):
+        values = bytes(width * math.prod(shape))
+        found = decode_member(with_own(said, shape, values)).card.calibration["x"]
+        assert (list(found.shape), found.dtype) == (shape, dtype)
+    ones = torch.full((2 * width,), 255, dtype=torch.uint8)
+    if dtype == torch.bool:
+        refused(with_own(said, [2], ones.numpy().tobytes()), "is BOOL, but not 0 or 1")
+    elif (dtype.is_floating_point or dtype.is_complex) and not said.endswith("FNUZ"):
+        refused(with_own(said, [2], ones.numpy().tobytes()), "calibration.x holds . of . numbers")
+    if said.startswith("F8"):
+        nan = torch.tensor([1.0, float("nan")]).to(dtype).view(torch.uint8)
+        refused(with_own(said, [2], nan.numpy().tobytes()), "calibration.x holds 1 of 2 numbers")
+
+
+@pytest.mark.parametrize("shape", [[0, 2**53], [2**20, 0, 2**20], [0, 2**40, 2**40]])
+def test_an_empty_tensor_of_more_places_than_can_be_counted(shape: list[int]) -> None:
+    refused(with_own("F32", shape, b""), "is empty, but has the shape")
+
+
 def test_every_changed_byte_of_card_and_weights_is_noticed() -> None:
     """Where hashes are not put right. No blank becomes another when its last bit is turned."""
     for place in range(8, len(GOOD), 7):
@@ -300,6 +337,23 @@ class Older:
 )  # fmt: skip
 def test_older_formats(data: bytes, words: str) -> None:
     refused(data, words)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"is": "\x1b[31m" * 9999},
+        {"is": "card/1", "fields": {"\x1b[31m" * 9999: 1}},
+        {"tensor": "\x1b[31m" * 9999},
+        {"dict": {"member": 2, "x": {"float": "x" * 9999}}},
+    ],
+    ids=["class", "field", "tensor", "number"],
+)
+def test_what_an_older_file_says_cannot_write_to_a_terminal(tree: dict[str, Any]) -> None:
+    """The error that quotes it is short, and holds nothing that a terminal obeys."""
+    notes = {codec.KEY: json.dumps(tree)}
+    digest = codec.digest_begun({}, notes).hexdigest()
+    refused(raw({"__metadata__": {**notes, codec.DIGEST: digest}}), "st-anna")
 
 
 def test_a_damaged_older_file() -> None:

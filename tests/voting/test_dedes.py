@@ -1,5 +1,6 @@
 """DeDES on members whose last layers are put where the test wants them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import log
 from typing import Any
@@ -17,7 +18,7 @@ from ostraka.voting.ballots import Ballot, Plurality, Sum
 from ostraka.voting.choice import NOWHERE
 from ostraka.voting.dedes import DeDES, LabelCounts
 from ostraka.voting.grouping import Grouping, label_skew
-from ostraka.voting.outliers import Floor
+from ostraka.voting.outliers import Box, Floor, Learnt, OutlierFilter
 from ostraka.voting.representation import kinds, layers, rows_of
 from ostraka.voting.selectors import Pool
 from tests.contract.test_all_plug_ins import NET_CASES
@@ -266,3 +267,29 @@ def test_grouping_gives_every_group_a_share() -> None:
 def test_the_same_seed_chooses_the_same() -> None:
     found = pool([member(i, float(i)) for i in range(20)], seed=5)
     assert DeDES(7).choose(found) == DeDES(7).choose(found)
+
+
+@pytest.mark.parametrize("chosen_by", ["scale", "nan"])
+def test_a_filter_that_leaves_nobody_leaves_everybody(chosen_by: str) -> None:
+    """Least score 0.5, quartiles 0.625 and 0.875: a floor of 0.5 + 3 * 0.25 = 1.25, which no
+    score reaches. A plug-in's may be no number at all.
+    """
+
+    class Nothing(OutlierFilter):
+        def least(self, scores: Sequence[float]) -> float:
+            return float("nan")
+
+    rule = Floor(scale=3.0) if chosen_by == "scale" else Nothing()
+    scores = [0.5, 0.625, 0.75, 0.875, 1.0]
+    found = pool([member(i, 3.0 * i, score=score) for i, score in enumerate(scores)])
+    choice = replace(KMEANS, size=5, filter=rule).choose(found)
+    assert choice.chosen == (0, 1, 2, 3, 4)
+    told = "1.25" if chosen_by == "scale" else "nan"
+    assert f"all 5 validation scores are below {told}: all stay" in choice.notes
+
+
+@pytest.mark.parametrize("rule", [Box, Floor, Learnt])
+def test_quantiles_come_in_their_order(rule: type[Box] | type[Floor] | type[Learnt]) -> None:
+    rule(low=0.5, high=0.5)
+    with pytest.raises(ConfigError, match=r"low is 0\.9 and high is 0\.1; the lower"):
+        rule(low=0.9, high=0.1)

@@ -172,8 +172,10 @@ def _probes(shape: tuple[int, ...]) -> Tensor:
 
 def _numbers(value: Any, path: str) -> Iterator[tuple[str, Tensor]]:
     if isinstance(value, Tensor):
-        if value.is_floating_point():
-            yield path, value
+        if value.is_complex():
+            yield path, torch.view_as_real(value.resolve_conj())
+        elif value.is_floating_point():
+            yield path, value.float() if value.element_size() == 1 else value  # no sum of float8
     elif isinstance(value, float):
         yield path, torch.tensor(value, dtype=torch.float64)
     elif isinstance(value, Mapping):

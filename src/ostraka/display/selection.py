@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 FEW = 60
 """Members up to which each is named in the map, and parties that are named below their bars."""
+BESIDE = 0.12
+"""How far apart marks of teams of one size stand."""
+UNCHOSEN = {"all": "*", "best": "h"}
+"""Marks, black ones, of teams that no selector chose."""
 LISTED = 16
 """Classes that fit into the legend."""
 
@@ -49,7 +53,8 @@ def draw_clusters(
     axes.scatter(x, y, s=150, facecolors="none", edgecolors="black", linewidths=1.4, label="votes")
     if len(rows) <= FEW:
         for name, (x, y) in zip(names, places, strict=True):
-            axes.annotate(cut(name, 12), (x, y), (5, 5), textcoords="offset points", fontsize=6)
+            axes.annotate(cut(name, 12), (x, y), (7, 5), textcoords="offset points", fontsize=6)
+        axes.set_xmargin(0.12)  # a name stands to the right of its place
     axes.set_xlabel(f"first principal component ({100 * shares[0]:.0f} % of the variance)")
     axes.set_ylabel(f"second ({100 * shares[1]:.0f} %)")
     axes.tick_params(labelsize=7)
@@ -74,7 +79,9 @@ def _two_dimensions(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], lis
 def draw_teams(
     found: Inspection, teams: Mapping[str, Sequence[int]], path: Path, title: str = ""
 ) -> None:
-    """Draw the accuracy of every team against its size, and mark those of the selectors."""
+    """Draw the accuracy of every team against its size, and mark those of the selectors, side by
+    side where they have one size; black are `all` and `best`, which nobody chose.
+    """
     check_suffix(path)
     figure = new_figure(6.8, 4.4)
     axes = figure.add_subplot()
@@ -85,12 +92,14 @@ def draw_teams(
     axes.scatter(sizes + spread, values, s=4, color="0.75", linewidths=0)
     for place, (name, team) in enumerate(teams.items()):
         own, rank = found.accuracy[tuple(sorted(team))], found.rank(team)
+        level = [other for other, one in teams.items() if len(one) == len(team)]
+        beside = BESIDE * (level.index(name) - (len(level) - 1) / 2)
         axes.scatter(
-            [len(team)],
+            [len(team) + beside],
             [100 * own],
             s=60,
-            color=COLOURS[place % len(COLOURS)],
-            marker=MARKERS[place % len(MARKERS)],
+            color="black" if name in UNCHOSEN else COLOURS[place % (len(COLOURS) - 1)],
+            marker=UNCHOSEN.get(name, MARKERS[place % (len(MARKERS) - 1)]),
             edgecolors="white",
             label=f"{name}: {100 * own:.2f} %, rank {rank} of {len(found.accuracy)}",
             zorder=3,

@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ostraka.core.member import Member
+from ostraka.core.settings import values_of
 from ostraka.display.curves import Curve
 from ostraka.errors import ConfigError
 from ostraka.methods.panel import VotingMethod
+from ostraka.registry import SELECTORS
 from ostraka.runs.plan import Plan, make_plan
 from ostraka.runs.record import load_state
 from ostraka.voting.ballots import Votes
@@ -66,10 +69,22 @@ class Members:
     @cached_property
     def votes(self) -> Votes:
         """All members' votes on the test set."""
+        return self._ensemble.votes_on(self.plan.test.samples)
+
+    @cached_property
+    def public(self) -> Votes | None:
+        """Their votes on public samples, for a ballot that is tuned on them."""
+        public = self.plan.task.commons.public
+        if public is None or not self.method.ballot.wants_public:
+            return None
+        return self._ensemble.votes_on(public)
+
+    @cached_property
+    def _ensemble(self) -> Ensemble:
         ensemble = Ensemble.of(self.members, self.method.ballot, self.plan.task.classes)
         if self.method.ballot.wants_junk:
             ensemble = replace(ensemble, junk=ensemble.known_junk())
-        return ensemble.votes_on(self.plan.test.samples)
+        return ensemble
 
     @property
     def labels(self) -> Tensor:
@@ -88,7 +103,7 @@ class Members:
 
     def accuracy(self, team: Sequence[int]) -> float:
         """The accuracy of a team's vote by the run's ballot, in percent."""
-        return 100 * team_accuracy(self.votes, self.labels, self.method.ballot, team)
+        return 100 * team_accuracy(self.votes, self.labels, self.method.ballot, team, self.public)
 
     def alone(self) -> list[float]:
         """The accuracy of every member alone, in percent."""
@@ -98,7 +113,7 @@ class Members:
 
     def inspect(self) -> Inspection:
         """All teams that can be made of the members."""
-        return inspect_teams(self.votes, self.labels, self.method.ballot)
+        return inspect_teams(self.votes, self.labels, self.method.ballot, self.public)
 
     def diversity(self, team: Sequence[int]) -> dict[str, float]:
         """How different a team's members are on samples of known classes."""
@@ -107,17 +122,21 @@ class Members:
         return diversity((answers == self.labels)[:, known], team)
 
     def selectors(self, size: int) -> dict[str, Selector]:
-        """Every selector that the members' cards allow, for teams of this size."""
-        own = self.method.select
-        dedes = own if isinstance(own, DeDES) else DeDES()
-        named: dict[str, Selector] = {"dedes": replace(dedes, size=size)}
+        """Every selector that the members' cards allow, for teams of this size; the run's own with
+        its settings.
+        """
+        named: dict[str, Selector] = {"dedes": DeDES(size)}
         cards = self.pool.cards
         if all(BestValidation().score in card.scores for card in cards):
             named["cv"] = BestValidation(size)
         named["ds"] = MostData(size)
         if all(card.counts is not None for card in cards):
             named |= {"ld": LabelCounts(size), "cover": Cover(size)}
-        return {**named, "rs": Random(size)}
+        named["rs"] = Random(size)
+        own: Any = self.method.select
+        if "size" in values_of(own):
+            named[SELECTORS.name_of(type(own))] = replace(own, size=size)
+        return named
 
     def curves(self) -> list[Curve]:
         """Accuracy of every selector's team against its size, and of all members."""
@@ -133,6 +152,6 @@ class Members:
         return [*curves, Curve("all", [count], [[whole]], reference=True)]
 
     def _at(self, name: str, size: int, draw: int) -> float:
-        selector = Random(size, draw) if name == "rs" else self.selectors(size)[name]
+        selector = Random(size, draw) if draw else self.selectors(size)[name]
         with torch.no_grad():
             return self.accuracy(selector.choose(self.pool).chosen)

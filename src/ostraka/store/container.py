@@ -17,12 +17,11 @@ from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, final
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ostraka.errors import DamagedFile, StoreError, choices
-from ostraka.store.layout import METADATA, TYPES
+from ostraka.store.layout import METADATA, TYPES, bytes_of
 from ostraka.store.strict_json import parse
 
 HEADER = 2**20
@@ -102,13 +101,14 @@ class Container:
         """All tensors; `hashed` is given the name and the bytes of each, in their order."""
         found = {}
         for entry in self.entries.values():
-            data = np.empty(entry.stop - entry.start, np.uint8)
-            if self.file.readinto(data.data) != len(data):  # type: ignore[attr-defined]
+            tensor = torch.empty(entry.shape, dtype=entry.dtype)
+            data = bytes_of(tensor)
+            if self.file.readinto(data) != len(data):  # type: ignore[attr-defined]
                 raise DamagedFile(f"{self.origin} became shorter while it was read; read it again")
-            hashed(entry.name, data.data)
-            if entry.dtype == torch.bool and data.size and data.max() > 1:
+            hashed(entry.name, data)
+            if entry.dtype == torch.bool and bool((tensor.view(torch.uint8) > 1).any()):
                 raise StoreError(f"{entry.name!r} of {self.origin} is BOOL, but not 0 or 1 alone")
-            found[entry.name] = torch.from_numpy(data).view(entry.dtype).reshape(entry.shape)
+            found[entry.name] = tensor
         return found
 
     def verified(self, sha256: str, says: str) -> dict[str, Tensor]:
@@ -155,13 +155,19 @@ def plain_file(path: Path) -> Iterator[BinaryIO]:
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         _check_plain(os.lstat(path).st_mode, path)
-        handle = os.open(path, flags)
-    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
-        reason = getattr(error, "strerror", None) or error
-        raise StoreError(f"{str(path)!r} cannot be read: {reason}; give another path") from None
-    with os.fdopen(handle, "rb") as file:
-        _check_plain(os.fstat(handle).st_mode, path)
-        yield file
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            _check_plain(os.fstat(file.fileno()).st_mode, path)
+            yield file
+    except OSError as error:  # also while it is read: a disk may fail, and a network
+        raise _unreadable(path, error.strerror or error) from None
+    except ValueError as error:
+        if "null" not in str(error):  # what Python says of a NUL byte in a path
+            raise
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, reason: object) -> StoreError:
+    return StoreError(f"{str(path)!r} cannot be read: {reason}; give another path")
 
 
 def _check_plain(mode: int, path: Path) -> None:
@@ -228,6 +234,8 @@ def _entry(name: str, said: Any, origin: str) -> Entry:
         raise StoreError(
             f"{where} has the shape {shape!r:.80}; it takes at most {AXES} whole numbers from 0"
         )
+    if 0 in shape and prod(filter(None, shape)) > LARGEST:  # torch could not count its places
+        raise StoreError(f"{where} is empty, but has the shape {shape!r:.80}; write it as [0]")
     if not _whole(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
         raise StoreError(f"{where} has the offsets {offsets!r:.80}; they are where it begins, ends")
     entry = Entry(name, DTYPES[dtype], tuple(shape), *offsets)

@@ -28,7 +28,7 @@ from ostraka.core.samples import stored_view
 from ostraka.core.settings import values_of
 from ostraka.core.told import PLACES, check_places
 from ostraka.core.wire import wire
-from ostraka.errors import DamagedFile, OstrakaError, ReportRefused, StoreError
+from ostraka.errors import DamagedFile, OstrakaError, ReportRefused, StoreError, printable
 from ostraka.store import codec, member_card
 from ostraka.store.container import HEADER, TENSORS, Container, Entry, TensorHash, plain_file
 from ostraka.store.layout import TYPES, bytes_of, file_of, head_of, header_of
@@ -172,12 +172,16 @@ def _member(container: Container, passed: Passed) -> Member:
         check_varied(member.model.task, member.model.objective, member.params)
         passed("answers")
         return member
-    except StoreError:
-        raise
+    except StoreError as error:
+        raise type(error)(_shown(error)) from None
     except OstrakaError as error:  # what a card tells, what a recipe takes, how a network answers
         raise StoreError(
-            f"{container.origin} cannot be used as a member: {str(error)[:SHOWN]}"
+            f"{container.origin} cannot be used as a member: {_shown(error)}"
         ) from None
+
+
+def _shown(error: Exception) -> str:
+    return printable(str(error)[:SHOWN])
 
 
 def _newest(container: Container, passed: Passed) -> _Said:

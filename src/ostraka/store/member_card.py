@@ -41,8 +41,8 @@ CLASSES, SAMPLE, TEXT, LONG_TEXT, MANY = 10_000, 2**22, 200, 1000, 64
 """At most so many classes, values of a sample, characters of a name and of a text in `more`,
 entries of `scores` and of `more`."""
 
-SHARES = ("validation", "accuracy")
-"""Scores that are shares of samples, from 0 to 1."""
+SHARES = ("validation", "accuracy", "confidence")
+"""Scores that are shares or probabilities, from 0 to 1."""
 
 
 def check_format(version: Any) -> None:
@@ -269,7 +269,7 @@ def _scores(said: Any) -> dict[str, float]:
             raise ReportRefused(f"the score {name!r} is {value!r:.40}; it takes a number")
         if name in SHARES and not 0 <= value <= 1:
             raise ReportRefused(
-                f"the score {name!r} is {value}; it is a share of samples, from 0 to 1"
+                f"the score {name!r} is {value}; it is a share or a probability, from 0 to 1"
             )
     if len(scores) > MANY:
         raise ReportRefused(f"its card tells {len(scores)} scores; at most {MANY} are read")

@@ -85,8 +85,8 @@ class Cover(Selector):
 @torch.no_grad()
 def known_by_answers(votes: Votes, pool: Pool) -> Tensor:
     """[M, K]: overlap of the public samples that a member and the vote of all give a class."""
-    outputs = votes.logits.shape[2]
-    whole = F.one_hot(team_answers(votes, pool.ballot, range(len(pool.members))), outputs).float()
+    outputs, everybody = votes.logits.shape[2], range(len(pool.members))
+    whole = F.one_hot(team_answers(votes, pool.ballot, everybody, votes), outputs).float()
     each = F.one_hot(votes.logits.argmax(dim=2), outputs).float()
     both, sizes = torch.einsum("mbk,bk->mk", each, whole), each.sum(dim=1) + whole.sum(dim=0)
     classes = len(pool.classes)  # behind them: unknown

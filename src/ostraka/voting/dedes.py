@@ -119,9 +119,12 @@ class Clustered(Selector):
         told = [score for score in scores if score is not None]
         least = self.filter.least(told) if told else float("-inf")
         usual = [i for i, score in enumerate(scores) if score is None or score >= least]
-        # if nobody stands by its own card, somebody must vote all the same
+        notes, silent = [], len(cards) - len(told)
+        if not usual:  # somebody must vote all the same
+            usual = list(range(len(cards)))
+            notes.append(f"all {len(cards)} {self.score} scores are below {least:.4g}: all stay")
         kept = [i for i in usual if not self.filter.dismisses(cards[i])] or usual
-        notes, silent, out = [], len(cards) - len(told), len(cards) - len(usual)
+        out = len(cards) - len(usual)
         if silent:
             notes.append(f"{silent} of {len(cards)} members tell no {self.score} score")
         if out:

@@ -171,12 +171,11 @@ class Ensemble(Predictor):
 
     @torch.no_grad()
     def votes_on(self, samples: Samples) -> Votes:
-        """The members' votes on all of `samples`, without typicality:
-        what a ballot tunes itself on.
-        """
-        parts = samples.stored().split(self._chunk())
-        logits = torch.cat([self._logits(self._inputs(x)) for x in parts], dim=1)
-        return Votes(logits, self.cards, junk=self.junk)
+        """As `votes`, on all of `samples`, in chunks of bounded memory."""
+        parts = [self.votes(x) for x in samples.stored().split(self._chunk())]
+        usual = [part.typicality for part in parts if part.typicality is not None]
+        logits = torch.cat([part.logits for part in parts], dim=1)
+        return self._votes(logits, torch.cat(usual, dim=1) if usual else None)
 
     def _votes(self, logits: Tensor, usual: Tensor | None) -> Votes:
         return Votes(logits, self.cards, usual, self.tuned, self.junk, self.assessment)

@@ -36,7 +36,9 @@ class Inspection:
         return max(self.accuracy, key=lambda team: (self.accuracy[team], -len(team)))
 
 
-def inspect_teams(votes: Votes, labels: Tensor, ballot: Ballot) -> Inspection:
+def inspect_teams(
+    votes: Votes, labels: Tensor, ballot: Ballot, public: Votes | None = None
+) -> Inspection:
     """The accuracy of each of the 2^m - 1 teams of the m members that voted."""
     count = len(votes.cards)
     if count > MOST:
@@ -44,19 +46,31 @@ def inspect_teams(votes: Votes, labels: Tensor, ballot: Ballot) -> Inspection:
             f"{count} members make {2**count - 1:.2g} teams; all are tried of up to {MOST} members"
         )
     teams = [team for size in range(1, count + 1) for team in combinations(range(count), size)]
-    return Inspection({team: team_accuracy(votes, labels, ballot, team) for team in teams})
+    return Inspection({team: team_accuracy(votes, labels, ballot, team, public) for team in teams})
 
 
-def team_accuracy(votes: Votes, labels: Tensor, ballot: Ballot, team: Sequence[int]) -> float:
+def team_accuracy(
+    votes: Votes,
+    labels: Tensor,
+    ballot: Ballot,
+    team: Sequence[int],
+    public: Votes | None = None,
+) -> float:
     """The share of samples of known classes whose closed answer by the team is right, 0 to 1."""
     known = labels >= 0
-    right = team_answers(votes, ballot, team).cpu() == labels.cpu()
+    right = team_answers(votes, ballot, team, public).cpu() == labels.cpu()
     return float(right[known].float().mean())
 
 
-def team_answers(votes: Votes, ballot: Ballot, team: Sequence[int]) -> Tensor:
-    """The team's closed answers [B]; a ballot that looks has looked at the team's votes alone."""
+def team_answers(
+    votes: Votes, ballot: Ballot, team: Sequence[int], public: Votes | None = None
+) -> Tensor:
+    """The team's closed answers [B]; a ballot that looks has looked at the team's votes alone, and
+    one that is tuned on public samples, on the team's votes on them (none: as `votes` are tuned).
+    """
     part = votes_of(votes, team)
+    if ballot.wants_public and public is not None:
+        part = replace(part, tuned=ballot.tune(votes_of(public, team)))
     if ballot.looks:
         usual = None if part.typicality is None else part.typicality[:, :SEEN]
         some = replace(part, logits=part.logits[:, :SEEN], typicality=usual)

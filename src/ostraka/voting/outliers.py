@@ -15,6 +15,7 @@ import numpy as np
 from ostraka.core.card import Card
 from ostraka.core.settings import Settings, setting
 from ostraka.core.told import held
+from ostraka.errors import ConfigError
 from ostraka.registry import FILTERS
 
 
@@ -43,7 +44,22 @@ class KeepAll(OutlierFilter):
 
 
 @dataclass(frozen=True)
-class BoxPlot(OutlierFilter):
+class Quantiles(OutlierFilter, ABC):
+    """A rule on two quantiles of the scores."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.low > self.high:
+            raise ConfigError(
+                f"low is {self.low:g} and high is {self.high:g}; the lower quantile comes first"
+            )
+
+
+@dataclass(frozen=True)
+class BoxPlot(Quantiles):
     """Below q_low - scale * (q_high - q_low): DeDES's supplement, Algorithm 1.
 
     Quantiles are scores themselves, the next one above: between two scores the least of few
@@ -94,7 +110,7 @@ class Learnt(BoxPlot):
 @final
 @FILTERS.add("floor")
 @dataclass(frozen=True)
-class Floor(OutlierFilter):
+class Floor(Quantiles):
     """Below min + scale * (q_high - q_low): DeDES's later revision. Wherever the quantiles
     differ it leaves the least score out.
     """

@@ -104,8 +104,8 @@ def _answers(pool: Pool) -> Rows:
 
 @torch.no_grad()
 def votes_on_probes(pool: Pool, ballot: Ballot, most: int = PROBES) -> Votes:
-    """All members' votes on so many public samples, or where there are none, on junk, with what
-    `ballot` wants to know but for typicality.
+    """All members' votes on so many public samples, or where there are none, on junk (then
+    without typicality), with what `ballot` wants to know of the members.
     """
     ensemble = Ensemble.of(pool.members, ballot, pool.classes)
     if ballot.wants_junk:
@@ -113,12 +113,10 @@ def votes_on_probes(pool: Pool, ballot: Ballot, most: int = PROBES) -> Votes:
     if pool.public is None or not len(pool.public):
         probes = junk_probes(pool.members[0].model.shape)
         logits = torch.stack([voter.votes(probes) for voter in ensemble.voters])
-        votes = Votes(logits, ensemble.cards, junk=ensemble.junk)
-    else:
-        count = len(pool.public)
-        index = torch.linspace(0, count - 1, min(count, most)).round().long()
-        votes = ensemble.votes_on(pool.public.take(index))
-    return replace(votes, tuned=ballot.tune(votes)) if ballot.wants_public else votes
+        return Votes(logits, ensemble.cards, junk=ensemble.junk)
+    count = len(pool.public)
+    index = torch.linspace(0, count - 1, min(count, most)).round().long()
+    return ensemble.votes_on(pool.public.take(index))
 
 
 FREE: Mapping[str, Callable[[Pool], Rows]] = {"counts": _counts, "answers": _answers}

@@ -47,9 +47,10 @@ def size_by_votes(
     know two classes in ten most call any sample unknown, whoever is in the team.
     """
     count = len(votes.cards)
-    whole = team_answers(votes, ballot, range(count))
+    whole = team_answers(votes, ballot, range(count), votes)
     for size, team in teams.items():
-        same = float((team_answers(votes, ballot, team) == whole).float().mean())
+        found = team_answers(votes, ballot, team, votes)
+        same = float((found == whole).float().mean())
         if same >= SAME:
             return size, f"answers {100 * same:.0f} % of the probes as all do"
     return count, "no smaller team that was tried answers the probes as all do"
