@@ -51,6 +51,10 @@ TYPES: Mapping[About, str] = {"party": "query", "order": "train"}
 """Flower's types of message."""
 SERVER = 1
 """The number under which a SuperLink itself answers: a letter was lost, or the node it went to."""
+PIECE = 5.24288
+"""Megabytes of the pieces in which Flower sends arrays."""
+SPARE = 16
+"""Pieces of a message that hold no part of a large array: records, names, the message itself."""
 START_SECONDS = 120.0
 """How long a simulation may take to start."""
 MEMORY = "memory"
@@ -85,11 +89,26 @@ class FlowerLine(Line):
             self.went_to[name] = letter.node, letter.about
         return str(name)
 
-    def fetch(self, names: Collection[str]) -> Sequence[Letter]:
-        """Pull the replies that have come."""
-        if not names:
-            return []
-        return [self._letter(message) for message in self.grid.pull_messages(list(names))]
+    def fetch(self, names: Collection[str]) -> Iterator[Letter]:
+        """Pull the replies that have come, each by itself.
+
+        Large ones then never lie in memory together, and one that cannot be put together, as a
+        hostile party may write it, takes no other with it.
+        """
+        import httpx
+
+        for name in names:
+            try:
+                pulled = list(self.grid.pull_messages([name]))
+            except (httpx.HTTPError, OSError):  # of the way to the SuperLink, not of the reply
+                raise
+            except Exception as error:
+                node, about = self.went_to[name]
+                wrong = f"its answer cannot be put together ({error!r})"
+                yield Letter(node, about, answers=name, error=wrong)
+                continue
+            for message in pulled:
+                yield self._letter(message)
 
     def _letter(self, message: Any) -> Letter:
         name, source = message.metadata.reply_to_message_id, message.metadata.src_node_id
@@ -318,19 +337,49 @@ def load_parties(folder: str) -> Parties:
 # -- the SuperLink ---------------------------------------------------------------------------
 
 
-def run_superlink() -> None:
-    """Flower's own command `flower-superlink`, with the gate before it."""
+def run_superlink(largest: float) -> None:
+    """Flower's own command `flower-superlink`, with the gate before it, and at most so many
+    megabytes for an answer."""
     import uvicorn
     from flwr.superlink.cli.flower_superlink import flower_superlink
 
     end_with_parent()
     usual = uvicorn.run
 
+    def look(path: str, body: bytes) -> str:
+        return improper(path, body, largest)
+
     def gated(app: Any, **more: Any) -> None:
-        usual(Gate(app), **more)
+        usual(Gate(app, look), **more)
 
     uvicorn.run = gated
     flower_superlink()
+
+
+def improper(path: str, body: bytes, largest: float) -> str:
+    """Why a party may not send this; empty: it may.
+
+    Flower asks which node sends a message, and takes whatever the message says of its sender: a
+    party could write orders as the server, and answers as another party.
+    """
+    from flwr.proto.fleet_pb2 import PushMessagesRequest
+    from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
+    from google.protobuf.message import DecodeError
+
+    if path != "/v1/fleet/push-messages":
+        return ""
+    try:
+        request = PushMessagesRequest.FromString(body)
+    except DecodeError:
+        return "this is no message"
+    for message in request.messages_list:
+        about = message.metadata
+        if about.src_node_id != request.node.node_id or not about.reply_to_message_id:
+            return "a party writes answers only, and in its own name"
+    pieces = sum(1 for tree in request.message_object_trees for _ in iterate_object_tree(tree))
+    if pieces * PIECE > largest + SPARE * PIECE:
+        return f"an answer has at most {largest:g} MB"
+    return ""
 
 
 def run_supernode() -> None:
