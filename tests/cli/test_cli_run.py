@@ -130,6 +130,16 @@ def test_a_folder_that_holds_a_run_is_refused_and_resume_returns_it(ostraka: Ost
     assert "seed = 0 (now 9)" in other.err
 
 
+def test_a_run_is_gone_on_with_on_another_engine(ostraka: Ostraka) -> None:
+    """What was set for the former one, as an address, is not the new one's."""
+    engine = ("--engine", "auto", "--set", "engine.timeout=500")
+    first = ostraka("run", "fedavg", *TINY, *ONE_EPOCH, *engine, "--out", "mine", "--json").json()
+    again = ostraka("run", "--resume", "--out", "mine", "--engine", "serial", "--json")
+    assert again.json() == first
+    kept = ostraka("run", "--resume", "--out", "mine", "--engine", "auto", "--json")
+    assert kept.json() == first
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

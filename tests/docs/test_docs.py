@@ -46,7 +46,7 @@ def test_commands_that_need_other_machines_are_understood() -> None:
     assert commands
     for command in commands:
         words = shlex.split(command)
-        assert words[0] in ("ostraka", "ray"), command
+        assert words[0] in ("ostraka", "ray", "export"), command
         if words[0] == "ostraka":
             parse(words[1:])
 

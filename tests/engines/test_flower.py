@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ostraka.engines.brief import brief_of
-from ostraka.engines.flower import FlowerLine, client_app, letter_of, records_of
+from ostraka.engines.flower import FlowerLine, client_app, improper, letter_of, records_of
 from ostraka.engines.letters import Letter, Node
 from ostraka.engines.node import Kept
 from ostraka.registry import METHODS
@@ -95,6 +95,8 @@ class Grid:
     def __init__(self) -> None:
         self.pushed: list[Any] = []
         self.replies: list[Any] = []
+        self.broken: dict[str, Exception] = {}
+        """What is raised when a reply is pulled, by its letter."""
 
     def get_nodes(self) -> list[Any]:
         from flwr.proto.node_pb2 import NodeInfo
@@ -106,15 +108,18 @@ class Grid:
         return [f"m{len(self.pushed)}"]
 
     def pull_messages(self, names: list[str]) -> list[Any]:
-        return self.replies
+        (name,) = names
+        if name in self.broken:
+            raise self.broken[name]
+        return [told for told in self.replies if told.metadata.reply_to_message_id == name]
 
 
-def reply(source: int, error: bool) -> Any:
+def reply(source: int, error: bool, answers: str = "m1") -> Any:
     from flwr.app import Error, Metadata
     from flwr.app.message import make_message
 
     metadata = Metadata(
-        run_id=7, message_id="r", src_node_id=source, dst_node_id=1, reply_to_message_id="m1",
+        run_id=7, message_id="r", src_node_id=source, dst_node_id=1, reply_to_message_id=answers,
         group_id="", created_at=1.0, ttl=9.0, message_type="train",
     )  # fmt: skip
     if error:
@@ -132,9 +137,9 @@ def test_a_line_sends_and_fetches_over_a_grid() -> None:
         9, "train", 50.0
     )  # fmt: skip
     assert sent.metadata.group_id == "3"
-    assert line.fetch([]) == []
+    assert list(line.fetch([])) == []
     grid.replies = [reply(9, error=False)]
-    assert line.fetch(["m1"]) == [Letter(9, "order", {"seconds": 1.0}, answers="m1")]
+    assert list(line.fetch(["m1"])) == [Letter(9, "order", {"seconds": 1.0}, answers="m1")]
 
 
 @pytest.mark.parametrize(("source", "lost"), [(1, True), (9, False)])
@@ -160,3 +165,65 @@ def test_an_answer_that_is_no_letter_is_the_failure_of_its_node() -> None:
     (told,) = line.fetch(["m1"])
     assert (told.node, told.lost, told.answers) == (9, False, "m1")
     assert "not a letter of Ostraka" in told.error
+
+
+def test_an_answer_that_cannot_be_put_together_takes_no_other_with_it() -> None:
+    """Flower puts answers together when they are pulled, and a hostile party wrote this one."""
+    grid = Grid()
+    line = FlowerLine(grid)
+    for index in (3, 3):
+        line.send(order(index), 50.0)
+    grid.broken["m1"] = KeyError("no such child")
+    grid.replies = [reply(8, error=False, answers="m2")]
+    first, second = line.fetch(["m1", "m2"])
+    assert (first.node, first.answers, first.lost) == (9, "m1", False)
+    assert "cannot be put together" in first.error
+    assert (second.node, second.answers, second.error) == (8, "m2", "")
+
+
+def test_a_way_to_the_server_that_is_broken_is_no_fault_of_a_party() -> None:
+    grid = Grid()
+    line = FlowerLine(grid)
+    line.send(order(3), 50.0)
+    grid.broken["m1"] = ConnectionError("down")
+    with pytest.raises(ConnectionError):
+        list(line.fetch(["m1"]))
+
+
+def pushed(source: int = 9, node: int = 9, answers: str = "m1", pieces: int = 3) -> bytes:
+    """What a party's node sends to hand over an answer."""
+    from flwr.proto.fleet_pb2 import PushMessagesRequest
+    from flwr.proto.message_pb2 import Message, Metadata, ObjectTree
+    from flwr.proto.node_pb2 import Node as FlowerNode
+
+    about = Metadata(run_id=7, src_node_id=source, dst_node_id=1, reply_to_message_id=answers)
+    tree = ObjectTree(object_id="a", children=[ObjectTree(object_id="b")] * (pieces - 1))
+    request = PushMessagesRequest(
+        node=FlowerNode(node_id=node),
+        messages_list=[Message(metadata=about)],
+        message_object_trees=[tree],
+    )
+    data: bytes = request.SerializeToString()
+    return data
+
+
+PUSH = "/v1/fleet/push-messages"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (pushed(), ""),
+        (pushed(source=8), "in its own name"),
+        (pushed(source=1, answers=""), "answers only"),
+        (pushed(answers=""), "answers only"),
+        (pushed(pieces=205), ""),  # 1 GB, and what is around it
+        (pushed(pieces=215), "at most 1000 MB"),
+        (b"\xff\xff", "no message"),
+    ],
+)
+def test_a_party_writes_answers_in_its_own_name(body: bytes, words: str) -> None:
+    """Flower itself would take an order that a party wrote as the server."""
+    said = improper(PUSH, body, 1000.0)
+    assert (words in said) if words else not said
+    assert improper("/v1/fleet/push-object", body, 1000.0) == ""

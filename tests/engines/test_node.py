@@ -1,7 +1,7 @@
 """A party's memory at its node: two rounds of it, chosen by the round that is asked for."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -64,10 +64,26 @@ def test_the_memory_is_that_of_the_last_round_before(
 
 def test_a_server_that_went_back_too_far_is_refused_and_not_served_nothing() -> None:
     with pytest.raises(
-        StoreError, match=r"round 2 needs .* after round 1.* holds only rounds 2, 3"
+        StoreError, match=r"round 2 needs .* holds only rounds 2, 3, the first .* was round 1"
     ):
         kept_after(1, 2, 3).before("ab12", 2, 1)
     assert found(kept_after(1, 2, 3), 1) is None, "round 1 needs none"
+
+
+@pytest.mark.parametrize("asked", [2, 3, 4])
+def test_however_far_it_went_back(asked: int) -> None:
+    """As from an old copy of its folder: of five rounds the party holds two."""
+    with pytest.raises(StoreError, match="went back too far"):
+        kept_after(1, 2, 3, 4, 5).before("ab12", asked, 1)
+    assert found(kept_after(1, 2, 3, 4, 5), 5) == 4
+
+
+def test_a_run_that_is_begun_anew_is_not_held_up_by_what_was_before_it() -> None:
+    """The same settings give the same run; here the party is drawn in rounds 1 and 9 alone."""
+    again = kept_after(1, 2, 3, 4, 5).after("ab12", 1, None)
+    assert (again.rounds, again.gone) == ({}, 0)
+    assert found(again, 9) is None
+    assert kept_after(2, 3, 4, 5).after("ab12", 3, memory(3)).gone == 2
 
 
 def test_a_round_that_comes_again_replaces_its_memory() -> None:
@@ -176,3 +192,13 @@ class Asleep(Odd):
     def _misbehave(self, party: Party) -> None:
         party.progress.save("asleep", {})
         raise ZeroDivisionError("a slip")
+
+
+def test_an_answer_that_is_too_large_is_not_sent_and_it_is_said_why() -> None:
+    """The server would not take it; what the party remembers is as before."""
+    letter = order(Odd(keeps=True), 1)
+    small = replace(letter, facts={**letter.facts, "largest": 1e-4})
+    with pytest.raises(DataError, match=r"its answer has 0\.0 MB.*at most 0\.0001.*largest"):
+        answer(small, own(1), None)
+    told, _ = answer(replace(letter, facts={**letter.facts, "largest": 1.0}), own(1), None)
+    assert set(told.parts) == {"report"}

@@ -229,6 +229,7 @@ def test_from_outside_of_a_cluster_no_node_is_the_servers(
     pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
+    from ostraka.federation.check import reach_problem
     from ostraka.federation.party import free_port
 
     port = free_port()
@@ -237,6 +238,7 @@ def test_from_outside_of_a_cluster_no_node_is_the_servers(
     )
     try:
         nodes.wait_for_nodes()
+        until(lambda: not reach_problem("127.0.0.1", port), "its door for clients is open")
         desk, method = Desk(tmp_path, f"test-{time.time_ns()}"), Odd(bad=1, deed="sleep")
         with RayEngine(address=f"ray://127.0.0.1:{port}", timeout=3.0).open(work(method)) as crew:
             outcomes = {o.party: o.failure for o in do(crew, desk, method)}

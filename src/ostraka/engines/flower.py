@@ -1,14 +1,15 @@
 """Flower as the carrier: orders and answers of our codec in Flower's records, over its grid.
 
-All that we know of Flower is in this file. In a federation the grid is that of a SuperLink, which
-`ostraka federation server` starts, and parties are SuperNodes; elsewhere (`--engine flower`) it is
-Flower's own simulation on this machine, which needs its extra `simulation`.
+All that we know of Flower is in this file; with which options its programs are started is in
+`federation.server` and `federation.party`. In a federation the grid is that of a SuperLink, and
+parties are SuperNodes; elsewhere (`--engine flower`) it is Flower's own simulation on this machine.
 
-Facts (flwr 1.41): arrays travel in chunks of 5 MB and configuration values in one piece, so what
-may be large is an array. A fresh process is started for every message. A SuperNode keeps the state
-of a context in memory only, and for one run: a party that must remember has a folder. A message
-that was delivered is not delivered again when its node died with it. Whoever reaches the one port
-of a SuperLink may start runs on it, unless something stands before it (`Gate`).
+Facts (flwr 1.41, 1.42): arrays travel in chunks of 5 MB and configuration values in one piece, so
+what may be large is an array. A fresh process is started for every message. A SuperNode keeps the
+state of a context in memory only, and for one run: a party that must remember has a folder. A
+message that was delivered is not delivered again when its node died with it. Whoever reaches the
+one port of a SuperLink may start runs on it, and a node may send messages in the name of any other,
+unless something stands before it (`Gate`).
 """
 
 import ctypes
@@ -21,21 +22,19 @@ import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any, final
 
-from ostraka.core.party import Parties
-from ostraka.core.samples import Samples, stored_view
-from ostraka.core.settings import values_of
+from ostraka.core.samples import Samples
 from ostraka.engines.base import Work
 from ostraka.engines.brief import Brief
 from ostraka.engines.gate import Gate
 from ostraka.engines.letters import About, Letter, Line, Node
 from ostraka.engines.node import Own, answer
 from ostraka.engines.remote import Expected, Remote
+from ostraka.engines.shares import load_parties, save_parties
 from ostraka.errors import ConfigError, NeedError, OstrakaError
 from ostraka.registry import ENGINES
 from ostraka.store import codec
@@ -44,13 +43,19 @@ ENVIRONMENT = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""Nothing is reported to Flower's makers, and nothing installed while a federation runs."""
+"""Nothing is reported to the makers of Flower, or of Ray, on which its simulation runs, and nothing
+installed while a federation runs."""
 
 TYPES: Mapping[About, str] = {"party": "query", "order": "train"}
 """Flower's types of message."""
 SERVER = 1
 """The number under which a SuperLink itself answers: a letter was lost, or the node it went to."""
+PIECE = 5.24288
+"""Megabytes of the pieces in which Flower sends arrays."""
+SPARE = 16
+"""Pieces of a message that hold no part of a large array: records, names, the message itself."""
 START_SECONDS = 120.0
 """How long a simulation may take to start."""
 MEMORY = "memory"
@@ -85,11 +90,26 @@ class FlowerLine(Line):
             self.went_to[name] = letter.node, letter.about
         return str(name)
 
-    def fetch(self, names: Collection[str]) -> Sequence[Letter]:
-        """Pull the replies that have come."""
-        if not names:
-            return []
-        return [self._letter(message) for message in self.grid.pull_messages(list(names))]
+    def fetch(self, names: Collection[str]) -> Iterator[Letter]:
+        """Pull the replies that have come, each by itself.
+
+        Large ones then never lie in memory together, and one that cannot be put together, as a
+        hostile party may write it, takes no other with it.
+        """
+        import httpx
+
+        for name in names:
+            try:
+                pulled = list(self.grid.pull_messages([name]))
+            except (httpx.HTTPError, OSError):  # of the way to the SuperLink, not of the reply
+                raise
+            except Exception as error:
+                node, about = self.went_to[name]
+                wrong = f"its answer cannot be put together ({error!r})"
+                yield Letter(node, about, answers=name, error=wrong)
+                continue
+            for message in pulled:
+                yield self._letter(message)
 
     def _letter(self, message: Any) -> Letter:
         name, source = message.metadata.reply_to_message_id, message.metadata.src_node_id
@@ -234,9 +254,6 @@ class Flower(Remote):
         return Expected([ref.name for ref in work.parties.roster()])
 
 
-# -- simulation ------------------------------------------------------------------------------
-
-
 @contextmanager
 def simulated(work: Work) -> Iterator[Any]:
     """The grid of Flower's simulation, with one virtual node for each party."""
@@ -291,46 +308,49 @@ class VirtualNode:
         return Own(party.id, party.ref.name, samples, device=self.device)
 
 
-def save_parties(folder: Path, parties: Parties) -> None:
-    """Put all shares where processes of this machine can read them."""
-    held = parties.samples
-    values = {
-        "x": held.x,
-        "y": held.y,
-        "view": values_of(held.view),
-        "rows": parties.rows,
-        "ends": parties.ends,
-        "names": parties.names,
-    }
-    codec.save(folder / "parties.safetensors", values, durable=False)
-
-
-@lru_cache(maxsize=1)
-def load_parties(folder: str) -> Parties:
-    """The shares, read once by each process."""
-    held = codec.load(Path(folder) / "parties.safetensors")
-    view = stored_view(held["view"], held["x"].shape[1:])
-    return Parties(
-        Samples(held["x"], held["y"], view=view), held["rows"], held["ends"], held["names"]
-    )
-
-
-# -- the SuperLink ---------------------------------------------------------------------------
-
-
-def run_superlink() -> None:
-    """Flower's own command `flower-superlink`, with the gate before it."""
+def run_superlink(largest: float) -> None:
+    """Flower's own command `flower-superlink`, with the gate before it, and at most so many
+    megabytes for an answer."""
     import uvicorn
     from flwr.superlink.cli.flower_superlink import flower_superlink
 
     end_with_parent()
     usual = uvicorn.run
 
+    def look(path: str, body: bytes) -> str:
+        return improper(path, body, largest)
+
     def gated(app: Any, **more: Any) -> None:
-        usual(Gate(app), **more)
+        usual(Gate(app, look), **more)
 
     uvicorn.run = gated
     flower_superlink()
+
+
+def improper(path: str, body: bytes, largest: float) -> str:
+    """Why a party may not send this; empty: it may.
+
+    Flower asks which node sends a message, and takes whatever the message says of its sender: a
+    party could write orders as the server, and answers as another party.
+    """
+    from flwr.proto.fleet_pb2 import PushMessagesRequest
+    from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
+    from google.protobuf.message import DecodeError
+
+    if path != "/v1/fleet/push-messages":
+        return ""
+    try:
+        request = PushMessagesRequest.FromString(body)
+    except DecodeError:
+        return "this is no message"
+    for message in request.messages_list:
+        about = message.metadata
+        if about.src_node_id != request.node.node_id or not about.reply_to_message_id:
+            return "a party writes answers only, and in its own name"
+    pieces = sum(1 for tree in request.message_object_trees for _ in iterate_object_tree(tree))
+    if pieces * PIECE > largest + SPARE * PIECE:
+        return f"an answer has at most {largest:g} MB"
+    return ""
 
 
 def run_supernode() -> None:
@@ -356,6 +376,7 @@ def is_registered(address: str, authority: Path, private_key: Any) -> bool:
 
     It is asked to let the node in with an impossible interval, and looks for the key first.
     """
+    os.environ.update(ENVIRONMENT)  # this process may be anybody's
     import httpx
     from flwr.proto.fleet_pb2 import ActivateNodeRequest
     from flwr.supercore.error import ApiErrorCode, FlowerError

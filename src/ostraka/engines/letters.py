@@ -5,7 +5,7 @@ answered and how long is waited (`engines.remote`) knows only this.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Literal
@@ -75,5 +75,5 @@ class Line(ABC):
         """
 
     @abstractmethod
-    def fetch(self, names: Collection[str]) -> Sequence[Letter]:
-        """The answers to these letters that have come since the last time."""
+    def fetch(self, names: Collection[str]) -> Iterable[Letter]:
+        """The answers to these letters that have come since the last time, one after the other."""

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import final
 
@@ -29,6 +30,10 @@ KEPT = 2
 """Rounds whose memories a party holds."""
 
 
+def to_anything(brief: Brief, index: int) -> None:
+    """What a party has agreed to that nobody has asked: a node of a simulation."""
+
+
 @final
 @dataclass(frozen=True)
 class Own:
@@ -41,6 +46,9 @@ class Own:
     folder: Path | None = None
     """Where half-finished training is kept; None: nowhere, it begins again."""
     device: str = "cpu"
+    agreed: Callable[[Brief, int], None] = to_anything
+    """Called with the brief and the round of an order, 0 for none, before anything is done: raises
+    what is wrong where the party has not agreed to that."""
 
 
 @final
@@ -51,7 +59,7 @@ class Kept:
     run: str = ""
     rounds: Mapping[int, bytes] = field(default_factory=dict)
     gone: int = 0
-    """The last round whose memory was given up for later ones; 0: none."""
+    """The first round whose memory was given up for later ones; 0: none."""
 
     @classmethod
     def of(cls, stored: bytes | None) -> "Kept":
@@ -86,9 +94,9 @@ class Kept:
             return data
         if self.gone and self.gone < index:
             raise StoreError(
-                f"round {index} needs what this party kept after round {self.gone}, and it holds "
-                f"only rounds {', '.join(map(str, sorted(self.rounds)))}; the server went back "
-                "too far: begin a new run"
+                f"round {index} needs what this party kept before it, and it holds only rounds "
+                f"{', '.join(map(str, sorted(self.rounds)))}, the first that it kept was round "
+                f"{self.gone}; the server went back too far: begin a new run"
             )
         return None
 
@@ -99,13 +107,15 @@ class Kept:
         if memory is not None:
             rounds[index] = memory
         last = sorted(rounds)[-KEPT:]
-        gone = max([kept.gone, *(held for held in rounds if held not in last)])
-        return Kept(run, {held: rounds[held] for held in last}, gone)
+        # what was given up of rounds that come again will be made again
+        lost = [held for held in (kept.gone, *rounds) if 0 < held < index and held not in last]
+        return Kept(run, {held: rounds[held] for held in last}, min(lost, default=0))
 
 
 def answer(letter: Letter, own: Own, stored: bytes | None) -> tuple[Letter, bytes | None]:
     """The answer to a letter, and the memories that the node keeps from now on."""
     brief = read_brief(letter.parts["brief"])
+    own.agreed(brief, int(letter.facts["round"]) if letter.about == "order" else 0)
     samples = _checked(own.samples(brief), brief, own.name)
     if letter.about == "party":
         facts: dict[str, Fact] = {"party": own.party, "name": own.name, "size": len(samples)}
@@ -170,6 +180,12 @@ def _letter(letter: Letter, outcome: Outcome) -> Letter:
     assert outcome.answer is not None
     report = outcome.answer.report
     assert isinstance(report, bytes), "server and party share no process"
+    largest = float(letter.facts.get("largest", inf))
+    if len(report) > largest * 1e6:
+        raise DataError(
+            f"its answer has {len(report) / 1e6:,.1f} MB, and the server takes at most "
+            f"{largest:,g} (--set engine.largest=MB, at the server)"
+        )
     return Letter(letter.node, "order", facts, {"report": report})
 
 

@@ -107,11 +107,15 @@ def _join(ray: Any, address: str, workers: int | None) -> None:
         _knock(address)
         with _handlers_kept():
             ray.init(address=address, log_to_driver=False, logging_level="ERROR", **size)
-    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+    except (ValueError, RuntimeError, OSError, ray.exceptions.RayError) as error:
         what = "this machine" if own else f"the cluster at {address!r}"
+        token = "" if own else (
+            "; one that asks for a token wants RAY_AUTH_MODE=token, and the head's token, on every "
+            "machine (docs/cluster.md)"
+        )  # fmt: skip
         raise ConfigError(
             f"Ray cannot use {what}: {error}. Give engine.address=local for this machine, auto for "
-            "the cluster that `ray start` began here, or the HOST:PORT of its head"
+            f"the cluster that `ray start` began here, or the HOST:PORT of its head{token}"
         ) from error
 
 

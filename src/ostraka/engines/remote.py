@@ -61,6 +61,9 @@ class Remote(Settings, Engine):
     away: float = setting(
         600.0, "seconds after which a party is given up whose node has gone away", span="(0, inf)"
     )
+    largest: float = setting(
+        4000.0, "megabytes that the answer of a party may have", span="(0, inf)"
+    )
 
     @abstractmethod
     def line(self, work: Work) -> AbstractContextManager[Line]:
@@ -263,6 +266,7 @@ class Correspondence(Crew):
             return order
         facts: dict[str, Fact] = {"party": job.party, "round": job.round, "run": job.owner}
         facts["seed"] = str(job.seed)  # as text: it may be too large for a carrier's numbers
+        facts["largest"] = self.terms.largest
         parts = {"brief": self.brief, "message": order.message}
         name = self.line.send(Letter(seat.node.id, "order", facts, parts), self.terms.limit)
         if not name:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from filelock import FileLock, Timeout
 
@@ -20,6 +21,7 @@ from ostraka.federation.certificates import read_private
 from ostraka.federation.check import UNKNOWN, reach_problem, shown_problem
 from ostraka.federation.processes import ended_by_signals, environment, program
 from ostraka.federation.project import PARTY_FOLDER, PartyFolder
+from ostraka.federation.terms import agreed_config, check_agreed
 
 UNKNOWN_SECONDS = 180.0
 """How long a server that is there may take to know a party's key."""
@@ -35,17 +37,16 @@ def own_of(party: PartyFolder) -> Own:
     """The party as it answers letters."""
     party.state.mkdir(mode=0o700, exist_ok=True)
     samples = _share_of(party) if party.share else _own_data(party)
-    return Own(party.party, party.name, samples, party.state, party.device)
+    agreed = partial(check_agreed, party.root / "run.toml")
+    return Own(party.party, party.name, samples, party.state, party.device, agreed)
 
 
 def _share_of(party: PartyFolder) -> Callable[[Brief], Samples]:
     """The party's share of the data that the run names: for those who try it out."""
-    from ostraka.runs.config import make, read_toml
     from ostraka.runs.plan import make_plan
 
     def samples(brief: Brief) -> Samples:
-        config = make({**read_toml(party.root / "run.toml"), "engine": "serial"})
-        return make_plan(config).parties[party.party].samples
+        return make_plan(agreed_config(party.root / "run.toml")).parties[party.party].samples
 
     return samples
 

@@ -27,6 +27,7 @@ from ostraka.federation.certificates import (
     make_server,
     public_bytes,
 )
+from ostraka.federation.terms import refuse_promises
 from ostraka.runs.config import Config, build_method, make, read_toml, write_toml
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
@@ -260,7 +261,9 @@ def create(
         raise ConfigError(f"{root} is not empty; give the folder of a new federation")
     values = {**config, "parties": len(parties)}
     # a mistake in it is said before anything is written
-    if build_method(make(values)).pooled:
+    method = build_method(make(values))
+    refuse_promises(method)
+    if method.pooled:
         raise ConfigError(
             f"{values.get('method')} hands all data to one party, which a federation never does; "
             "choose another method"

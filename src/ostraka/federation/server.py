@@ -26,7 +26,7 @@ from ostraka.federation.check import port_problem
 from ostraka.federation.plan import plan_of
 from ostraka.federation.processes import ended_by_signals, environment, program
 from ostraka.federation.project import SERVER_FOLDER, Federation
-from ostraka.runs.config import write_toml
+from ostraka.runs.config import build_engine, write_toml
 from ostraka.runs.loop import execute
 from ostraka.runs.record import RunDir
 from ostraka.runs.results import Summary
@@ -50,7 +50,7 @@ SERVER = "OSTRAKA_SERVER"
 WATCH_SECONDS = 0.5
 CONNECTION = "federation"
 """What Flower's configuration calls the server."""
-SUPERLINK = "from ostraka.engines.flower import run_superlink; run_superlink()"
+SUPERLINK = "from ostraka.engines.flower import run_superlink; run_superlink({largest!r})"
 
 
 def run_over(grid: Any, root: Path, watch: Watch | None = None) -> None:
@@ -159,8 +159,9 @@ def _start(federation: Federation, bind: str, log: IO[bytes]) -> "subprocess.Pop
     }
     table = {"superlink": {"default": CONNECTION, CONNECTION: connection}}
     (federation.home / "config.toml").write_text(write_toml(table), encoding="utf-8")
+    largest = build_engine(federation.config()).largest
     command = [
-        sys.executable, "-c", SUPERLINK,
+        sys.executable, "-c", SUPERLINK.format(largest=float(largest)),
         "--host", bind,
         "--port", str(federation.port),
         "--ssl-certfile", str(federation.certificate),
