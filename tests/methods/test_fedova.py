@@ -208,6 +208,13 @@ def test_what_waits_for_the_same_round_is_summed() -> None:
     assert seen == set(map(str, range(40)))
 
 
+def test_a_report_of_no_network_is_never_late() -> None:
+    """There is nothing to wait for, and what it tells of its party shortens the next message."""
+    method = FedOVA(rounds=9, late="deliver", late_share=1.0, labels_known=True)
+    state = merged(method, BEFORE, sent(0))
+    assert (state.late, state.held) == ((), {"0": []})
+
+
 def test_what_would_arrive_after_the_end_is_not_kept() -> None:
     """Two rounds: what round 1 sends may come in round 2, or never; round 2's late ones never."""
     method = FedOVA(rounds=2, late="deliver", late_share=1.0, late_rounds=3)
