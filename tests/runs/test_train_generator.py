@@ -44,6 +44,15 @@ def test_a_stopped_training_goes_on_to_the_bit(tmp_path: Path) -> None:
     assert not (tmp_path / "b.safetensors.progress").exists()
 
 
+def test_stopped_before_anything_was_saved(tmp_path: Path) -> None:
+    def stop(now: Told) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match=r"in its first 20 seconds.*command begins anew"):
+        train_generator(images(tmp_path), tmp_path / "g.safetensors", tell=stop, **SMALL)
+    assert not list(tmp_path.glob("g.*"))
+
+
 def test_stopped_inside_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ostraka.runs import generator_training as module
 
