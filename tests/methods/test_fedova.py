@@ -21,8 +21,10 @@ from ostraka.core.party import Parties, Party, PartyRef
 from ostraka.core.samples import Samples, View
 from ostraka.core.seeds import torch_rng
 from ostraka.core.task import Commons, Task
+from ostraka.core.wire import WIRE_TYPES
 from ostraka.errors import ConfigError, DataError, ReportRefused
-from ostraka.methods.fedova import FedOVA, Late, Networks, Server, relabelled, task_of
+from ostraka.methods.fedova import FedOVA, Server, relabelled, task_of
+from ostraka.methods.late import Late, Networks
 from ostraka.nets import native
 from ostraka.objectives.one_vs_all import OneVsAll
 from ostraka.runs.record import load_model, load_state
@@ -86,6 +88,14 @@ def merged(method: FedOVA, state: Server, *reports: Report[Networks]) -> Server:
 
 def values(state: Server) -> dict[str, float]:
     return {name: float(net["w"]) for name, net in state.nets.items()}
+
+
+def way(party: int, sent: int, due: int, **values: float) -> Late:
+    """A report on its way, as older versions kept each of them."""
+    nets = {name: one(value) for name, value in values.items()}
+    upgrade = WIRE_TYPES["fedova.late/1"].upgrade
+    assert upgrade is not None
+    return Late(**upgrade({"party": party, "sent": sent, "due": due, "nets": nets}))
 
 
 BEFORE = Server({"ant": one(1.0), "bee": one(2.0), "cat": one(4.0)}, seed=3)
@@ -171,26 +181,55 @@ def test_late_reports_arrive_when_due_and_weigh_less() -> None:
     (3 / 3 + 6) / (4 / 3) = 5.25; bee of round 3 comes alone with 1/2, the other half stays:
     (10 + 2) / 2 = 6; cat is not due.
     """
-    way = (
-        Late(0, 2, 4, {"ant": one(3.0)}),
-        Late(1, 3, 4, {"bee": one(10.0)}),
-        Late(2, 3, 5, {"cat": one(8.0)}),
-    )
-    after = merged(FedOVA(), replace(BEFORE, round=3, late=way), sent(3, ant=6.0))
+    late = (way(0, 2, 4, ant=3.0), way(1, 3, 4, bee=10.0), way(2, 3, 5, cat=8.0))
+    after = merged(FedOVA(), replace(BEFORE, round=3, late=late), sent(3, ant=6.0))
     assert values(after) == pytest.approx({"ant": 5.25, "bee": 6.0, "cat": 4.0})
-    assert after.late == way[2:]
+    assert after.late == late[2:]
+    assert after.trained == {"ant": 2, "bee": 1}
+    assert after.held == {}, "only labels_known makes use of them"
+
+
+def test_what_waits_for_the_same_round_is_summed() -> None:
+    """Of forty late reports no more is kept than three rounds of one network, and all the same
+    each counts by its own delay: those that arrive in round 3 were sent in round 1 (1/3) and in
+    round 2 (1/2).
+    """
+    method = FedOVA(rounds=9, late="deliver", late_share=1.0, late_rounds=3, labels_known=True)
+    first = merged(method, BEFORE, *(sent(party, ant=3.0) for party in range(40)))
+    second = merged(method, first, *(sent(party, ant=9.0) for party in range(40)))
+    assert [late.due for late in second.late] == [3, 4, 5]
+    old, both = first.late[1].counts["ant"], second.late[0].counts["ant"]
+    assert 0 < old < both
+    weights = (old / 3, (both - old) / 2)
+    expected = (3 * weights[0] + 9 * weights[1]) / sum(weights)
+    assert values(merged(method, second))["ant"] == pytest.approx(expected)
+    assert second.late[0].weights["ant"] == pytest.approx(sum(weights))
+    seen = {party for late in second.late for party in late.held} | second.held.keys()
+    assert seen == set(map(str, range(40)))
+
+
+def test_a_report_of_no_network_is_never_late() -> None:
+    """There is nothing to wait for, and what it tells of its party shortens the next message."""
+    method = FedOVA(rounds=9, late="deliver", late_share=1.0, labels_known=True)
+    state = merged(method, BEFORE, sent(0))
+    assert (state.late, state.held) == ((), {"0": []})
+
+
+def test_what_would_arrive_after_the_end_is_not_kept() -> None:
+    """Two rounds: what round 1 sends may come in round 2, or never; round 2's late ones never."""
+    method = FedOVA(rounds=2, late="deliver", late_share=1.0, late_rounds=3)
+    state = merged(method, BEFORE, *(sent(party, ant=5.0) for party in range(40)))
+    assert [late.due for late in state.late] == [2]
+    state = merged(method, state, *(sent(party, bee=5.0) for party in range(40)))
+    assert (state.late, list(state.trained)) == ((), ["ant"])
 
 
 def test_a_late_report_alone_leaves_the_rest_to_the_network_that_is_there() -> None:
     """cat of round 1 comes in round 4 with 1/4, the other 3/4 stay: 8 / 4 + 4 * 3 / 4 = 5. Two
     late ones of round 3 have 1/2 each and leave nothing: ant is (3 + 6) / 2.
     """
-    way = (
-        Late(2, 1, 4, {"cat": one(8.0)}),
-        Late(0, 3, 4, {"ant": one(3.0)}),
-        Late(1, 3, 4, {"ant": one(6.0)}),
-    )
-    after = merged(FedOVA(), replace(BEFORE, round=3, late=way))
+    late = (way(2, 1, 4, cat=8.0), way(0, 3, 4, ant=3.0), way(1, 3, 4, ant=6.0))
+    after = merged(FedOVA(), replace(BEFORE, round=3, late=late))
     assert values(after) == pytest.approx({"ant": 4.5, "bee": 2.0, "cat": 5.0})
 
 
@@ -202,9 +241,8 @@ def test_delays_are_drawn_by_seed_round_and_party() -> None:
     assert values(state)["ant"] == 1.0
     assert state == merged(method, BEFORE, *reports)
     assert {late.due for late in state.late} == {2, 3, 4}
-    assert all(late.sent == 1 for late in state.late)
     others = merged(method, replace(BEFORE, seed=4), *reports)
-    assert [late.due for late in others.late] != [late.due for late in state.late]
+    assert [late.counts for late in others.late] != [late.counts for late in state.late]
     for _ in range(3):
         state = merged(method, state)
     assert (state.late, state.trained) == ((), {"ant": 40})
@@ -214,8 +252,8 @@ def test_delays_are_drawn_by_seed_round_and_party() -> None:
 def test_in_time_is_the_default_and_a_share_is_late() -> None:
     reports = [sent(party, ant=5.0) for party in range(400)]
     assert merged(FedOVA(), BEFORE, *reports).late == ()
-    some = merged(FedOVA(late="deliver", late_share=0.25), BEFORE, *reports)
-    assert 70 < len(some.late) < 130
+    some = merged(FedOVA(rounds=9, late="deliver", late_share=0.25), BEFORE, *reports)
+    assert 70 < sum(late.counts["ant"] for late in some.late) < 130
 
 
 @pytest.mark.parametrize(
@@ -451,6 +489,23 @@ def test_a_network_that_nobody_trained_is_no_start() -> None:
     assert (list(again.nets), again.trained) == (["ant", "bee", "cat"], {"bee": 1})
     scores = method.predictor(TASK, again).scores(parties()[0].samples.stored())
     assert set(scores.closed.tolist()) == {1}
+
+
+def test_classes_that_are_never_the_answer_are_named(tmp_path: Path) -> None:
+    """Of five parties one is drawn, once: it holds three of ten classes."""
+    method, first = FedOVA(), FedOVA().init(TASK, 5)
+    report = Report({"bee": first.nets["bee"]}, 1.0, Card(0, 9))
+    (note,) = method.closing_notes(TASK, method.aggregate(TASK, first, [report]))
+    assert note.endswith("networks of 2 of 3 classes, which are never the answer: ant, cat")
+    many = replace(TASK, classes=tuple(map(str, range(12))))
+    (note,) = method.closing_notes(many, replace(first, trained={"7": 1}))
+    assert note.endswith(": 0, 1, 2, 3, 4, 5, 6, 8, 9, 10 and 1 more")
+    assert method.closing_notes(TASK, replace(first, trained=dict.fromkeys(TASK.classes, 1))) == ()
+    once = {"rounds": 1, "fraction": 0.2, "local": {"epochs": 1}}
+    notes = run(tmp_path / "once", parties=5, set=once).summary.notes
+    assert [n for n in notes if "of 7 of 10 classes, which are never the answer" in n] == [
+        notes[-1]
+    ]
 
 
 def test_names_of_classes_may_hold_any_sign() -> None:

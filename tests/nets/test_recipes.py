@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from ostraka.core.net import Net, Recipe
+from ostraka.core.seeds import torch_rng
 from ostraka.errors import ConfigError
 from ostraka.nets import native
 from ostraka.registry import NETS
@@ -132,6 +134,36 @@ def test_kws_cnn_keeps_the_frames_and_halves_the_coefficients() -> None:
         x = torch.maximum(y[..., 0::2], y[..., 1::2])
     assert x.shape == (2, 64, 50, 2)
     torch.testing.assert_close(net.early(inputs), x.flatten(1))
+
+
+@pytest.mark.parametrize("norm", ["none", "batch", "group"])
+def test_lenet5_by_its_weights(norm: str) -> None:
+    """Convolutions of 6, 16 and 120 channels, each normalised before its tanh; the first two are
+    halved by means. Batch norm after training scales each channel by itself; group norm has 2, 4
+    and 30 groups.
+    """
+    net = build("lenet5", {"norm": norm}, (3, 32, 32), True).eval()
+    held = {
+        key: torch.rand(tensor.shape, generator=torch_rng(0, key)) / (25 if tensor.dim() > 1 else 1)
+        for key, tensor in net.state_dict().items()
+    }
+    net.load_state_dict(held)
+    x = inputs = torch.randn(4, 3, 32, 32)
+    for i, groups in ((1, 2), (2, 4), (3, 30)):
+        x = F.conv2d(x, held[f"conv{i}.weight"], held[f"conv{i}.bias"])
+        own = [held.get(f"norm{i}.{name}") for name in ("weight", "bias")]
+        if norm == "batch":
+            mean, variance = held[f"norm{i}.running_mean"], held[f"norm{i}.running_var"]
+            x = F.batch_norm(x, mean, variance, *own)
+        if norm == "group":
+            x = F.group_norm(x, groups, *own)
+        x = x.tanh() if i == 3 else F.avg_pool2d(x.tanh(), 2)
+    hidden = (x.flatten(1) @ held["fc1.weight"].T + held["fc1.bias"]).tanh()
+    expected = hidden @ held["fc2.weight"].T + held["fc2.bias"]
+    torch.testing.assert_close(net(inputs), expected, rtol=1e-4, atol=1e-4)
+    layers = 456 + 2_416 + 48_120 + 10_164 + 85 * 5
+    normed = 0 if norm == "none" else 2 * (6 + 16 + 120)
+    assert sum(p.numel() for p in net.parameters()) == layers + normed
 
 
 def test_conv4_has_the_stated_layers() -> None:

@@ -44,11 +44,20 @@ def test_a_stopped_training_goes_on_to_the_bit(tmp_path: Path) -> None:
     assert not (tmp_path / "b.safetensors.progress").exists()
 
 
+def test_stopped_before_anything_was_saved(tmp_path: Path) -> None:
+    def stop(now: Told) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match=r"in its first 20 seconds.*command begins anew"):
+        train_generator(images(tmp_path), tmp_path / "g.safetensors", tell=stop, **SMALL)
+    assert not list(tmp_path.glob("g.*"))
+
+
 def test_stopped_inside_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ostraka.runs import generator_training as module
 
-    data, steps = images(tmp_path, 160), list[int]()
-    whole = train_generator(data, tmp_path / "a.safetensors", **SMALL)
+    data, steps, told = images(tmp_path, 160), list[int](), list[Told]()
+    whole = train_generator(data, tmp_path / "a.safetensors", tell=told.append, **SMALL)
     usual = module._Training._one_step
 
     def killed(self: Any, real: Any, noise: Any) -> tuple[float, float]:
@@ -64,6 +73,24 @@ def test_stopped_inside_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     again = train_generator(data, tmp_path / "b.safetensors", tell=last.append, **SMALL)
     assert len(steps) == 8 + 3
     assert again.sha256 == whole.sha256
+    assert last == told[1:], "the mean losses are those of the whole epoch"
+
+
+def test_noise_and_order_are_drawn_anew_in_every_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ostraka.runs import generator_training as module
+
+    met, usual = list[tuple[float, ...]](), module._Training._one_step
+
+    def seen(self: Any, real: torch.Tensor, noise: torch.Tensor) -> tuple[float, float]:
+        met.append((float(real.double().sum()), float(noise.double().sum())))
+        return usual(self, real, noise)
+
+    monkeypatch.setattr(module._Training, "_one_step", seen)
+    train_generator(images(tmp_path, 160), tmp_path / "a.safetensors", **SMALL)
+    assert len(met) == 2 * 5
+    assert all(len(set(values)) == len(met) for values in zip(*met, strict=True))
 
 
 def test_other_settings_do_not_go_on_with_it(tmp_path: Path) -> None:

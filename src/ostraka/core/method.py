@@ -142,6 +142,10 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
         """
         return ()
 
+    def closing_notes(self, task: Task, state: State) -> tuple[str, ...]:
+        """What must be said beside the figures that only the last state tells."""
+        return ()
+
     def trainings(self, task: Task, counts: Tensor) -> int:
         """How many trainings, each of one network and by its `local`, the update of a party holds
         that has so many samples of each class [classes]; 0: it trains nothing.

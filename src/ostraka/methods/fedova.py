@@ -14,7 +14,7 @@ lets a party with a single label take part, which otherwise has no "rest" and is
 `only` trains some networks and leaves the others as they are, to the last bit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, final
@@ -54,26 +54,15 @@ from ostraka.core.build import lent_net
 from ostraka.core.learner import NetPredictor
 from ostraka.core.params import Mean
 from ostraka.errors import choices
+from ostraka.methods.late import Late, Networks, Pile
 from ostraka.nets.side_by_side import SideBySide
 from ostraka.objectives.one_vs_all import NONE, OneVsAll, check_outliers
 
-Networks = dict[str, Params]
-"""Binary networks by the name of their class."""
-
 PLAIN = OneVsAll()
+NAMED = 10
+"""Classes that a note names."""
 BETWEEN = "/"
 """Between class and tensor in the names of a start's tensors."""
-
-
-@wire("fedova.late/1")
-@dataclass(frozen=True)
-class Late:
-    """A report that is on its way: whose, of which round, and in which round it arrives."""
-
-    party: int
-    sent: int
-    due: int
-    nets: Networks
 
 
 @wire("fedova.server/1")
@@ -167,6 +156,17 @@ class FedOVA(Iterative[Server, Networks, Networks]):
             f"samples to tell it from{only}; {advice}",
         )
 
+    def closing_notes(self, task: Task, state: Server) -> tuple[str, ...]:
+        """Says which classes are never the answer."""
+        never = [name for name in task.classes if not state.trained.get(name)]
+        if not never:
+            return ()
+        others = f" and {len(never) - NAMED} more" if len(never) > NAMED else ""
+        return (
+            f"nobody has trained the networks of {len(never)} of {len(task.classes)} classes, "
+            f"which are never the answer: {', '.join(never[:NAMED])}{others}",
+        )
+
     @property
     def _least_labels(self) -> int:
         """So many labels a party must hold to train."""
@@ -248,29 +248,29 @@ class FedOVA(Iterative[Server, Networks, Networks]):
     def aggregate(self, task: Task, state: Server, reports: Sequence[Report[Networks]]) -> Server:
         """Each network is the mean of those that arrived; one that nobody sent stays."""
         index = state.round + 1
-        waiting = [late for late in state.late if late.due > index]
-        means: dict[str, Mean] = {}
-        trained, held = dict(state.trained), dict(state.held)
-
-        def arrives(party: int, nets: Mapping[str, Params], weight: float) -> None:
-            for name, params in nets.items():
-                means.setdefault(name, Mean()).add(params, weight)
-                trained[name] = trained.get(name, 0) + 1
-            if self.labels_known:
-                held[str(party)] = list(nets)
-
+        piles = {index: Pile()}
         for late in state.late:
-            if late.due <= index:
-                arrives(late.party, late.nets, 1 / (1 + index - late.sent))
+            piles.setdefault(late.due, Pile()).take(late)
         for report in reports:
-            party, delay = report.card.party, self._delay(state.seed, index, report.card.party)
-            if delay and report.payload:
-                waiting.append(Late(party, index, index + delay, dict(report.payload)))
-            else:
-                arrives(party, report.payload, 1.0)
-        nets = {name: _merged(net, means.get(name)) for name, net in state.nets.items()}
+            party, nets = report.card.party, report.payload
+            delay = self._delay(state.seed, index, party) if nets else 0
+            if delay and index + delay > self.rounds:
+                continue  # the run ends before it arrives
+            pile = piles.setdefault(index + delay, Pile())
+            pile.add(nets, 1 / (1 + delay))
+            if self.labels_known:
+                pile.held[str(party)] = list(nets)
+        now = piles.pop(index)
+        trained = dict(state.trained)
+        for name, count in now.counts.items():
+            trained[name] = trained.get(name, 0) + count
         return replace(
-            state, nets=nets, trained=trained, round=index, held=held, late=tuple(waiting)
+            state,
+            nets={name: _merged(net, now.means.get(name)) for name, net in state.nets.items()},
+            trained=trained,
+            round=index,
+            held={**state.held, **now.held} if self.labels_known else state.held,
+            late=tuple(pile.late(due) for due, pile in sorted(piles.items())),
         )
 
     def _delay(self, seed: int, index: int, party: int) -> int:

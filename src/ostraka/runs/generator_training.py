@@ -93,7 +93,12 @@ def train_generator(
         try:
             training.run()
         except KeyboardInterrupt:
-            raise Interrupted("stopped; the same command goes on where it was last saved") from None
+            if place.exists():
+                goes_on = "the same command goes on where it was last saved"
+            else:
+                goes_on = f"nothing was saved in its first {save_seconds:g} seconds, so the same "
+                goes_on += "command begins anew"
+            raise Interrupted(f"stopped; {goes_on}") from None
     about = {"data": data, "fingerprint": mark, "images": len(images), "version": __version__}
     low, high = training.span
     made = save_generator(

@@ -271,7 +271,12 @@ class _Run:
         looked = after_looking(
             self.method.predictor(self.plan.task, state), self.plan.test.samples.to(self.device)
         )
-        summary = replace(summary, trust=looked.trust(), selection=self.method.selection(state))
+        summary = replace(
+            summary,
+            notes=(*summary.notes, *self.method.closing_notes(self.plan.task, state)),
+            trust=looked.trust(),
+            selection=self.method.selection(state),
+        )
         placed, promise = place(self.plan, looked, self.device)
         config = self.plan.config
         made = Making.now(config.method, str(config.set.get("recipe", "")))
