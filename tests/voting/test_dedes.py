@@ -114,6 +114,12 @@ def test_fewer_survivors_than_asked_for_all_vote() -> None:
     assert any("all of them vote" in note for note in choice.notes)
 
 
+def test_one_member_alone_needs_no_size() -> None:
+    choice = DeDES(clustering="kmeans").choose(pool([member(0)]))
+    assert (choice.chosen, choice.why) == ((0,), ("alone in cluster 0",))
+    assert not any("size" in note for note in choice.notes)
+
+
 def test_size_auto_finds_the_blobs() -> None:
     found = pool([member(i, p) for i, p in enumerate(PLACES)])
     choice = DeDES(clustering="kmeans").choose(found)
