@@ -299,3 +299,10 @@ def test_quantiles_come_in_their_order(rule: type[Box] | type[Floor] | type[Lear
     rule(low=0.5, high=0.5)
     with pytest.raises(ConfigError, match=r"low is 0\.9 and high is 0\.1; the lower"):
         rule(low=0.9, high=0.1)
+
+
+def test_who_stands_at_the_least_score_stays() -> None:
+    """Quartiles 0.5 and 0.75, so a floor of 0.5 + 0.25."""
+    scores = [0.5, 0.5, 0.75, 0.75]
+    found = pool([member(i, 3.0 * i, score=score) for i, score in enumerate(scores)])
+    assert replace(KMEANS, size=4, filter=Floor()).choose(found).chosen == (2, 3)
