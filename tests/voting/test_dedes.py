@@ -306,3 +306,27 @@ def test_who_stands_at_the_least_score_stays() -> None:
     scores = [0.5, 0.5, 0.75, 0.75]
     found = pool([member(i, 3.0 * i, score=score) for i, score in enumerate(scores)])
     assert replace(KMEANS, size=4, filter=Floor()).choose(found).chosen == (2, 3)
+
+
+def test_reduction_and_scaling_are_those_that_are_set() -> None:
+    """Ten random last layers of eight numbers: by default each column from 0 to 1, else of mean 0
+    and deviation 1, or as they are; and one column where one component is wanted.
+    """
+    found = pool([replace(one, params={k: torch.randn_like(t) for k, t in one.params.items()})
+                  for one in map(member, range(10))])  # fmt: skip
+    plain = rows_of(found, "last").astype(np.float64)
+    assert plain.shape == (10, 8)
+    low, width = plain.min(axis=0), np.ptp(plain, axis=0)
+    wanted = {
+        "auto": (plain - low) / width,
+        "min-max": (plain - low) / width,
+        "standard": (plain - plain.mean(axis=0)) / plain.std(axis=0),
+        "none": plain,
+    }
+    for scaling, rows in wanted.items():
+        given = settings.build(DeDES, {"scaling": scaling}).rows(found)
+        np.testing.assert_allclose(given, rows, atol=1e-12)
+    for reduction in ("pca", "kernel-pca"):
+        one = settings.build(DeDES, {"reduction": reduction, "components": 1, "scaling": "none"})
+        assert one.rows(found).shape == (10, 1)
+        assert one.rows(found).std() > 0
