@@ -14,8 +14,10 @@ from ostraka.core.member import Member
 from ostraka.core.net import Recipe, params_of
 from ostraka.core.samples import Samples
 from ostraka.errors import ConfigError
-from ostraka.voting.ballots import Ballot, Plurality, Sum
+from ostraka.voting.ballots import Ballot, Plurality, Sum, Votes
+from ostraka.voting.calibrated import Calibrated
 from ostraka.voting.choice import NOWHERE
+from ostraka.voting.cover import Cover
 from ostraka.voting.dedes import DeDES, LabelCounts
 from ostraka.voting.grouping import Grouping, label_skew
 from ostraka.voting.outliers import Box, Floor, Learnt, OutlierFilter
@@ -334,3 +336,25 @@ def test_reduction_and_scaling_are_those_that_are_set() -> None:
         one = settings.build(DeDES, {"reduction": reduction, "components": 1, "scaling": "none"})
         assert one.rows(found).shape == (10, 1)
         assert one.rows(found).std() > 0
+
+
+@pytest.mark.parametrize("selector", [DeDES(size_by="votes", clustering="kmeans"), Cover()])
+def test_a_ballot_that_is_tuned_on_public_samples_is_tuned_for_each_team(
+    selector: DeDES | Cover, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the votes of the team alone; without them it could not count at all."""
+    teams, tune = set[tuple[int, ...]](), Calibrated.tune
+
+    def noted(self: Calibrated, public: Votes) -> tuple[float, ...]:
+        teams.add(tuple(card.party for card in public.cards))
+        return tune(self, public)
+
+    monkeypatch.setattr(Calibrated, "tune", noted)
+    members = [knowing(i, i % 3) for i in range(6)]
+    members = [
+        replace(one, card=replace(one.card, counts=COUNTS[i % 3])) for i, one in enumerate(members)
+    ]
+    found = Pool(members, INSECTS, 0, Samples(torch.eye(3).repeat(10, 1)), Calibrated(public="mix"))
+    choice = selector.choose(found)
+    assert len(choice.chosen) == 3
+    assert {(0, 1, 2, 3, 4, 5), choice.chosen} <= {tuple(sorted(team)) for team in teams}
