@@ -4,6 +4,7 @@ written down (tests/parties/voters.py)."""
 import csv
 import io
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -143,6 +144,25 @@ def test_select_says_who_and_why_and_writes_the_choice(ostraka: Ostraka, ward: P
     assert selected.json()["selection"]["chosen"] == ["berta", "carl"]
 
 
+def test_a_folder_of_chosen_members_holds_them_and_no_others(ostraka: Ostraka, ward: Path) -> None:
+    """Each under a name of its own, readable for all; and none of an earlier choice, which would
+    vote too.
+    """
+    for name, place in (("anna", "x/m"), ("berta", "y/m"), ("carl", "z/1-m")):
+        Path(place).parent.mkdir()
+        shutil.copy(ward / f"{name}.member", f"{place}.member")
+    Path("x/m.member").chmod(0o600)
+    for _ in range(2):
+        done = ostraka("select", "x", "y", "z", "--method", "all", "--out", "chosen")
+        assert done.code == 0
+        files = sorted(Path("chosen").iterdir())
+        assert [path.name for path in files] == ["0-m.member", "1-m.member", "2-1-m.member"]
+        assert {path.stat().st_mode & 0o777 for path in files} == {0o644}
+    fewer = ostraka("select", ward, "--method", "ds", "--size", "1", "--out", "chosen")
+    assert (fewer.code, "would ask these too; give a new folder" in fewer.err) == (2, True)
+    assert sorted(Path("chosen").iterdir()) == files
+
+
 def test_a_run_answers_as_it_did_and_its_members_anew(ostraka: Ostraka, ward: Path) -> None:
     placed = ("--known", "8", "--threshold", "0.9")
     ran = ostraka("run", "fedov", *TINY, *placed, *ONE_EPOCH, "--out", "r", "--json").json()
@@ -180,6 +200,8 @@ def test_a_run_answers_as_it_did_and_its_members_anew(ostraka: Ostraka, ward: Pa
         ("predict ward --on new.npz --unknown-rate 5", "the unknown rate is 5"),
         ("predict ward --on new.npz test.npz wide.npz", "5 is asked for"),
         ("select ward --method dedess", "Did you mean 'dedes'?"),
+        ("select ward --method all --size 2", "all takes everybody: choose by another one"),
+        ("select ward --size 1 --out ward", "holds 2 other members, '"),
         ("select ward --out test.npz", "a file; give a list (.txt) or a folder"),
         ("distil ward --public new.npz --out s.member", "a student needs 20 at least"),
         ("distil ward --public generator --out s.member", "a generator makes images"),

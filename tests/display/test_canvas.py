@@ -39,6 +39,24 @@ def test_the_same_figure_gives_the_same_bytes_in_every_process(tmp_path: Path) -
         assert b"1972" not in drawn
 
 
+@pytest.mark.parametrize("name", ["$$", "$\\x$", "$a_b$", "US$"])
+@pytest.mark.parametrize("suffix", [".svg", ".png"])
+def test_a_dollar_is_no_formula(name: str, suffix: str, tmp_path: Path) -> None:
+    """Parties and classes are called what they are called, also where matplotlib could not read
+    it as a formula; in a title, a legend and beside an axis.
+    """
+    figure = new_figure(3, 2)
+    axes = figure.add_subplot()
+    axes.plot([0, 1], [0, 1], label=name)
+    axes.set_title(name)
+    axes.set_xticks([0, 1], [name, "b"])
+    axes.annotate(name, (0, 1))
+    axes.legend()
+    save(figure, tmp_path / f"figure{suffix}")
+    if suffix == ".svg":
+        assert (tmp_path / "figure.svg").read_text().count(f">{name}<") == 4
+
+
 def test_names_that_say_no_format(tmp_path: Path) -> None:
     for name in ("figure", "figure.jpg", ".svg"):
         with pytest.raises(ConfigError, match=r"\.svg, \.png or \.pdf, but the file is called"):

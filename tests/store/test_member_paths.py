@@ -59,6 +59,18 @@ def test_a_pipe_that_takes_the_place_of_a_file(
         pass
 
 
+def test_a_link_that_takes_the_place_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at the path and its opening: it is not followed."""
+    (tmp_path / "real").write_bytes(GOOD)
+    (tmp_path / "x").symlink_to(tmp_path / "real")
+    looked = os.lstat(tmp_path / "real")
+    monkeypatch.setattr(os, "lstat", lambda _: looked)
+    with pytest.raises(StoreError, match="x' cannot be read: Too many levels of symbolic links"):
+        load_member(tmp_path / "x")
+
+
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/tty"])
 def test_a_device(device: str) -> None:
     with pytest.raises(StoreError, match=f"'{device}' is a device"):

@@ -260,6 +260,9 @@ def test_a_tensor_of_the_card_of_any_type(dtype: torch.dtype) -> None:
         refused(with_own(said, [2], ones.numpy().tobytes()), "is BOOL, but not 0 or 1")
     elif (dtype.is_floating_point or dtype.is_complex) and not said.endswith("FNUZ"):
         refused(with_own(said, [2], ones.numpy().tobytes()), "calibration.x holds . of . numbers")
+    if dtype == torch.complex64:
+        half = torch.tensor([complex(1.0, float("nan")), 1.0]).view(torch.uint8)
+        refused(with_own(said, [2], half.numpy().tobytes()), "calibration.x holds 1 of 4 numbers")
     if said.startswith("F8"):
         nan = torch.tensor([1.0, float("nan")]).to(dtype).view(torch.uint8)
         refused(with_own(said, [2], nan.numpy().tobytes()), "calibration.x holds 1 of 2 numbers")

@@ -14,8 +14,10 @@ from ostraka.core.member import Member
 from ostraka.core.net import Recipe, params_of
 from ostraka.core.samples import Samples
 from ostraka.errors import ConfigError
-from ostraka.voting.ballots import Ballot, Plurality, Sum
+from ostraka.voting.ballots import Ballot, Plurality, Sum, Votes
+from ostraka.voting.calibrated import Calibrated
 from ostraka.voting.choice import NOWHERE
+from ostraka.voting.cover import Cover
 from ostraka.voting.dedes import DeDES, LabelCounts
 from ostraka.voting.grouping import Grouping, label_skew
 from ostraka.voting.outliers import Box, Floor, Learnt, OutlierFilter
@@ -112,6 +114,12 @@ def test_fewer_survivors_than_asked_for_all_vote() -> None:
     choice = DeDES(50, clustering="kmeans").choose(found)
     assert choice.chosen == (0, 1, 2, 3, 4, 5)
     assert any("all of them vote" in note for note in choice.notes)
+
+
+def test_one_member_alone_needs_no_size() -> None:
+    choice = DeDES(clustering="kmeans").choose(pool([member(0)]))
+    assert (choice.chosen, choice.why) == ((0,), ("alone in cluster 0",))
+    assert not any("size" in note for note in choice.notes)
 
 
 def test_size_auto_finds_the_blobs() -> None:
@@ -293,3 +301,60 @@ def test_quantiles_come_in_their_order(rule: type[Box] | type[Floor] | type[Lear
     rule(low=0.5, high=0.5)
     with pytest.raises(ConfigError, match=r"low is 0\.9 and high is 0\.1; the lower"):
         rule(low=0.9, high=0.1)
+
+
+def test_who_stands_at_the_least_score_stays() -> None:
+    """Quartiles 0.5 and 0.75, so a floor of 0.5 + 0.25."""
+    scores = [0.5, 0.5, 0.75, 0.75]
+    found = pool([member(i, 3.0 * i, score=score) for i, score in enumerate(scores)])
+    assert replace(KMEANS, size=4, filter=Floor()).choose(found).chosen == (2, 3)
+
+
+def test_reduction_and_scaling_are_those_that_are_set() -> None:
+    """Ten random last layers of eight numbers: by default each column from 0 to 1, else of mean 0
+    and deviation 1, or as they are; and one column where one component is wanted.
+    """
+    rng = torch.Generator().manual_seed(0)
+    shapes = {name: tensor.shape for name, tensor in member(0).params.items()}
+    made = [
+        {n: torch.randn(shape, generator=rng) for n, shape in shapes.items()} for _ in range(10)
+    ]
+    found = pool([replace(member(i), params=params) for i, params in enumerate(made)])
+    plain = rows_of(found, "last").astype(np.float64)
+    assert plain.shape == (10, 8)
+    low, width = plain.min(axis=0), np.ptp(plain, axis=0)
+    wanted = {
+        "auto": (plain - low) / width,
+        "min-max": (plain - low) / width,
+        "standard": (plain - plain.mean(axis=0)) / plain.std(axis=0),
+        "none": plain,
+    }
+    for scaling, rows in wanted.items():
+        given = settings.build(DeDES, {"scaling": scaling}).rows(found)
+        np.testing.assert_allclose(given, rows, atol=1e-12)
+    for reduction in ("pca", "kernel-pca"):
+        one = settings.build(DeDES, {"reduction": reduction, "components": 1, "scaling": "none"})
+        assert one.rows(found).shape == (10, 1)
+        assert one.rows(found).std() > 0
+
+
+@pytest.mark.parametrize("selector", [DeDES(size_by="votes", clustering="kmeans"), Cover()])
+def test_a_ballot_that_is_tuned_on_public_samples_is_tuned_for_each_team(
+    selector: DeDES | Cover, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the votes of the team alone; without them it could not count at all."""
+    teams, tune = set[tuple[int, ...]](), Calibrated.tune
+
+    def noted(self: Calibrated, public: Votes) -> tuple[float, ...]:
+        teams.add(tuple(card.party for card in public.cards))
+        return tune(self, public)
+
+    monkeypatch.setattr(Calibrated, "tune", noted)
+    members = [knowing(i, i % 3) for i in range(6)]
+    members = [
+        replace(one, card=replace(one.card, counts=COUNTS[i % 3])) for i, one in enumerate(members)
+    ]
+    found = Pool(members, INSECTS, 0, Samples(torch.eye(3).repeat(10, 1)), Calibrated(public="mix"))
+    choice = selector.choose(found)
+    assert len(choice.chosen) == 3
+    assert {(0, 1, 2, 3, 4, 5), choice.chosen} <= {tuple(sorted(team)) for team in teams}

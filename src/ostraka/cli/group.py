@@ -127,8 +127,12 @@ def selector_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_size(options: argparse.Namespace) -> None:
-    if options.size is not None and options.select in (None, "all"):
-        raise ConfigError("--size says how many members a selector takes; give --select too")
+    if options.size is None or options.select not in (None, "all"):
+        return
+    other = "give --select too"
+    if options.select is not None:
+        other = "all takes everybody: choose by another one, such as dedes"
+    raise ConfigError(f"--size says how many members a selector takes; {other}")
 
 
 def _placed(asked: "Answering", options: argparse.Namespace) -> "Answering":

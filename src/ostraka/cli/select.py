@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,16 +86,31 @@ def act(options: argparse.Namespace) -> int:
 
 def _write(kept: "Gathered", out: Path, suffix: str) -> None:
     """The chosen files as a list beside which they are found, or copied into a folder."""
-    if out.suffix == suffix:
-        from ostraka.store.codec import write_atomically
+    from ostraka.store.codec import read_bytes, write_atomically
 
+    if out.suffix == suffix:
         paths = [_line(os.path.relpath(file, out.parent)) for file in kept.files]
         write_atomically(out, "".join(f"{path}\n" for path in paths).encode(), mode=0o644)
         return
+    names = _free(kept.files)
+    _check_alone(out, names)
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-        for file, name in zip(kept.files, _free(kept.files), strict=True):
-            shutil.copyfile(file, out / name)
+    for file, name in zip(kept.files, names, strict=True):
+        write_atomically(out / name, read_bytes(Path(file)), mode=0o644)
+
+
+def _check_alone(folder: Path, names: Sequence[str]) -> None:
+    """Refuse a folder that holds other members, of an earlier choice: they would vote as well."""
+    from ostraka.parties.gathering import SUFFIXES
+
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    others = [p.name for p in found if p.suffix in SUFFIXES and p.name not in names]
+    if others:
+        raise ConfigError(
+            f"--out is {folder}, which holds {len(others)} other members, {others[0]!r:.80} among "
+            "them, and whoever asks the folder would ask these too; give a new folder"
+        )
 
 
 def _line(path: str) -> str:
@@ -110,6 +124,8 @@ def _line(path: str) -> str:
 
 
 def _free(files: Sequence[str]) -> list[str]:
-    """A name for each file in one folder: its own, with a number before it where two are alike."""
+    """A name for each file in one folder: its own, or where two are alike, a number before each."""
     names = [Path(file).name for file in files]
-    return [name if names.count(name) == 1 else f"{i}-{name}" for i, name in enumerate(names)]
+    if len({*names}) == len(names):
+        return names
+    return [f"{i}-{name}" for i, name in enumerate(names)]

@@ -48,11 +48,16 @@ def save(figure: "Figure", path: Path) -> None:
     A missing folder is made.
     """
     from matplotlib import rc_context
+    from matplotlib.text import Text
 
     suffix, content = path.suffix.lower(), io.BytesIO()
     # text stays text (searchable, small); no date and no random ids,
     # so that a repeated run changes no file
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "ostraka"}):
+    # a $ is a $: names are strangers' or a party's own, and no formulas
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+    drawn = {"svg.fonttype": "none", "svg.hashsalt": "ostraka", "text.parse_math": False}
+    with rc_context(drawn):  # type: ignore[arg-type]
         figure.savefig(content, format=suffix[1:], dpi=150, metadata=UNDATED.get(suffix))
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -184,6 +184,8 @@ class Clustered(Selector):
             if self.size > count:
                 notes.append(f"{self.size} were asked for, {count} are there: all of them vote")
             return min(self.size, count)
+        if count == 1:
+            return count
         teams: Mapping[int, Sequence[int]] = {
             size: self._representatives(pool, grouping.labels(size))[0]
             for size in sizes_to_try(count)
