@@ -9,7 +9,7 @@ from ostraka.cli.main import main
 from ostraka.errors import ConfigError, StoreError
 from ostraka.federation.check import port_problem
 from ostraka.federation.project import Federation, PartyFolder, create
-from ostraka.federation.server import _environment, serve
+from ostraka.federation.server import _environment, _start, serve
 
 RUN = {"method": "fedov", "data": "digits"}
 pytest.importorskip("cryptography")
@@ -97,6 +97,22 @@ def test_nobody_else_may_say_for_whom_he_calls(
     """What stands before a SuperLink believes the caller's address: none may be made up."""
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
     assert _environment(made)["FORWARDED_ALLOW_IPS"] == "127.0.0.1"
+
+
+def test_the_gate_knows_how_large_an_answer_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It refuses one before it is stored, from a party that does not look itself."""
+    run = {**RUN, "engine": {"name": "flower", "options": {"largest": 250.0}}}
+    made, started = create(tmp_path / "fed", run, ["north"]), list[list[str]]()
+
+    def popen(command: list[str], **more: object) -> None:
+        started.append(command)
+
+    monkeypatch.setattr("subprocess.Popen", popen)
+    with made.log.open("ab") as log:
+        _start(made, "127.0.0.1", log)
+    assert started[0][2].endswith("run_superlink(250.0)")
 
 
 def test_data_that_is_not_there_is_told_before_the_server_is_asked(
