@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from ostraka.cli.main import main
-from ostraka.errors import ConfigError, StoreError
+from ostraka.errors import ConfigError, PartyFailed, StoreError
 from ostraka.federation.check import port_problem
 from ostraka.federation.project import Federation, PartyFolder, create
-from ostraka.federation.server import _environment, _start, serve
+from ostraka.federation.server import _environment, _judge, _start, serve
+from ostraka.runs.record import RunDir
 
 RUN = {"method": "fedov", "data": "digits"}
 pytest.importorskip("cryptography")
@@ -129,3 +130,22 @@ def test_data_that_is_not_there_is_told_before_the_server_is_asked(
 def test_a_wait_has_an_end(wait: str, made: Federation, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["federation", "party", str(made.root / "parties/north"), f"--wait={wait}"]) == 2
     assert f"--wait is {wait}" in capsys.readouterr().err
+
+
+def test_a_run_of_a_federation_is_gone_on_with_by_its_server(
+    made: Federation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ostraka run` would look for parties on this machine."""
+    home = RunDir(made.run)
+    assert home.resume_command() == f"ostraka federation server {made.root}"
+    assert 'on_failure = "drop" in ' in home.resume_command(without_failed=True)
+    assert main(["run", "--resume", "--out", str(made.run)]) == 2
+    assert f"ostraka federation server {made.root}" in capsys.readouterr().err
+
+
+def test_how_to_go_on_is_said_once() -> None:
+    for words in ("north failed", "north failed; go on with: ostraka federation server fed"):
+        outcome = {"done": False, "words": words, "code": PartyFailed.exit_code}
+        with pytest.raises(PartyFailed) as error:
+            _judge(outcome, "Go on with: ostraka federation server fed")
+        assert str(error.value).count("ostraka federation server") == 1
