@@ -134,10 +134,10 @@ def test_a_run_is_gone_on_with_on_another_engine(ostraka: Ostraka) -> None:
     """What was set for the former one, as an address, is not the new one's."""
     engine = ("--engine", "auto", "--set", "engine.timeout=500")
     first = ostraka("run", "fedavg", *TINY, *ONE_EPOCH, *engine, "--out", "mine", "--json").json()
-    again = ostraka("run", "--resume", "--out", "mine", "--engine", "serial", "--json")
-    assert again.json() == first
-    kept = ostraka("run", "--resume", "--out", "mine", "--engine", "auto", "--json")
-    assert kept.json() == first
+    for other in ("serial", "auto"):
+        Path("mine/summary.json").unlink()  # as if it were not finished
+        again = ostraka("run", "--resume", "--out", "mine", "--engine", other, "--json").json()
+        assert again["accuracy"] == first["accuracy"]
 
 
 @pytest.mark.parametrize(

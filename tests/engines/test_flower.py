@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ostraka.engines.brief import brief_of
-from ostraka.engines.flower import FlowerLine, client_app, improper, letter_of, records_of
+from ostraka.engines.flower import CRASHED, FlowerLine, client_app, improper, letter_of, records_of
 from ostraka.engines.letters import Letter, Node
 from ostraka.engines.node import Kept
 from ostraka.registry import METHODS
@@ -114,7 +114,7 @@ class Grid:
         return [told for told in self.replies if told.metadata.reply_to_message_id == name]
 
 
-def reply(source: int, error: bool, answers: str = "m1") -> Any:
+def reply(source: int, error: bool, answers: str = "m1", code: int = 5) -> Any:
     from flwr.app import Error, Metadata
     from flwr.app.message import make_message
 
@@ -123,7 +123,7 @@ def reply(source: int, error: bool, answers: str = "m1") -> Any:
         group_id="", created_at=1.0, ttl=9.0, message_type="train",
     )  # fmt: skip
     if error:
-        return make_message(metadata=metadata, error=Error(5, "gone"))
+        return make_message(metadata=metadata, error=Error(code, "gone"))
     return make_message(metadata=metadata, content=records_of(Letter(9, "order", {"seconds": 1.0})))
 
 
@@ -142,13 +142,18 @@ def test_a_line_sends_and_fetches_over_a_grid() -> None:
     assert list(line.fetch(["m1"])) == [Letter(9, "order", {"seconds": 1.0}, answers="m1")]
 
 
-@pytest.mark.parametrize(("source", "lost"), [(1, True), (9, False)])
-def test_what_the_server_says_of_a_letter_is_that_it_was_lost(source: int, lost: bool) -> None:
-    """An error of the node itself is its failure."""
+@pytest.mark.parametrize(("source", "code", "lost"), [(1, 5, True), (9, 5, False), (9, 8, True)])
+def test_what_the_server_says_of_a_letter_is_that_it_was_lost(
+    source: int, code: int, lost: bool
+) -> None:
+    """An error of the node itself is its failure, but for a process that was killed."""
+    from flwr.common.constant import ErrorCode
+
+    assert CRASHED == ErrorCode.CLIENT_APP_CRASHED
     grid = Grid()
     line = FlowerLine(grid)
     line.send(order(3), 50.0)
-    grid.replies = [reply(source, error=True)]
+    grid.replies = [reply(source, error=True, code=code)]
     (told,) = line.fetch(["m1"])
     assert (told.node, told.error, told.lost) == (9, "gone", lost)
 

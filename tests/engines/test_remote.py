@@ -121,6 +121,19 @@ def test_enough_parties_begin_and_one_that_comes_late_joins_the_next_round(tmp_p
     assert [ref.id for ref in given.crew.roster()] == [0, 1, 2, 3]
 
 
+def test_one_that_came_late_and_went_away_again_is_waited_for_again() -> None:
+    line = ToyLine(4)
+    late = line.there.pop(103)
+    given = server(line=line, join=20.0, min_parties=3)
+    given.crew.roster()
+    line.there[103] = late
+    assert len(given.crew.roster()) == 4
+    del line.there[103]
+    before = given.now
+    assert len(given.crew.roster()) == 3
+    assert 20 <= given.now - before <= 22
+
+
 def test_whoever_comes_while_it_is_waited_for_is_there() -> None:
     line = ToyLine(4)
     late = line.there.pop(103)
@@ -231,7 +244,10 @@ def test_an_order_that_went_down_with_its_node_is_sent_again(tmp_path: Path) -> 
     outcomes = given.round(Desk(tmp_path, "ab12"))
     assert reasons(outcomes) == {}
     assert lost.orders == [1, 1]
-    assert any("east is there again; its order is sent again" in words for words in given.words)
+    assert any(
+        "the order of east was lost with its node or process; it is sent again" in words
+        for words in given.words
+    )
 
 
 def test_an_order_that_the_carrier_lost_is_sent_again_to_the_same_node(tmp_path: Path) -> None:
@@ -261,7 +277,7 @@ def test_an_order_is_not_sent_again_for_ever(tmp_path: Path) -> None:
     given = server(line=line)
     given.while_asleep = [lambda i=i: line.restart(101, f"time {i}") for i in range(9)]
     assert reasons(given.round(Desk(tmp_path, "ab12"))) == {
-        1: f"its order was lost {SENDINGS} times with its node"
+        1: f"its order was lost {SENDINGS} times with its node or process"
     }
     assert line.there[101].orders == [1] * SENDINGS
 
@@ -310,6 +326,12 @@ def test_an_answer_to_another_order_is_refused(
     found = reasons(server(line=line).round(Desk(tmp_path, "ab12")))
     assert list(found) == [1]
     assert words in found[1]
+
+
+def test_a_party_is_told_how_large_its_answer_may_be(tmp_path: Path) -> None:
+    found = reasons(server(largest=1e-4).round(Desk(tmp_path, "ab12")))
+    assert sorted(found) == [0, 1, 2, 3]
+    assert "the server takes at most 0.0001" in found[0]
 
 
 def test_a_damaged_answer_is_the_failure_of_its_party_and_not_of_the_disk(tmp_path: Path) -> None:

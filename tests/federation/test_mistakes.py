@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from ostraka.cli.main import main
-from ostraka.errors import ConfigError, StoreError
+from ostraka.errors import ConfigError, PartyFailed, StoreError
 from ostraka.federation.check import port_problem
 from ostraka.federation.project import Federation, PartyFolder, create
-from ostraka.federation.server import _environment, serve
+from ostraka.federation.server import _environment, _judge, _start, serve
+from ostraka.runs.record import RunDir
 
 RUN = {"method": "fedov", "data": "digits"}
 pytest.importorskip("cryptography")
@@ -99,6 +100,22 @@ def test_nobody_else_may_say_for_whom_he_calls(
     assert _environment(made)["FORWARDED_ALLOW_IPS"] == "127.0.0.1"
 
 
+def test_the_gate_knows_how_large_an_answer_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It refuses one before it is stored, from a party that does not look itself."""
+    run = {**RUN, "engine": {"name": "flower", "options": {"largest": 250.0}}}
+    made, started = create(tmp_path / "fed", run, ["north"]), list[list[str]]()
+
+    def popen(command: list[str], **more: object) -> None:
+        started.append(command)
+
+    monkeypatch.setattr("subprocess.Popen", popen)
+    with made.log.open("ab") as log:
+        _start(made, "127.0.0.1", log)
+    assert started[0][2].endswith("run_superlink(250.0)")
+
+
 def test_data_that_is_not_there_is_told_before_the_server_is_asked(
     made: Federation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -113,3 +130,22 @@ def test_data_that_is_not_there_is_told_before_the_server_is_asked(
 def test_a_wait_has_an_end(wait: str, made: Federation, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["federation", "party", str(made.root / "parties/north"), f"--wait={wait}"]) == 2
     assert f"--wait is {wait}" in capsys.readouterr().err
+
+
+def test_a_run_of_a_federation_is_gone_on_with_by_its_server(
+    made: Federation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ostraka run` would look for parties on this machine."""
+    home = RunDir(made.run)
+    assert home.resume_command() == f"ostraka federation server {made.root}"
+    assert 'on_failure = "drop" in ' in home.resume_command(without_failed=True)
+    assert main(["run", "--resume", "--out", str(made.run)]) == 2
+    assert f"ostraka federation server {made.root}" in capsys.readouterr().err
+
+
+def test_how_to_go_on_is_said_once() -> None:
+    for words in ("north failed", "north failed; go on with: ostraka federation server fed"):
+        outcome = {"done": False, "words": words, "code": PartyFailed.exit_code}
+        with pytest.raises(PartyFailed) as error:
+            _judge(outcome, "Go on with: ostraka federation server fed")
+        assert str(error.value).count("ostraka federation server") == 1

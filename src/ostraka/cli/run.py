@@ -124,7 +124,13 @@ def _config(options: argparse.Namespace) -> Config:
     if options.resume:
         if options.out is None:
             raise ConfigError("--resume needs --out: say which run to go on with")
-        return _resumed(RunDir(options.out).stored_config(), values, options.out)
+        home = RunDir(options.out)
+        if home.federation is not None:
+            raise ConfigError(
+                f"the run in {options.out} is a federation's, whose parties have the data; go on "
+                f"with: {home.resume_command()}"
+            )
+        return _resumed(home.stored_config(), values, options.out)
     if options.add_class:
         return make(_grown(values, options.add_class))
     if "method" not in values:

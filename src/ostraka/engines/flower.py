@@ -56,6 +56,8 @@ PIECE = 5.24288
 """Megabytes of the pieces in which Flower sends arrays."""
 SPARE = 16
 """Pieces of a message that hold no part of a large array: records, names, the message itself."""
+CRASHED = 8
+"""A node's error when its process for the message was killed, as for want of memory."""
 START_SECONDS = 120.0
 """How long a simulation may take to start."""
 MEMORY = "memory"
@@ -121,7 +123,7 @@ class FlowerLine(Line):
                 # of a party that is not ours: its own failure, and nobody else's
                 wrong = f"its answer is not a letter of Ostraka ({error!r})"
                 return Letter(source, about, answers=name, error=wrong)
-        if source == SERVER:
+        if source == SERVER or message.error.code == CRASHED:
             return Letter(node, about, answers=name, error=message.error.reason, lost=True)
         return Letter(source, about, answers=name, error=message.error.reason or "it failed")
 
@@ -309,8 +311,7 @@ class VirtualNode:
 
 
 def run_superlink(largest: float) -> None:
-    """Flower's own command `flower-superlink`, with the gate before it, and at most so many
-    megabytes for an answer."""
+    """Flower's own `flower-superlink` behind the gate; `largest`: megabytes of an answer."""
     import uvicorn
     from flwr.superlink.cli.flower_superlink import flower_superlink
 

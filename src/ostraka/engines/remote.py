@@ -310,13 +310,17 @@ class Correspondence(Crew):
                 yield _failed(party, f"its node went away for {self.terms.away:g} seconds")
             elif seat is not None and (sent.lost or seat.node != sent.node):
                 if sent.times >= SENDINGS:
-                    yield _failed(party, f"its order was lost {SENDINGS} times with its node")
+                    yield _failed(
+                        party, f"its order was lost {SENDINGS} times with its node or process"
+                    )
                     continue
                 again = self._send(sent.job, reader)
                 if isinstance(again, Outcome):
                     yield again
                     continue
-                self.say(f"{seat.ref} is there again; its order is sent again")
+                self.say(
+                    f"the order of {seat.ref} was lost with its node or process; it is sent again"
+                )
                 sent.node, sent.names = again.node, [*sent.names, *again.names]
                 sent.times, sent.lost = sent.times + 1, False
 

@@ -286,7 +286,8 @@ def _judge(outcome: dict[str, Any], again: str) -> None:
     if not outcome["done"]:
         words = str(outcome["words"])
         kind = PartyFailed if outcome["code"] == PartyFailed.exit_code else ConfigError
-        raise kind(f"{words}. {again}" if kind is PartyFailed else words)
+        told = kind is not PartyFailed or "ostraka federation server" in words
+        raise kind(words if told else f"{words}. {again}")
 
 
 def _has_ended(federation: Federation, number: str) -> bool:

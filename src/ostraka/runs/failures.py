@@ -21,7 +21,7 @@ def report_failures(
     `names` are those of all parties that were asked.
     """
     asked, log = len(names), _keep(home, failures, names)
-    named = "; ".join(f"{names[f.party]}: {f.reason}" for f in failures[:SHOWN])
+    named = "; ".join(f"{names[f.party]}: {f.reason.rstrip('.')}" for f in failures[:SHOWN])
     named += f" (and {len(failures) - SHOWN} more)" if len(failures) > SHOWN else ""
     # no fault of the party: nobody is dropped for a full disk
     if any(failure.storage for failure in failures):
@@ -39,7 +39,7 @@ def report_failures(
         else f"fix the cause and go on with: {home.resume_command()}"
     )
     others = not drops and left >= 1
-    without = f", or go on without: {home.resume_command()} --on-failure drop" if others else ""
+    without = f", or go on without: {home.resume_command(without_failed=True)}" if others else ""
     few = f"; at least {config.min_parties} must finish" if drops and left else ""
     raise PartyFailed(
         f"{len(failures)} of {asked} parties failed{few}: "

@@ -208,9 +208,20 @@ class RunDir:
             file.flush()
             os.fsync(file.fileno())
 
-    def resume_command(self) -> str:
+    @property
+    def federation(self) -> Path | None:
+        """The folder of the federation whose run this is; its server alone can go on with it."""
+        above = self.root.absolute().parent
+        return above if (above / "federation.toml").exists() else None
+
+    def resume_command(self, without_failed: bool = False) -> str:
         """What to type to go on with this run."""
-        return f"ostraka run --resume --out {shlex.quote(str(self.root))}"
+        if self.federation is not None:
+            drop = f' (on_failure = "drop" in {self.federation / "run.toml"})'
+            words = f"ostraka federation server {shlex.quote(str(self.federation))}"
+            return words + (drop if without_failed else "")
+        words = f"ostraka run --resume --out {shlex.quote(str(self.root))}"
+        return words + (" --on-failure drop" if without_failed else "")
 
     def check_same(self, config: Config, resume: bool) -> None:
         """Refuse a configuration that is not the one this run was begun with."""
