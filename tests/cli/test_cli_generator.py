@@ -48,7 +48,8 @@ def test_ctrl_c_and_the_same_command_again(
         patch.setattr(generator_training._Training, "_one_step", _interrupt)
         stopped = ostraka(*words)
     assert stopped.code == 130
-    assert "the same command goes on" in stopped.err
+    assert "nothing was saved" in stopped.err
+    assert "the same command begins anew" in stopped.err
     assert not Path("g.safetensors").exists()
     assert ostraka(*words).code == 0
 
