@@ -66,6 +66,8 @@ def test_diversity_by_hand() -> None:
     assert diversity(three, [0, 1]) == pytest.approx(wanted)
     assert diversity(three, [0, 2])["disagreement"] == 0.0
     assert diversity(three, [0]) == {}
+    # of three, one dissents on 3 + 2 of the ten samples, which is as even as three can be
+    assert diversity(three)["entropy"] == pytest.approx(0.5)
 
 
 def test_members_that_are_always_right_count_as_independent() -> None:
