@@ -119,6 +119,24 @@ def test_options_override_the_configuration_file(ostraka: Ostraka) -> None:
     assert stored["net"] == {"name": "mlp", "options": {"hidden": [4]}}
 
 
+def test_another_net_or_engine_than_the_files_has_not_its_options(ostraka: Ostraka) -> None:
+    Path("exp.toml").write_text(
+        'method = "fedavg"\n[net]\nname = "mlp"\n[net.options]\nhidden = [8]\n'
+        '[engine]\nname = "pool"\n[engine.options]\ntimeout = 600\n'
+    )
+    few = ("--data", "digits", "--rounds", "1", "--set", "local.steps=1")
+    for number, (options, net, engine) in enumerate([
+        (("--net", "mlp"), {"hidden": [8]}, {"timeout": 600}),
+        (("--net", "simple-cnn"), {}, {"timeout": 600}),
+        (("--engine", "serial"), {"hidden": [8]}, {}),
+    ]):  # fmt: skip
+        done = ostraka("run", "--config", "exp.toml", *few, *options, "--out", str(number))
+        assert done.code == 0, done.err
+        stored = tomllib.loads((Path(str(number)) / "config.toml").read_text())
+        assert stored["net"].get("options", {}) == net
+        assert stored["engine"].get("options", {}) == engine
+
+
 def test_a_folder_that_holds_a_run_is_refused_and_resume_returns_it(ostraka: Ostraka) -> None:
     first = ostraka("run", "fedavg", *TINY, *ONE_EPOCH, "--json", "--out", "mine").json()
     again = ostraka("run", "fedavg", *TINY, *ONE_EPOCH, "--out", "mine")

@@ -86,6 +86,15 @@ def test_bytes_are_read_as_such(tmp_path: Path) -> None:
     assert ">30.2 kB<" in narrow.read_text()
 
 
+def test_seconds_may_be_fractions(tmp_path: Path) -> None:
+    """From 0.6 to 1.8 of them: not the one tick at 1."""
+    panel = [Curve("a", [0.6], [[90.0]]), Curve("b", [1.8], [[95.0]])]
+    accuracy_curves({"": panel}, tmp_path / "x.svg", xlabel="seconds")
+    text = (tmp_path / "x.svg").read_text()
+    assert ">0.60<" in text
+    assert ">1.80<" in text
+
+
 def test_a_round_is_never_a_fraction(tmp_path: Path) -> None:
     """One point, or a reference alone: a single tick."""
     for curve in (Curve("fedov", [1], [[50]]), Curve("centralised", [1], [[50]], reference=True)):

@@ -132,21 +132,19 @@ def _finish(axes: "Axes", curves: Sequence[Curve], in_bytes: bool) -> None:
     if in_bytes:
         _bytes_axis(axes, [x for curve in curves if not curve.reference for x in curve.x])
     else:
-        _whole_axis(axes, [x for curve in curves for x in curve.x])
+        _plain_axis(axes, [x for curve in curves for x in curve.x])
     axes.grid(color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _whole_axis(axes: "Axes", values: Sequence[float]) -> None:
-    """Ticks at whole numbers, also where there is one point only.
-
-    A number of rounds is never a fraction.
-    """
+def _plain_axis(axes: "Axes", values: Sequence[float]) -> None:
+    """Few ticks; of counts, as of rounds, at whole numbers, also where there is one point only."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True, min_n_ticks=1))
-    if max(values) - min(values) < 1:
+    whole = all(float(value).is_integer() for value in values)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=whole, min_n_ticks=1))
+    if whole and max(values) - min(values) < 1:
         axes.set_xlim(min(values) - 0.9, max(values) + 0.9)
 
 

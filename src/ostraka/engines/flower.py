@@ -7,9 +7,8 @@ parties are SuperNodes; elsewhere (`--engine flower`) it is Flower's own simulat
 Facts (flwr 1.41, 1.42): arrays travel in chunks of 5 MB and configuration values in one piece, so
 what may be large is an array. A fresh process is started for every message. A SuperNode keeps the
 state of a context in memory only, and for one run: a party that must remember has a folder. A
-message that was delivered is not delivered again when its node died with it. Whoever reaches the
-one port of a SuperLink may start runs on it, and a node may send messages in the name of any other,
-unless something stands before it (`Gate`).
+message that was delivered is not delivered again when its node died with it. Whoever reaches a
+SuperLink's port may start runs, and a node may write in any other's name, but for the `Gate`.
 """
 
 import ctypes
