@@ -127,7 +127,8 @@ def test_another_net_or_engine_than_the_files_has_not_its_options(ostraka: Ostra
     few = ("--data", "digits", "--rounds", "1", "--set", "local.steps=1")
     for number, (options, net, engine) in enumerate([
         (("--net", "mlp"), {"hidden": [8]}, {"timeout": 600}),
-        (("--net", "simple-cnn", "--set", "net.padding=same"), {"padding": "same"}, {"timeout": 600}),
+        (("--net", "simple-cnn", "--set", "net.padding=same"), {"padding": "same"},
+         {"timeout": 600}),
         (("--engine", "serial"), {"hidden": [8]}, {}),
     ]):  # fmt: skip
         done = ostraka("run", "--config", "exp.toml", *few, *options, "--out", str(number))
