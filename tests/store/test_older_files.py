@@ -112,7 +112,7 @@ def test_the_names_that_are_written_never_change() -> None:
     assert ours == {
         "assessment/1", "card/1", "choice/1", "envelope/1", "fedaws.positive/1", "fedaws.spread/1",
         "feddf.fused/1", "fedkt.transfer/2", "fedma.matched/1", "fedma.order/1",
-        "fednova.stepped/1", "fedova.late/1", "fedova.server/1", "fedpd.conquered/1",
+        "fednova.stepped/1", "fedova.late/2", "fedova.server/1", "fedpd.conquered/1",
         "fedpd.disentangled/1",
         "mask-record/1", "member-file/1", "member/1", "panel/1", "report/2",
         "scaffold.controlled/1", "scaffold.controls/1",
