@@ -119,6 +119,18 @@ def test_options_override_the_configuration_file(ostraka: Ostraka) -> None:
     assert stored["net"] == {"name": "mlp", "options": {"hidden": [4]}}
 
 
+def test_another_objective_or_ballot_than_the_files_has_not_its_settings(ostraka: Ostraka) -> None:
+    Path("exp.toml").write_text(
+        'method = "fedov"\ndata = "digits"\n[set.objective]\nname = "proser"\nw_mix = 0.5\n'
+        '[set.ballot]\nname = "calibrated"\nveto = 0.4\n'
+    )
+    for options in ("--objective openmax", "--set ballot=plurality --set ballot.ties=lot"):
+        done = ostraka("run", "--config", "exp.toml", *options.split(), "--dry-run")
+        assert done.code == 0, done.err
+    done = ostraka("run", "--config", "exp.toml", "--set", "ballot=sum", "--set", "ballot.veto=0.3")
+    assert "unknown setting 'ballot.veto'" in done.err
+
+
 def test_another_net_or_engine_than_the_files_has_not_its_options(ostraka: Ostraka) -> None:
     Path("exp.toml").write_text(
         'method = "fedavg"\n[net]\nname = "mlp"\n[net.options]\nhidden = [8]\n'

@@ -255,6 +255,21 @@ def test_merge_goes_table_by_table() -> None:
     assert base == {"a": {"b": 1, "c": 2}, "d": 3}
 
 
+def test_another_choice_begins_anew() -> None:
+    """Settings of the square are nothing to the circle; those of the square itself stay."""
+    base = {"shape": {"name": "square", "side": 3, "line": {"name": "thin", "dash": 1}}}
+    assert merge(base, {"shape": {"name": "circle", "radius": 2}}) == {
+        "shape": {"name": "circle", "radius": 2}
+    }
+    assert merge(base, {"shape": {"name": "square", "line": {"name": "thick"}}}) == {
+        "shape": {"name": "square", "side": 3, "line": {"name": "thick"}}
+    }
+    assert merge({"shape": {"side": 3}}, {"shape": {"name": "square"}}) == {
+        "shape": {"name": "square", "side": 3}
+    }
+    assert base["shape"]["line"] == {"name": "thin", "dash": 1}
+
+
 def test_merge_of_a_name_and_its_settings() -> None:
     """`shape = "square"` and then `shape.side = 3` belong together.
 

@@ -152,14 +152,8 @@ def values_from(options: argparse.Namespace, names: Sequence[str] = ()) -> dict[
             values[name] = given
     for key in ("net", "engine"):
         if getattr(options, key) is not None:
-            values[key] = _named(getattr(options, key), values.get(key))
+            values = settings.merge(values, {key: {"name": getattr(options, key)}})
     return _with_settings(values, options)
-
-
-def _named(name: str, said: Any) -> dict[str, Any]:
-    """The net or engine `name`, with the file's options if they are not those of another one."""
-    own = isinstance(said, Mapping) and said.get("name", name) == name
-    return {**said, "name": name} if own else {"name": name}
 
 
 def _with_settings(values: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:

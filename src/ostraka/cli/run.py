@@ -159,12 +159,7 @@ def _resumed(stored: Config, values: Mapping[str, Any], out: Path) -> Config:
         different = [f"method = {stored.method!r} (now {values['method']!r})"]
     else:
         own = dict(with_recipe(type(build_method(stored)), given.pop("set", {})))
-        was, engine = values_of(stored), given.get("engine", {})
-        if isinstance(engine, Mapping) and engine.get("name", stored.engine.name) != (
-            stored.engine.name
-        ):
-            was["engine"] = {}  # another one has other settings
-        config = make(merge(was, {**given, "set": own}))
+        config = make(merge(values_of(stored), {**given, "set": own}))
         different = changed(resolve(stored), resolve(config))
         if not different:
             return config

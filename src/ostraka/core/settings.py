@@ -182,15 +182,19 @@ def without_former(values: Mapping[str, Any], instance: Any) -> dict[str, Any]:
 
 
 def merge(base: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """`extra` laid over `base`, table by table."""
+    """`extra` laid over `base`, table by table. A table that names another choice than before (a
+    net, an objective, a ballot) replaces it: settings of the one mean nothing to the other.
+    """
     out = dict(base)
     for key, value in extra.items():
         old = out.get(key)
-        if isinstance(value, Mapping) and isinstance(old, str) and "name" not in value:
+        if isinstance(value, Mapping) and isinstance(old, str):
             old = {"name": old}  # objective = "proser" with objective.w_mix laid over it
-        out[key] = (
-            merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-        )
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            other = {"name"} <= old.keys() & value.keys() and old["name"] != value["name"]
+            out[key] = value if other else merge(old, value)
+        else:
+            out[key] = value
     return out
 
 
