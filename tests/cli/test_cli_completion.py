@@ -132,5 +132,6 @@ def test_fish_completes(ostraka: Ostraka) -> None:
     assert [line.split("\t")[0] for line in done.stdout.splitlines()] == [
         "run",
         "digits",
+        "digits-rows",
         "scaffold",
     ]
