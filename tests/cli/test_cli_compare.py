@@ -2,7 +2,6 @@
 
 import csv
 import io
-from hashlib import blake2b
 from pathlib import Path
 
 import pytest
@@ -69,32 +68,6 @@ def test_settings_in_another_order_are_the_same_cell(ostraka: Ostraka) -> None:
     )
     assert done.code == 2
     assert "are the same run; name one of them" in done.err
-
-
-def test_a_cell_that_an_older_version_made_is_found(ostraka: Ostraka) -> None:
-    """Its name came from the settings as they were written,
-    so another order of them is another cell, as it was.
-    """
-    words = ("compare", "fedavg", *GRID, "--partition", "iid", "--out", "grid")
-    first = ostraka(*words, *SETTINGS, "--json").json()["cells"]
-    [cell] = Path("grid/cells").iterdir()
-    chosen = (
-        "[('data', 'digits'), ('method', 'fedavg'), ('parties', 3), ('partition', 'iid'), ('set', "
-        "{'local': {'epochs': 1, 'batch': 7, 'lr': 0.5}, 'fraction': 0.5}), ('train_per_class', 6)]"
-    )
-    older = cell.with_name(
-        f"fedavg--digits--iid--s0--{blake2b(chosen.encode(), digest_size=4).hexdigest()}"
-    )
-    cell.rename(older)
-    again = ostraka(*words, *SETTINGS, "--json").json()["cells"]
-    assert [c["seconds"] for c in again] == [c["seconds"] for c in first]
-    assert list(Path("grid/cells").iterdir()) == [older]
-    assert ostraka(*words, *SETTINGS, "--dry-run", "--json").json()["cells"][0]["finished"] is True
-    other = ostraka(*words, *IN_OTHER_ORDER, "--json").json()["cells"]
-    assert other[0]["cpu_seconds"] != first[0]["cpu_seconds"]
-    # from now on it has the new name
-    assert ostraka(*words, *SETTINGS, "--json").json()["cells"] == other
-    assert {path.name for path in Path("grid/cells").iterdir()} == {older.name, cell.name}
 
 
 def test_a_failed_cell_is_reported_and_the_others_go_on(ostraka: Ostraka, fragile: str) -> None:

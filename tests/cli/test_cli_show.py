@@ -1,16 +1,13 @@
 """`ostraka show`: stored runs and grids, without their data."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from ostraka.runs.record import RunDir
 from ostraka.runs.results import BesidePublished
-from ostraka.store import codec, jsonfile
+from ostraka.store import jsonfile
 from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
 GRID = ("compare", "solo", "fedavg", *TINY, *ONE_EPOCH, "--seeds", "2", "--out", "grid")
@@ -61,75 +58,6 @@ def test_an_unfinished_run_says_how_far_it_is(ostraka: Ostraka, fragile: str) ->
         1,
         2,
     )
-
-
-LATER_ROWS = (
-    "accuracy, known and unknown alike",
-    "known samples called unknown",
-    "unknown samples called unknown",
-)
-NEW_FIGURES = ("known_refused", "unknown_refused", "balanced_accuracy")
-
-
-def aged(home: RunDir, finished: bool) -> None:
-    """Take from a run's files what versions before the figures of the open answer did not write."""
-
-    def older(test: dict[str, Any]) -> dict[str, Any]:
-        opened = {name: value for name, value in test["open"].items() if name not in NEW_FIGURES}
-        return {**test, "open": opened if test["open"]["auroc"] is not None else None}
-
-    rows = [json.loads(line) for line in home.metrics.read_text().splitlines()]
-    aged_rows = [{**row, "test": older(row["test"])} for row in rows]
-    home.metrics.write_text("".join(json.dumps(row) + "\n" for row in aged_rows))
-    if finished:
-        left_out = {"known_refused", "unknown_refused", "open_balanced_accuracy", codec.DIGEST}
-        summary = {
-            key: value
-            for key, value in jsonfile.read_json(home.summary).items()
-            if key not in left_out
-        }
-        jsonfile.write_signed(home.summary, older(summary))
-
-
-@pytest.mark.parametrize("known", [(), ("--known", "6")], ids=["closed", "open"])
-def test_a_run_of_an_older_version_is_shown_and_drawn(
-    ostraka: Ostraka, known: tuple[str, ...]
-) -> None:
-    first = ostraka(
-        "run", "fedavg", *TINY, *ONE_EPOCH, *known, "--rounds", "2", "--out", "mine"
-    ).out
-    aged(RunDir(Path("mine")), finished=True)
-    done = ostraka("show", "mine")
-    assert done.code == 0
-    shown = [line.split() for line in done.out.splitlines() if "──" not in line]
-    lost = [line for line in first.splitlines() if "──" not in line and line.split() not in shown]
-    assert [line.split("  ")[1] for line in lost] == (list(LATER_ROWS) if known else [])
-    assert not ostraka("show", "mine", "--json").json().keys() & {*NEW_FIGURES} - {
-        "balanced_accuracy"
-    }
-    assert ostraka("figure", "rounds", "--runs", "mine", "--out", "x.svg").code == 0
-    assert ostraka("figure", "confusion", "--run", "mine", "--out", "x.svg").code == 0
-
-
-@pytest.mark.parametrize("known", [(), ("--known", "6")], ids=["closed", "open"])
-def test_a_run_that_an_older_version_began_is_resumed(
-    ostraka: Ostraka, known: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It stopped when both rounds were evaluated and nothing was left but its summary."""
-    words = ("run", "fedavg", *TINY, *ONE_EPOCH, *known, "--rounds", "2", "--out", "mine", "--json")
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("ostraka.runs.loop.summarise", stop)
-        assert ostraka(*words).code == 130
-    aged(RunDir(Path("mine")), finished=False)
-    assert ostraka("show", "mine").code == 0
-    done = ostraka("run", "--resume", "--out", "mine", "--json")
-    assert done.code == 0
-    assert "known_refused" not in done.json()
-    assert ("auroc" in done.json()) == bool(known)
 
 
 @pytest.mark.parametrize("style", ["rich", "markdown", "csv"])

@@ -58,10 +58,7 @@ def test_top_help_lists_verbs_and_exit_codes(ostraka: Ostraka) -> None:
         ("run fedavg --validation 1.5", "must be at least 0 and below 1"),
         ("run fedavg --on-failure explode", "allowed: stop, drop"),
         ("run fedavg --config gone.toml", "gone.toml cannot be read"),
-        (
-            "run closed-voting --rounds 3",
-            "closed-voting has no such setting: there is one exchange",
-        ),
+        ("run closed-voting --rounds 3", "'rounds' is 3; the method closed-voting has a single"),
         ("partition dirichlet", "write it as dirichlet:BETA"),
         ("run fedavg --standardise maybe", "allowed: auto, on, off, raw"),
         ("run fedavg --data https://example.org/mnist.npz", "a run downloads nothing"),

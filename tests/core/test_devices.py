@@ -21,7 +21,6 @@ from ostraka.core.samples import Samples
 from ostraka.core.seeds import random_states, seeded, set_random_states
 from ostraka.core.task import Commons, Task
 from ostraka.core.update import Update
-from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.store import codec
 from ostraka.testing.faults import Killed, Killer
 from tests.core.toy_nets import Layered
@@ -169,24 +168,6 @@ def test_interrupted_training_goes_on_with_the_devices_generator(card: Card, lim
     with pytest.raises(Killed):
         train(Killer(saved, limit))
     assert train(Killer(saved, 1000)) == straight
-
-
-def test_an_older_half_finished_training_is_taken_up() -> None:
-    """It holds the state of the CPU's generator alone, under another name."""
-    samples = Samples(torch.rand(12, 3), torch.arange(12) % 2)
-
-    def train(progress: Any) -> bytes:
-        net, budget = Layered(nn.Dropout(0.5)), Budget(epochs=4, batch=3)
-        return codec.encode(fit(net, None, samples, CrossEntropy(), budget, 0, progress).params)
-
-    straight, saved = train(None), dict[str, bytes]()
-    with pytest.raises(Killed):
-        train(Killer(saved, 2))
-    values = codec.decode(saved["fit"])
-    del values["enough"]
-    values["global_rng"] = values.pop("generators")["cpu"]
-    again = Killer({"fit": codec.encode(values)}, 1000)
-    assert train(again) == straight
 
 
 def test_an_optimisers_saved_tensors_go_where_its_parameters_are() -> None:

@@ -155,12 +155,11 @@ def test_wrong_net_options_are_the_users_error() -> None:
 def test_only_frozen_dataclasses_travel_and_names_are_unique() -> None:
     with pytest.raises(TypeError, match="frozen dataclass"):
         wire("tests.loose/1")(type("Loose", (), {}))
-    for names in (("card/1",), ("tests.card/1", "card/1"), ("tests.card/1", "Card")):
-        with pytest.raises(
-            TypeError, match=f"'{names[-1]}' is already the wire name of ostraka.core.card.Card"
-        ):
-            wire(*names)(dataclass(frozen=True)(type("Card", (), {"__module__": "elsewhere"})))
-    assert "tests.card/1" not in WIRE_TYPES
+    with pytest.raises(
+        TypeError, match=r"'card/1' is already the wire name of ostraka\.core\.card\.Card"
+    ):
+        wire("card/1")(dataclass(frozen=True)(type("Card", (), {"__module__": "elsewhere"})))
+    assert WIRE_TYPES["card/1"].__module__ == "ostraka.core.card"
 
 
 @pytest.mark.parametrize(

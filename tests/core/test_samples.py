@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ostraka.core.augmentation import Augmentation
-from ostraka.core.samples import Samples, View, stored_view
+from ostraka.core.samples import Samples, View
 from ostraka.core.settings import setting
 from ostraka.errors import DataError
 from ostraka.registry import AUGMENTATIONS
@@ -87,15 +87,6 @@ def test_a_view_normalises_along_the_axis_that_its_kind_names() -> None:
         assert seen.sum() == seen.numel() / 2
     sound = View(mean=(0.0, 1.0), std=(1.0, 1.0), kind="sound").apply(torch.ones(1, 1, 3, 2))
     assert sound[0, 0].tolist() == [[1.0, 0.0]] * 3
-
-
-def test_a_view_that_was_stored_without_a_kind() -> None:
-    """Rows are a table; all else was an image. What was stored with a kind keeps it."""
-    older = {"scale": 0.5, "mean": [1.0], "std": [2.0], "augment": "none"}
-    assert stored_view(older, (1,)) == View(0.5, (1.0,), (2.0,), kind="table")
-    assert stored_view(older, (1, 8, 8)) == View(0.5, (1.0,), (2.0,), kind="image")
-    assert stored_view({"kind": "sound"}, (1, 8, 8)).kind == "sound"
-    assert stored_view({"kind": "image"}, (4,)).kind == "image"
 
 
 def test_augmentation_needs_chance() -> None:

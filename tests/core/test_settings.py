@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
 
 from ostraka.core.settings import (
-    Former,
     Option,
     build,
     merge,
@@ -17,7 +16,6 @@ from ostraka.core.settings import (
     options_of,
     setting,
     values_of,
-    without_former,
 )
 from ostraka.core.span import Span
 from ostraka.core.values import allowed
@@ -286,44 +284,3 @@ def test_merge_of_a_name_and_its_settings() -> None:
 def test_nested() -> None:
     assert nested("a.b.c", 1) == {"a": {"b": {"c": 1}}}
     assert nested("a", 1) == {"a": 1}
-
-
-@dataclass(frozen=True)
-class Shrunk:
-    FORMER: ClassVar[Mapping[str, Former]] = {"turns": Former(1, "there is one turn")}
-    size: int = setting(3, "a number")
-
-
-@dataclass(frozen=True)
-class Grown(Shrunk):
-    turns: int = setting(4, "a number")
-
-
-@dataclass(frozen=True)
-class Nest:
-    small: Shrunk = setting(Shrunk(), "a group")
-    large: Grown = setting(Grown(), "a group")
-
-
-OLD = {"small": {"size": 5, "turns": 1}, "large": {"turns": 1}}
-
-
-def test_a_setting_of_an_older_version_is_passed_over_where_it_says_nothing() -> None:
-    """`Grown` still has it: there the value counts."""
-    assert build(Nest, OLD) == Nest(Shrunk(5), Grown(3, 1))
-
-
-@pytest.mark.parametrize("value", [2, 0, "1", None])
-def test_another_value_of_an_older_setting_is_refused(value: Any) -> None:
-    words = (
-        f"'small.turns' is {value!r}, but small has no such setting: "
-        "there is one turn; leave it out"
-    )
-    with pytest.raises(ConfigError, match=words):
-        build(Nest, {"small": {"turns": value}})
-
-
-def test_values_without_those_of_older_versions() -> None:
-    """What is no setting at all stays: it is for `build` to refuse it."""
-    assert without_former(OLD, Nest()) == {"small": {"size": 5}, "large": {"turns": 1}}
-    assert without_former({"turns": 1, "else": {"turns": 1}}, Shrunk()) == {"else": {"turns": 1}}

@@ -162,10 +162,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
             lambda rows: [rows[0] | {"test": {"accuracy": float("nan")}}, rows[1]],
             "line 1: its accuracy is nan",
         ),
-        (
-            lambda rows: [rows[0], rows[1] | {"bytes_up": None}],
-            r"line 2: it has no bytes \(an older version",
-        ),
     ],
 )
 def test_metrics_that_are_not_those_of_the_run_are_refused(

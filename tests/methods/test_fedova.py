@@ -21,10 +21,9 @@ from ostraka.core.party import Parties, Party, PartyRef
 from ostraka.core.samples import Samples, View
 from ostraka.core.seeds import torch_rng
 from ostraka.core.task import Commons, Task
-from ostraka.core.wire import WIRE_TYPES
 from ostraka.errors import ConfigError, DataError, ReportRefused
 from ostraka.methods.fedova import FedOVA, Server, relabelled, task_of
-from ostraka.methods.late import Late, Networks
+from ostraka.methods.late import Late, Networks, Pile
 from ostraka.nets import native
 from ostraka.objectives.one_vs_all import OneVsAll
 from ostraka.runs.record import load_model, load_state
@@ -91,11 +90,11 @@ def values(state: Server) -> dict[str, float]:
 
 
 def way(party: int, sent: int, due: int, **values: float) -> Late:
-    """A report on its way, as older versions kept each of them."""
-    nets = {name: one(value) for name, value in values.items()}
-    upgrade = WIRE_TYPES["fedova.late/1"].upgrade
-    assert upgrade is not None
-    return Late(**upgrade({"party": party, "sent": sent, "due": due, "nets": nets}))
+    """A report on its way, alone in its pile."""
+    pile = Pile()
+    pile.held[str(party)] = list(values)
+    pile.add({name: one(value) for name, value in values.items()}, 1 / (1 + due - sent))
+    return pile.late(due)
 
 
 BEFORE = Server({"ant": one(1.0), "bee": one(2.0), "cat": one(4.0)}, seed=3)

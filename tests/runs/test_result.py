@@ -13,7 +13,7 @@ from ostraka.core.net import Recipe
 from ostraka.core.predictor import Placed, Solo
 from ostraka.core.samples import View
 from ostraka.core.task import Task
-from ostraka.errors import ConfigError, DataError
+from ostraka.errors import ConfigError
 from ostraka.evaluation.evaluate import evaluate
 from ostraka.runs.plan import make_plan
 from ostraka.runs.promise import placed_at, thresholds
@@ -96,26 +96,6 @@ def test_a_run_of_one_network_has_no_members(tmp_path: Path) -> None:
     assert (
         repr(result) == f"<Result of fedavg on digits: accuracy {accuracy} %, in {result.folder}>"
     )
-
-
-def aged(home: RunDir) -> None:
-    """Take from the model file what versions before this one did not write."""
-    stored = home.model_place().load()
-    home.model_place().save({key: stored[key] for key in ("state", "answer", "seen")})
-
-
-def test_a_run_of_an_older_version_needs_its_data(tmp_path: Path) -> None:
-    result = ostraka.run("fedov", out=tmp_path / "run", **{**SMALL, "threshold": -1.0})
-    aged(RunDir(result.folder))
-    predictor = result.predictor()
-    assert isinstance(predictor, Placed)
-    assert predictor.threshold == -1.0
-    as_the_run_did(result.folder)
-    home = RunDir(result.folder)
-    text = home.config.read_text().replace('data = "digits"', 'data = "./gone.npz"')
-    home.config.write_text(text)
-    with pytest.raises(DataError, match=r"of an older version, .* its data is needed: .*gone"):
-        result.predictor()
 
 
 def test_what_is_no_finished_run_is_refused(tmp_path: Path) -> None:

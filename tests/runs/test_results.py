@@ -98,7 +98,7 @@ def test_a_summary_is_written_to_the_letter() -> None:
     assert json.dumps(Summary.from_json(SUMMARY).to_json()) == json.dumps(SUMMARY)
 
 
-def test_a_summary_of_an_older_version_lacks_what_came_later() -> None:
+def test_what_was_not_measured_is_nothing() -> None:
     found = Summary.from_json({**OLDEST, "open": None, "answer": None})
     assert (found.open, found.answer, found.start) == (OpenFigures(), None, None)
     assert (found.f1, found.per_class, found.confusion, found.run) == (None, {}, (), "")

@@ -1,13 +1,10 @@
 """Configurations: what they may say, and how they are written down."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ostraka.api import run
-from ostraka.core import settings
 from ostraka.core.settings import values_of
 from ostraka.engines.auto import Auto
 from ostraka.engines.pool import Pool
@@ -17,7 +14,6 @@ from ostraka.registry import METHODS, PRESETS, Preset
 from ostraka.runs import config
 from ostraka.runs.config import Config, identity, make, parse_assignments, read_toml, write_toml
 from ostraka.runs.plan import make_plan
-from ostraka.runs.record import RunDir
 
 
 @pytest.mark.parametrize(
@@ -236,35 +232,6 @@ def test_the_fingerprint_stands_for_data_division_and_task() -> None:
     ]
     assert prints[0] == prints[1]
     assert len(set(prints)) == 4
-
-
-def as_older(home: RunDir, **more: Any) -> None:
-    """Write the configuration as older versions did: rounds for all,
-    a schedule over them in every training.
-    """
-    values = config.read_toml(home.config)
-    late = {"late_rate": 1.0}
-    older = {"rounds": 1, **more, "local": late, "distil": late}
-    home.config.write_text(config.write_toml(settings.merge(values, {"set": older})))
-
-
-def test_a_run_of_one_exchange_with_rounds_among_its_settings_is_still_the_same_run(
-    tmp_path: Path,
-) -> None:
-    home, values = RunDir(tmp_path / "run"), {"data": "digits", "partition": "iid", "parties": 2}
-    wanted = {"set": {"local": {"steps": 1}}, "engine": "serial"}
-    done = run("closed-voting", out=home.root, **values, **wanted)
-    as_older(home)
-    assert "rounds" in home.config.read_text()
-    plan = make_plan(config.make({"method": "closed-voting", **values, **wanted}), home)
-    home.check_same(plan.config, resume=True)
-    assert identity(home.stored_config()) == identity(plan.config)
-    assert run("closed-voting", out=home.root, resume=True, **values, **wanted) == done
-    again = make_plan(config.make(config.read_toml(home.config)))
-    assert again.config == replace(plan.config, partition="iid")
-    as_older(home, rounds=2)
-    with pytest.raises(ConfigError, match="'rounds' is 2, but the method closed-voting has no"):
-        home.stored_config()
 
 
 def test_an_engine_is_a_name_or_a_table() -> None:

@@ -137,17 +137,6 @@ def test_open_answers_stand_beside_the_accuracy_and_leave_the_closed_figures_alo
     assert told["per_domain"]["photo"]["unknown_refused"] == 60.0
 
 
-@pytest.mark.parametrize(
-    "opened", [None, {name: OPENED[name] for name in ("auroc", "fpr95", "oscr", "open_accuracy")}]
-)
-def test_a_last_round_of_an_older_version_has_the_figures_it_has(
-    opened: dict[str, Any] | None,
-) -> None:
-    told = brief(summary_of(opened))
-    assert told.get("auroc") == (opened or {}).get("auroc")
-    assert not told.keys() & {"known_refused", "unknown_refused", "open_balanced_accuracy"}
-
-
 def test_a_run_in_which_all_classes_are_known_tells_how_many_samples_it_refused(
     tmp_path: Path,
 ) -> None:

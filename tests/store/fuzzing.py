@@ -8,7 +8,6 @@ right.
 import json
 import struct
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -16,16 +15,12 @@ from ostraka.errors import StoreError
 from ostraka.store.member import decode_member, encode_member
 from tests.store.member_files import CARD, GOOD, IMAGES, made, sha256_of, with_text
 
-OLDER = Path(__file__).parent / "older"
-
 
 def seeds() -> list[bytes]:
     """Files to begin with, small ones first."""
-    older = [OLDER / "member-1.safetensors", OLDER / "every-type.safetensors"]
-    files = [GOOD, *(path.read_bytes() for path in older)]
     own = {"x": torch.ones(2, dtype=torch.float16), "y": torch.ones(0, 3)}
     told = encode_member(made(card=replace(CARD, calibration=own)))
-    return [*files, told, encode_member(made(IMAGES))]
+    return [GOOD, told, encode_member(made(IMAGES))]
 
 
 def look_at(data: bytes) -> None:

@@ -62,20 +62,6 @@ def test_a_file_beside_that_is_gone_or_another_is_named(tmp_path: Path) -> None:
         codec.load(tmp_path / "model", SEAL)
 
 
-def test_files_beside_of_an_older_version_are_read(tmp_path: Path) -> None:
-    """Their members had the digest that is in all files of a run, and were named by it."""
-    weights = {"w": torch.arange(5.0)}
-    data = codec.encode({"weights": weights, "n": 1}, bare="weights")
-    codec.write_atomically(tmp_path / "p0", data)
-    beside = codec.Beside({"p0": codec.check(data, "p0")[codec.DIGEST]}, {id(weights["w"]): "p0:w"})
-    codec.save(tmp_path / "model", {"state": weights}, SEAL, beside=beside)
-    assert codec.load(tmp_path / "model", SEAL)["state"]["w"].tolist() == [0, 1, 2, 3, 4]
-    other = {"weights": {"w": torch.zeros(5)}, "n": 1}
-    codec.write_atomically(tmp_path / "p0", codec.encode(other, bare="weights"))
-    with pytest.raises(StoreError, match=r"p0 is not the file that .*model was written with"):
-        codec.load(tmp_path / "model", SEAL)
-
-
 @pytest.mark.parametrize("path", ["../secret", "/etc/passwd", "a/../../b"])
 def test_only_files_of_the_folder_are_read(tmp_path: Path, path: str) -> None:
     beside = codec.Beside({path: "0" * 32}, {})

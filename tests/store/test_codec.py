@@ -363,7 +363,7 @@ def test_nothing_here_can_unpickle() -> None:
 
 
 def test_reading_creates_registered_types_only() -> None:
-    assert all(found.cls.__dataclass_params__.frozen for found in WIRE_TYPES.values())  # type: ignore[attr-defined]
+    assert all(found.__dataclass_params__.frozen for found in WIRE_TYPES.values())  # type: ignore[attr-defined]
 
 
 @settings(max_examples=80, deadline=None)

@@ -13,7 +13,7 @@ from ostraka.core.net import Layer
 from ostraka.core.wire import wire
 
 
-@wire("mask-record/1", "MaskRecord")
+@wire("mask-record/1")
 @dataclass(frozen=True)
 class MaskRecord:
     """Of one round; `parties` are the numbers of those that sent masks, P of them,

@@ -20,7 +20,7 @@ def banded(counts: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(BANDS[band_of(count)] for count in counts)
 
 
-@wire("card/1", "Card")
+@wire("card/1")
 @dataclass(frozen=True)
 class Card:
     """Size, class counts if the party agrees to tell them, scores and calibration numbers.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import cos, pi
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from ostraka.core.private import Noise, sampling
 from ostraka.core.progress import NoProgress, Progress
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import random_states, seeded, set_random_states, torch_rng
-from ostraka.core.settings import Former, Settings, setting
+from ostraka.core.settings import Settings, setting
 from ostraka.core.update import Update
 from ostraka.errors import ConfigError, DataError, OstrakaError
 
@@ -26,10 +26,6 @@ from ostraka.errors import ConfigError, DataError, OstrakaError
 @dataclass(frozen=True)
 class Budget(Settings):
     """How long and how a party trains."""
-
-    FORMER: ClassVar[Mapping[str, Former]] = {
-        "late_rate": Former(1.0, "it changes the learning rate between rounds, and there are none")
-    }
 
     epochs: int = setting(10, "passes over the party's data", span="[1, inf)")
     steps: int | None = setting(
@@ -355,10 +351,8 @@ class _Training:
         self.update.load(saved["optimiser"])
         self.order_rng.set_state(saved["order_rng"])
         self.draw_rng.set_state(saved["draw_rng"])
-        # older versions saved the CPU's generator alone, and knew no early end
-        generators = saved["generators"] if "generators" in saved else {"cpu": saved["global_rng"]}
-        set_random_states(generators, self.device)
-        self.enough = saved.get("enough", False)
+        set_random_states(saved["generators"], self.device)
+        self.enough = saved["enough"]
         self.steps, self.losses = saved["steps"], list(saved["losses"])
         self.epoch_loss = saved["epoch_loss"]
         if self.helper is not None:

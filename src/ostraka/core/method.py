@@ -16,7 +16,7 @@ from ostraka.core.net import Params
 from ostraka.core.party import Party, PartyRef
 from ostraka.core.predictor import Predictor
 from ostraka.core.seeds import torch_rng
-from ostraka.core.settings import Former, Settings, setting, values_of
+from ostraka.core.settings import Settings, setting, values_of
 from ostraka.core.task import Task
 from ostraka.core.wire import wire
 from ostraka.errors import NeedError, ReportRefused
@@ -73,12 +73,7 @@ class Round(Generic[Message]):
     seed: int
 
 
-def _without_round(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A report once named its round, which its place says anyway."""
-    return {name: value for name, value in fields.items() if name != "round"}
-
-
-@wire("report/2", "report/1", "Report", upgrade=_without_round)
+@wire("report/2")
 @dataclass(frozen=True)
 class Report(Generic[Payload]):
     """A party's answer.
@@ -98,10 +93,6 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
 
     What changes is `State`, a value passed in and returned.
     """
-
-    FORMER: ClassVar[Mapping[str, Former]] = {
-        "rounds": Former(1, "there is one exchange and never more")
-    }
 
     fraction: float = setting(1.0, "share of the parties that takes part in a round", span="(0, 1]")
 

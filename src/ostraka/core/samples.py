@@ -1,6 +1,6 @@
 """Samples: stored values, labels, and how stored values become network inputs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,6 @@ from torch import Tensor
 from ostraka.core.augmentation import augmentation
 from ostraka.core.kind import NORMED, Kind
 from ostraka.core.seeds import torch_rng
-from ostraka.core.settings import build
 from ostraka.errors import DataError
 
 
@@ -52,15 +51,6 @@ class View:
         """The fields alone: a tensor would make another process map shared memory for a few
         numbers."""
         return {spec.name: getattr(self, spec.name) for spec in fields(self)}
-
-
-def stored_view(values: Mapping[str, Any], shape: Sequence[int]) -> View:
-    """A view from plain values that were stored beside the shape of one sample.
-
-    Before views had a kind, rows of a table were the only samples with one axis.
-    """
-    older = {} if "kind" in values or len(shape) != 1 else {"kind": "table"}
-    return build(View, {**values, **older})
 
 
 @dataclass(frozen=True)

@@ -37,17 +37,6 @@ def setting(
 
 
 @dataclass(frozen=True)
-class Former:
-    """A setting that older versions had: the one value of it that says nothing, and why it is gone.
-
-    A class lists its own in `FORMER`, by name, so that configurations of older runs are still read.
-    """
-
-    value: Any
-    why: str
-
-
-@dataclass(frozen=True)
 class Option:
     """Documents an option of a net: `width: Annotated[int, Option("channels", "[1, inf)")] = 8`."""
 
@@ -81,15 +70,9 @@ def build(
     values = with_recipe(cls, values, path)
     hints = get_type_hints(cls)
     known = {f.name: f for f in fields(cls) if f.init}  # type: ignore[arg-type]
-    former: Mapping[str, Former] = getattr(cls, "FORMER", {})
-    for key, value in values.items():
-        if key not in known and key not in former:
+    for key in values:
+        if key not in known:
             raise ConfigError(_unknown(str(key), cls, base, path, owner))
-        if key not in known and value != former[key].value:
-            raise ConfigError(
-                f"{path + key!r} is {value!r}, but {owner or 'what is set here'} has no such "
-                f"setting: {former[key].why}; leave it out"
-            )
     out: dict[str, Any] = {}
     for name, spec in known.items():
         current = getattr(base, name) if base is not None else _default(spec)
@@ -167,18 +150,6 @@ def choice(value: Any, registry: Registry[T], path: str) -> T:
 def plain_choice(value: Any, registry: Registry[Any]) -> dict[str, Any]:
     """The table from which `choice` makes an equal value."""
     return {"name": registry.name_of(type(value)), **values_of(value)}
-
-
-def without_former(values: Mapping[str, Any], instance: Any) -> dict[str, Any]:
-    """The values without what `build` passed over when it made `instance` from them."""
-    known, former = {f.name for f in fields(instance)}, getattr(type(instance), "FORMER", {})
-    return {
-        key: without_former(value, inner)
-        if isinstance(value, Mapping) and is_dataclass(inner := getattr(instance, key, None))
-        else value
-        for key, value in values.items()
-        if key in known or key not in former
-    }
 
 
 def merge(base: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,11 +40,6 @@ class Confusion(NamedTuple):
 def stored_confusion(summary: Summary, where: str = "this run") -> Confusion:
     """The matrix in a run's summary; refused where there is none or it does not fit the classes."""
     classes, kept = tuple(summary.per_class), summary.confusion
-    if not kept:
-        raise StoreError(
-            f"{where} has no confusion matrix: an older version made it; "
-            "run it again in a new folder"
-        )
     names = classes if _square(kept, len(classes)) else (*classes, UNKNOWN)
     if not classes or not _square(kept, len(names)):
         raise StoreError(

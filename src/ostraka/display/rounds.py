@@ -62,7 +62,7 @@ def read_history(folder: Path) -> History | None:
         settings=settings_of(config),
         talks=method.talks,
         rounds=tuple(row.round for row in rows),
-        sent=tuple(before + (row.bytes_up or 0) + (row.bytes_down or 0) for row in rows),
+        sent=tuple(before + row.bytes_up + row.bytes_down for row in rows),
         accuracy=tuple(row.test.accuracy or 0.0 for row in rows),
         networks={
             name: tuple(row.test.per_network.get(name) or 0.0 for row in rows)
@@ -104,8 +104,6 @@ def _problem(row: MetricsRow) -> str:
     accuracy = row.test.accuracy
     if accuracy is not None and not math.isfinite(accuracy):
         return f"its accuracy is {accuracy!r}, which is no number to draw"
-    if row.bytes_up is None or row.bytes_down is None:
-        return "it has no bytes (an older version kept none by round)"
     return ""
 
 

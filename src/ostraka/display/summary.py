@@ -127,7 +127,7 @@ def _figures(summary: Summary) -> list[tuple[str, str]]:
         rows.append(("best on validation", f"{_number(best.accuracy)} % (round {best.round})"))
     balanced = {"balanced accuracy": summary.balanced_accuracy, "F1 (macro)": summary.f1}
     for name, value in balanced.items():
-        if value is not None:  # older versions did not measure them
+        if value is not None:
             rows.append((name, f"{_number(value)} %"))
     for name, value in _open_figures(summary.open).items():
         promised = _promised(summary) if name == "known_refused" else ""
@@ -153,9 +153,8 @@ def _division_and_costs(summary: Summary) -> list[tuple[str, str]]:
 def _open_figures(opened: OpenFigures) -> dict[str, float | None]:
     """The open-set figures to print, by their names in OPEN_NAMES.
 
-    Where all classes are known, and of older versions, which measured fewer, those that are
-    defined; none if no sample was called unknown: the rows of a closed-set run would say nothing
-    that the accuracy does not.
+    Where all classes are known, those that are defined; none if no sample was called unknown: the
+    rows of a closed-set run would say nothing that the accuracy does not.
     """
     told = {**opened.as_dict(), "open_balanced_accuracy": opened.balanced_accuracy}
     shown = {name: told[name] for name in OPEN_NAMES}
@@ -167,7 +166,7 @@ def _open_figures(opened: OpenFigures) -> dict[str, float | None]:
 
 
 def _promised(summary: Summary) -> str:
-    """The rate that was promised, behind the one that came out; of older runs nothing."""
+    """The rate that was promised, behind the one that came out."""
     answer = summary.answer
     return f" (promised: {100 * answer.rate:g} %)" if answer and answer.rate else ""
 

@@ -55,7 +55,7 @@ from ostraka.contract import (
 from ostraka.core.params import average
 
 
-@wire("fedaws.positive/1", "Positive")
+@wire("fedaws.positive/1")
 @dataclass(frozen=True)
 class Positive:
     """The network without its last layer, and one class vector (None:
@@ -70,7 +70,7 @@ class Positive:
     seed: int = 0
 
 
-@wire("fedaws.spread/1", "Spread")
+@wire("fedaws.spread/1")
 @dataclass(frozen=True)
 class Spread:
     """What the server keeps: the network without its last layer, all class vectors [K, D],

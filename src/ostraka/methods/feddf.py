@@ -43,7 +43,7 @@ from ostraka.objectives.distil import Distillation, numbered
 STUDENT = Student(epochs=100, optimiser="adam", lr=1e-3, weight_decay=0.0, schedule="cosine")
 
 
-@wire("feddf.fused/1", "Fused")
+@wire("feddf.fused/1")
 @dataclass(frozen=True)
 class Fused:
     """The server's model, and the seed of what is random in it."""

@@ -12,7 +12,7 @@ each at least two samples (a party of three samples or fewer: one teacher); teac
 all have the task's network and random first weights.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, final
@@ -56,12 +56,7 @@ from ostraka.objectives.cross_entropy import CrossEntropy
 ADAM = Budget(epochs=40, optimiser="adam", lr=1e-3, weight_decay=1e-5)
 
 
-def _without_public(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The state once held a digest of the public samples, which went to the parties."""
-    return {name: value for name, value in fields.items() if name != "public"}
-
-
-@wire("fedkt.transfer/2", "fedkt.transfer/1", "Transfer", upgrade=_without_public)
+@wire("fedkt.transfer/2")
 @dataclass(frozen=True)
 class Transfer:
     """The final student (None before it is trained), and the seed of what is random in it."""

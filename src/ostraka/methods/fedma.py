@@ -47,7 +47,7 @@ from ostraka.core.params import average
 from ostraka.methods.averaging import ModelMethod, Weights, card_of, weight_of
 
 
-@wire("fedma.matched/1", "Matched")
+@wire("fedma.matched/1")
 @dataclass(frozen=True)
 class Matched:
     """The model, how many of its layers are matched,
@@ -59,7 +59,7 @@ class Matched:
     maps: dict[str, dict[str, Tensor]] = field(default_factory=dict)
 
 
-@wire("fedma.order/1", "Order")
+@wire("fedma.order/1")
 @dataclass(frozen=True)
 class Order:
     """What a party gets: the model, how many layers are frozen, and its map (None:

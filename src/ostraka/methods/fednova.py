@@ -40,7 +40,7 @@ from ostraka.core.params import average
 from ostraka.methods.averaging import ModelMethod, Weights, card_of, weight_of
 
 
-@wire("fednova.stepped/1", "Stepped")
+@wire("fednova.stepped/1")
 @dataclass(frozen=True)
 class Stepped:
     """A trained model and the optimiser steps that led to it."""

@@ -71,7 +71,7 @@ CIFAR: dict[str, Any] = {"optimiser": "sgd", "lr": 0.1, "batch": 128, "epochs": 
 """
 
 
-@wire("fedpd.disentangled/1", "Disentangled")
+@wire("fedpd.disentangled/1")
 @dataclass(frozen=True)
 class Disentangled:
     """A party's model and, for the weights of each layer, in which masks they are
@@ -82,7 +82,7 @@ class Disentangled:
     masks: Params = field(default_factory=dict)
 
 
-@wire("fedpd.conquered/1", "Conquered")
+@wire("fedpd.conquered/1")
 @dataclass(frozen=True)
 class Conquered:
     """The server's model, and what is kept of the last round's masks for drawings."""

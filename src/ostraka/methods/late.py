@@ -4,9 +4,7 @@ Their weights depend on nothing that happens on the way, so they need not be kep
 waits has the size of a few rounds' networks, however many parties are late.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ostraka.contract import Params, wire
 from ostraka.core.params import Mean
@@ -15,19 +13,7 @@ Networks = dict[str, Params]
 """Binary networks by the name of their class."""
 
 
-def _one_report(old: Mapping[str, Any]) -> dict[str, Any]:
-    """Reports on their way were once kept one by one."""
-    names, weight = list(old["nets"]), 1 / (1 + old["due"] - old["sent"])
-    return {
-        "due": old["due"],
-        "nets": old["nets"],
-        "weights": dict.fromkeys(names, weight),
-        "counts": dict.fromkeys(names, 1),
-        "held": {str(old["party"]): names},
-    }
-
-
-@wire("fedova.late/2", "fedova.late/1", upgrade=_one_report)
+@wire("fedova.late/2")
 @dataclass(frozen=True)
 class Late:
     """Reports on their way that arrive in the same round, whoever sent them and when: of each class

@@ -44,7 +44,7 @@ from ostraka.methods.averaging import ModelMethod, card_of
 from ostraka.objectives.drift import Corrected
 
 
-@wire("scaffold.controlled/1", "Controlled")
+@wire("scaffold.controlled/1")
 @dataclass(frozen=True)
 class Controlled:
     """A model and controls: the server's model and c,
@@ -55,7 +55,7 @@ class Controlled:
     control: Params = field(default_factory=dict)
 
 
-@wire("scaffold.controls/1", "Controls")
+@wire("scaffold.controls/1")
 @dataclass(frozen=True)
 class Controls:
     """What the server keeps: what it sends, the sum of all parties' controls,

@@ -6,15 +6,14 @@ from typing import Any, final
 
 from ostraka.core.member import Member
 from ostraka.core.predictor import Predictor
-from ostraka.core.task import Task
-from ostraka.errors import ConfigError, DataError
+from ostraka.errors import ConfigError
 from ostraka.runs.answer import finished_answer
 from ostraka.runs.config import Config, build_method, make
 from ostraka.runs.folder import kind_of
 from ostraka.runs.growth import grown
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import Plan, make_plan
-from ostraka.runs.promise import ALL, placed_at
+from ostraka.runs.promise import placed_at
 from ostraka.runs.record import RunDir, load_model, nothing_in
 from ostraka.runs.results import Summary
 from ostraka.runs.watch import Watch
@@ -41,27 +40,16 @@ class Result:
     def predictor(self) -> Predictor:
         """What answers as the run did: with its threshold, and with what its vote has found out.
 
-        The run's own files are enough, its data is not needed (but for runs of older versions).
+        The run's own files are enough, its data is not needed.
         """
         config, model = load_model(self.folder)
-        task = task_from(model["task"]) if "task" in model else self._task(config)
-        predictor = build_method(config).predictor(task, model["state"])
-        return placed_at(predictor.remembering(model.get("seen")), _lines(model))
+        predictor = build_method(config).predictor(task_from(model["task"]), model["state"])
+        return placed_at(predictor.remembering(model["seen"]), model["thresholds"])
 
     def members(self) -> tuple[Member, ...]:
         """The run's members, each of which stands on its own; empty where its method has none."""
         files = sorted((self.folder / "members").glob("*.safetensors"))
         return tuple(load_member(path) for path in files)
-
-    def _task(self, config: Config) -> Task:
-        """The task of a run whose version did not store it."""
-        try:
-            return make_plan(config, RunDir(self.folder)).task
-        except DataError as error:
-            raise DataError(
-                f"the run in {self.folder} is of an older version, which did not store its task, "
-                f"so its data is needed: {error}"
-            ) from None
 
     def __repr__(self) -> str:
         figure = self.summary.accuracy
@@ -70,15 +58,6 @@ class Result:
             f"<Result of {self.summary.method} on {self.summary.data}: "
             f"{accuracy}, in {self.folder}>"
         )
-
-
-def _lines(model: dict[str, Any]) -> dict[str, float]:
-    """The thresholds in a run's model file; older versions kept
-    that of one predictor, in `answer`.
-    """
-    older = (model.get("answer") or {}).get("threshold")
-    lines: dict[str, float] = model.get("thresholds", {} if older is None else {ALL: older})
-    return lines
 
 
 def run_config(config: Config, out: Path, resume: bool, watch: Watch | None) -> Result:

@@ -263,16 +263,6 @@ def resolve(config: Config) -> Config:
     )
 
 
-def current(config: Config) -> Config:
-    """The same configuration without settings that its method had in older versions.
-
-    One whose method is not installed here stays as it is.
-    """
-    if canonical_method(config.method) not in method_names():
-        return config
-    return replace(config, set=settings.without_former(config.set, build_method(config)))
-
-
 def build_method(config: Config) -> Any:
     """The method with its settings, presets resolved."""
     name, table = config.method, dict(config.set)
@@ -285,7 +275,13 @@ def build_method(config: Config) -> Any:
             f"unknown method {name!r}.{did_you_mean(name, known)} Methods and presets: "
             f"{choices(method_names())}"
         )
-    return settings.build(METHODS.get(name), table, owner=f"the method {name}")
+    cls = METHODS.get(name)
+    if "rounds" in table and not hasattr(cls, "rounds"):
+        raise ConfigError(
+            f"'rounds' is {table['rounds']!r}; the method {name} has a single round. Leave it out, "
+            "or choose a method that averages over rounds, such as fedavg"
+        )
+    return settings.build(cls, table, owner=f"the method {name}")
 
 
 def build_engine(config: Config) -> Any:

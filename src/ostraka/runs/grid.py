@@ -6,7 +6,6 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -155,10 +154,8 @@ def read_records(out: Path) -> list[Record]:
 
 
 def cell_folder(config: Config, out: Path) -> Path:
-    """The folder of a cell: readable, and different whenever anything that decides the numbers is.
-
-    A cell that an older version began keeps the name it has there.
-    """
+    """The folder of a cell: readable, and different whenever anything that decides the numbers
+    is."""
     name = "--".join(
         (
             canonical_method(config.method),
@@ -168,16 +165,7 @@ def cell_folder(config: Config, out: Path) -> Path:
         )
     )
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-    folder, older = (
-        out / "cells" / f"{safe}--{digest}"
-        for digest in (digest_of(chosen(config), 4), _older(config))
-    )
-    return older if older.exists() and not folder.exists() else folder
-
-
-def _older(config: Config) -> str:
-    """The digest that once named the cell: settings in another order had another one."""
-    return blake2b(repr(sorted(chosen(config).items())).encode(), digest_size=4).hexdigest()
+    return out / "cells" / f"{safe}--{digest_of(chosen(config), 4)}"
 
 
 def _run_cell(config: Config, label: str, out: Path, watch: Watch) -> Record:

@@ -114,7 +114,7 @@ def make_plan(
     start = find_start(config)
     method, config = build_method(config), pinned(resolve(config), start)
     division = division or divide(config, begun)
-    if start and start.view and method.adds_classes:
+    if start and method.adds_classes:
         division = shown_as(division, start.view)
     data, divided = division.data, division.partition
     everyone = Parties.of(data.train, [torch.as_tensor(p) for p in divided.parties], divided.names)

@@ -26,7 +26,6 @@ from ostraka.nets import native
 from ostraka.runs.config import (
     Config,
     build_method,
-    current,
     flat,
     identity,
     make,
@@ -154,7 +153,7 @@ class RunDir:
                 f"there is no run to resume in {self.root}: "
                 f"{self.config.name} is missing; start without --resume"
             )
-        return current(make(read_toml(self.config)))
+        return make(read_toml(self.config))
 
     def finished(self) -> Summary | None:
         """The summary of a finished run; one that is not this run's, or was changed, is refused."""

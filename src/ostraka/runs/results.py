@@ -2,8 +2,7 @@
 and the records of a grid.
 
 Each of them is one JSON object in a file (`metrics.jsonl`, `summary.json`, `results.json`);
-`to_json` gives it and `from_json` reads it. Files of older versions lack keys that came later:
-None, or nothing, then stands for what was not measured.
+`to_json` gives it and `from_json` reads it. None, or nothing, stands for what was not measured.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,8 +34,8 @@ class MetricsRow:
     confusion: Confusion | None = None
     per_party: Mapping[int, float | None] | None = None
     """The accuracy that each party would see, by its number; in the last round only."""
-    bytes_up: int | None = None
-    bytes_down: int | None = None
+    bytes_up: int = 0
+    bytes_down: int = 0
     run: str = ""
     """The hash of the run."""
 

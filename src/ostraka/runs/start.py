@@ -34,8 +34,8 @@ class Start:
     params: Params
     digest: str
     summary: Summary
-    view: View | None = None
-    """How its samples were seen; None where its version did not store it."""
+    view: View
+    """How its samples were seen."""
 
     def figures(self, accuracy: float | None) -> StartFigures:
         """What the summary of the following run says of its start,
@@ -75,8 +75,7 @@ def find_start(config: Config) -> Start | None:
         )
     path = RunDir(folder).summary
     summary = Summary.from_json(jsonfile.read_json(path), str(path))
-    view = task_from(model["task"]).view if "task" in model else None
-    return Start(folder, was, params, digest, summary, view)
+    return Start(folder, was, params, digest, summary, task_from(model["task"]).view)
 
 
 def pinned(config: Config, start: Start | None) -> Config:

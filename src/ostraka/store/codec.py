@@ -37,9 +37,6 @@ of its tensors, and the hash of all that.
 
 DIGEST_BYTES = 16
 
-SHA256 = "sha256:"
-"""Before the hash of the tensors of a file beside another."""
-
 _PICKLES = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 """How an archive and a pickle begin."""
 
@@ -64,8 +61,8 @@ class Beside:
     """Files that lie beside one that is written: their tensors are named there, not repeated."""
 
     digests: Mapping[str, str] = field(default_factory=dict)
-    """What its tensors hash to, of every file, by its path from the folder of the one that is
-    written: `SHA256` and a hash (`container.TensorHash`)."""
+    """What its tensors hash to (`container.TensorHash`), of every file, by its path from the
+    folder of the one that is written."""
     names: Mapping[int, str] = field(default_factory=dict)
     """Where a tensor lies, by its `id`: the path of the file and its name there."""
 
@@ -74,7 +71,7 @@ class Beside:
         """Files by path and sha256, with the tensors that they hold under their own names."""
         digests, names = dict[str, str](), dict[int, str]()
         for path, sha256, tensors in files:
-            digests[path] = SHA256 + sha256
+            digests[path] = sha256
             names |= {id(tensor): f"{path}:{name}" for name, tensor in tensors.items()}
         return cls(digests, names)
 
@@ -202,18 +199,8 @@ def _tensors_beside(folder: Path, path: str, digest: str, origin: str) -> dict[s
     """The tensors of a file that another one names, under the names that it has for them."""
     if Path(path).is_absolute() or ".." in Path(path).parts:
         raise StoreError(f"{origin} names {path}, which is not in its folder; it is not ours")
-    file = folder / path
-    if digest.startswith(SHA256):
-        with opened(file) as found:
-            says = f"{origin} was written with"
-            tensors = found.verified(digest.removeprefix(SHA256), says)
-    else:  # of a version whose member files had the digest that is in all files here
-        data = read_bytes(file)
-        if check(data, str(file))[DIGEST] != digest:
-            raise StoreError(
-                f"{file} is not the file that {origin} was written with; bring the old one back"
-            )
-        tensors = load_tensors(data)
+    with opened(folder / path) as found:
+        tensors = found.verified(digest, f"{origin} was written with")
     return {f"{path}:{name}": tensor for name, tensor in tensors.items()}
 
 
@@ -257,16 +244,11 @@ def _split(data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 
 def _digest(header: Mapping[str, Any], notes: Mapping[str, str], body: Iterable[memoryview]) -> str:
-    digest = digest_begun(header, notes)
+    said = json.dumps([header, notes], sort_keys=True).encode()
+    digest = blake2b(said, digest_size=DIGEST_BYTES)
     for part in body:
         digest.update(part)
     return digest.hexdigest()
-
-
-def digest_begun(header: Mapping[str, Any], notes: Mapping[str, str]) -> blake2b:
-    """The digest of a file, but for its tensors: add their bytes."""
-    said = json.dumps([header, notes], sort_keys=True).encode()
-    return blake2b(said, digest_size=DIGEST_BYTES)
 
 
 def _check_seal(found: Seal, wanted: Seal | None, origin: str) -> None:

@@ -21,7 +21,7 @@ from ostraka.core.wire import wire
 from ostraka.store import codec
 
 
-@wire("envelope/1", "Envelope")
+@wire("envelope/1")
 @dataclass(frozen=True)
 class Envelope:
     """A stored report with what it cost: seconds, CPU-seconds and bytes sent up."""

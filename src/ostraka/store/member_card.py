@@ -26,8 +26,7 @@ from ostraka.registry import OBJECTIVES
 from ostraka.store.container import Entry
 
 FORMAT = 3
-READ = (1, 2, 3)
-"""The formats that are read."""
+"""The format that is written and read."""
 
 MODEL = ("classes", "unknown", "kind", "shape", "view", "net", "objective")
 """The fields that say what the weights belong to."""
@@ -45,23 +44,15 @@ SHARES = ("validation", "accuracy", "confidence")
 """Scores that are shares or probabilities, from 0 to 1."""
 
 
-def check_format(version: Any) -> None:
-    """Refuse a format that this version does not read."""
-    if type(version) is not int or version not in READ:
-        raise ReportRefused(
-            f"it is of format {version!r:.40}; this version reads {', '.join(map(str, READ))}: "
-            "update ostraka, or have it written in one of these"
-        )
-
-
 def check_fields(said: Any) -> dict[str, Any]:
     """The fields of a card, each of which is known and none of which is lacking."""
     if not isinstance(said, dict):
         raise ReportRefused("its card is no JSON object")
-    check_format(said.get("format"))
-    if said["format"] != FORMAT:
+    version = said.get("format")
+    if type(version) is not int or version != FORMAT:
         raise ReportRefused(
-            f"its card says format {said['format']}, but is not written as those are"
+            f"it is of format {version!r:.40}, made by another version; this one reads format "
+            f"{FORMAT}. Have it written anew with the ostraka that is installed here"
         )
     known = (*NEEDED, *OPTIONAL)
     for name in said:
@@ -134,7 +125,7 @@ def model_of(said: Mapping[str, Any]) -> Model:
         objective=choice(objective, OBJECTIVES, "objective"),
         view=_view(said, shape),
     )
-    if said["unknown"] not in (None, model.objective.unknown):
+    if said["unknown"] != model.objective.unknown:
         raise ReportRefused(
             f"'unknown' is {said['unknown']}, but the objective "
             f"{objective['name']!r} gives a network {'an' if model.objective.unknown else 'no'} "

@@ -99,13 +99,13 @@ def _rebuilt(tree: dict[str, Any], tensors: Mapping[str, Any], origin: str) -> A
     known = WIRE_TYPES.get(str(tree.get("is")))
     if known is None:
         raise StoreError(
-            f"{origin} holds a {tree.get('is')!r}, which this version does not know: a newer "
-            "version or a package that is not installed wrote it"
+            f"{origin} holds a {tree.get('is')!r}, which this version does not know: another "
+            "version made it, or a package that is not installed"
         )
     try:
         stored: Mapping[str, Any] = {
             key: value_of(item, tensors, origin) for key, item in tree["fields"].items()
         }
-        return known.cls(**(stored if known.upgrade is None else known.upgrade(stored)))
+        return known(**stored)
     except (TypeError, KeyError) as error:
         raise StoreError(f"{origin} holds a {tree['is']} of another version: {error}") from None

@@ -8,7 +8,7 @@ from ostraka.core.wire import wire
 from ostraka.voting.choice import Choice
 
 
-@wire("member/1", "Member")
+@wire("member/1")
 @dataclass(frozen=True)
 class Seat:
     """One place of a panel: a member's card and weights.
@@ -20,7 +20,7 @@ class Seat:
     params: Params
 
 
-@wire("panel/1", "Panel")
+@wire("panel/1")
 @dataclass(frozen=True)
 class Panel:
     """What a one-shot method keeps: the members that arrived, in the order of their parties."""
