@@ -59,6 +59,25 @@ def test_top_help_lists_verbs_and_exit_codes(ostraka: Ostraka) -> None:
         ("run fedavg --on-failure explode", "allowed: stop, drop"),
         ("run fedavg --config gone.toml", "gone.toml cannot be read"),
         ("run closed-voting --rounds 3", "'rounds' is 3; the method closed-voting has a single"),
+        (
+            "run fedov --threshold 1 --unknown-rate 5%",
+            "set by hand, and --unknown-rate is 0.05, which would place it",
+        ),
+        ("run fedov --threshold 1 --rate-from told", "Give either --threshold or --rate-from"),
+        (
+            "run fedov --objective proser --set objective=dd",
+            "--objective is proser and --set objective is dd; give one of them",
+        ),
+        (
+            "run fedov --objective proser --set objective.name=dd",
+            "--objective is proser and --set objective.name is dd",
+        ),
+        (
+            "run fedavg --set local.lr=0.01 --set local.lr=0.1",
+            "'local.lr' is 0.01 and 0.1; a setting has one value",
+        ),
+        ("compare fedavg:lr=0.01,lr=0.1", "'local.lr' is 0.01 and 0.1; a setting has one value"),
+        ("compare fedavg:lr=1,local.lr=2", "'local.lr' is 1 and 2; a setting has one value"),
         ("partition dirichlet", "write it as dirichlet:BETA"),
         ("run fedavg --standardise maybe", "allowed: auto, on, off, raw"),
         ("run fedavg --data https://example.org/mnist.npz", "a run downloads nothing"),

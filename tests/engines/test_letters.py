@@ -43,6 +43,15 @@ def test_an_answer_with_nonsense_for_a_number_still_counts(seconds: Any, tmp_pat
     assert (outcome.failure, outcome.seconds, outcome.loss) == (None, None, None)
 
 
+def test_the_largest_answer_that_is_taken(tmp_path: Path) -> None:
+    """A megabyte has 10^6 bytes, and all parts of an answer count."""
+    report = codec.encode({}, seal("report", "ab12", 1, 1))
+    parts = {"report": report, "more": bytes(1000 - len(report))}
+    fits, above = (Letter(7, "order", {}, {**parts, "x": x}) for x in (b"", b"x"))
+    assert outcome_of(fits, job(tmp_path), 1e-3).failure is None
+    assert outcome_of(above, job(tmp_path), 1e-3).failure is not None
+
+
 def test_a_failure_cannot_fill_the_servers_log_nor_its_terminal(tmp_path: Path) -> None:
     facts = {"reason": "\x1b[2J" + "x" * 10**6, "details": "y" * 10**7, "seconds": 1.0}
     failure = outcome_of(Letter(7, "order", facts), job(tmp_path)).failure

@@ -334,6 +334,18 @@ def test_a_party_is_told_how_large_its_answer_may_be(tmp_path: Path) -> None:
     assert "the server takes at most 0.0001" in found[0]
 
 
+def test_a_party_that_does_not_count_is_refused_before_its_answer_is_kept(tmp_path: Path) -> None:
+    """An honest node counts by itself; this one was told another limit, and sends more."""
+    line = ToyLine()
+    node = line.there[101]
+    node.spoil = lambda letter: [node.honest(replace(letter, facts={**letter.facts, "largest": 9}))]
+    outcomes = server(line=line, largest=1e-4).round(Desk(tmp_path, "ab12"))
+    failure = outcomes[1].failure
+    assert (outcomes[1].answer, failure is None) == (None, False)
+    assert failure is not None
+    assert "the server takes at most 0.0001. Raise engine.largest at the server" in failure.reason
+
+
 def test_a_damaged_answer_is_the_failure_of_its_party_and_not_of_the_disk(tmp_path: Path) -> None:
     line = ToyLine()
     node = line.there[101]

@@ -1,17 +1,21 @@
 """The final figures: every party is in them, and the confusion matrix is stored once."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ostraka.core.predictor import Promise
+from ostraka.evaluation.evaluate import OpenFigures
 from ostraka.runs import config
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import make_plan
+from ostraka.runs.promise import NEVER
 from ostraka.runs.record import RunDir
 from ostraka.runs.results import MetricsRow, Summary
-from ostraka.runs.summary import Totals, brief, summarise
+from ostraka.runs.summary import Totals, brief, notes_of, summarise
 
 SMALL = {
     "data": "digits",
@@ -147,6 +151,34 @@ def test_a_run_in_which_all_classes_are_known_tells_how_many_samples_it_refused(
     told = brief(summary)
     assert told["known_refused"] == summary.open.known_refused
     assert not told.keys() & {"auroc", "unknown_refused", "open_balanced_accuracy"}
+
+
+def test_json_has_the_note_that_the_terminal_has(tmp_path: Path) -> None:
+    """A threshold below all scores: every sample is rejected, and nobody said how often."""
+    made = {"method": "fedov", **SMALL, "threshold": -1e6, "set": {"local": {"epochs": 1}}}
+    summary = execute(make_plan(config.make(made)), RunDir(tmp_path / "run"))
+    assert summary.open.known_refused == 100
+    expected = "nothing is promised of how often a known sample is called unknown: the threshold "
+    assert brief(summary)["notes"][-1] == notes_of(summary)[-1] == expected + "was given by hand"
+    assert notes_of(replace(summary, notes=("first",)))[0] == "first"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answer": None},
+        {"answer": Promise(rate=0.05)},
+        {"answer": NEVER},
+        {"open": OpenFigures(known_refused=0.0)},
+    ],
+)
+def test_where_nothing_is_to_be_said_there_is_no_note(change: dict[str, Any]) -> None:
+    opened = OpenFigures(auroc=60.0, known_refused=100.0, unknown_refused=100.0)
+    told = replace(summary_of(OPENED), open=opened, answer=Promise(why="too few samples"))
+    assert notes_of(told) == [
+        "nothing is promised of how often a known sample is called unknown: too few samples"
+    ]
+    assert notes_of(replace(told, **change)) == []
 
 
 def test_every_line_of_a_run_has_the_open_answers_of_its_round(tmp_path: Path) -> None:

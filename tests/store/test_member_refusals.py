@@ -51,7 +51,7 @@ def net(name: str, **options: Any) -> bytes:
 
 
 CARDS = {
-    "format 99": (card_with(format=99), "of format 99, made by another version; this one reads form"),
+    "format 99": (card_with(format=99), "of format 99, made by another version; this one reads"),
     "format 2": (card_with(format=2), "of format 2, made by another version"),
     "format true": (card_with(format=True), "of format True"),
     "unknown field": (card_with(cuonts=[1]), r"the field 'cuonts'.*Did you mean 'counts'.*'more'"),

@@ -150,6 +150,7 @@ def values_from(options: argparse.Namespace, names: Sequence[str] = ()) -> dict[
         given = getattr(options, name, None)
         if given is not None:
             values[name] = given
+    _check_threshold(options, values)
     for key in ("net", "engine"):
         if getattr(options, key) is not None:
             values = settings.merge(values, {key: {"name": getattr(options, key)}})
@@ -169,9 +170,30 @@ def _with_settings(values: dict[str, Any], options: argparse.Namespace) -> dict[
                 f"--{option} is {value} and --set {name} is {given[name]}; give one of them"
             )
         assigned = settings.merge(assigned, settings.nested(name, value))
+    twice = {"objective", "objective.name"} & given.keys()
+    if options.objective is not None and twice:
+        raise ConfigError(
+            f"--objective is {options.objective} and --set {min(twice)} is {given[min(twice)]}; "
+            "give one of them"
+        )
     if options.objective is not None:
         assigned = settings.merge({"objective": {"name": options.objective}}, assigned)
     return settings.merge(values, as_values(assigned))
+
+
+def _check_threshold(options: argparse.Namespace, values: Mapping[str, Any]) -> None:
+    """Refuse a threshold that is set by hand beside what would place it."""
+    rates = {
+        f"--{name.replace('_', '-')}": given
+        for name in ("unknown_rate", "rate_from")
+        if (given := getattr(options, name)) is not None
+    }
+    if rates and values.get("threshold") is not None:
+        shown = " and ".join(f"{option} is {given}" for option, given in rates.items())
+        raise ConfigError(
+            f"the threshold is {values['threshold']}, set by hand, and {shown}, which would place "
+            f"it. Give either --threshold or {' and '.join(rates)}"
+        )
 
 
 def check_local(options: argparse.Namespace, methods: Iterable[str]) -> None:

@@ -18,8 +18,8 @@ from ostraka.display.mosaic import ASCII, UNICODE
 from ostraka.display.tables import Cell, Number, Table, human_bytes, human_seconds
 from ostraka.display.wide import fits, show_lines, show_wide
 from ostraka.evaluation.evaluate import OpenFigures
-from ostraka.runs.promise import NEVER
 from ostraka.runs.results import Summary
+from ostraka.runs.summary import notes_of
 
 SHOWN = 16
 """Parties or classes that a summary lists; the rest is in summary.json."""
@@ -44,7 +44,7 @@ def show_summary(console: Console, summary: Summary) -> None:
         show_wide(console, _domains(summary))
     _show_selection(console, summary.selection)
     _show_suspects(console, summary.trust)
-    for note in [*summary.notes, *_unpromised(summary)]:
+    for note in notes_of(summary):
         console.print(f"Note: {note}", soft_wrap=True, highlight=False)
     console.print(f"Results: {summary.out}", soft_wrap=True, highlight=False)
 
@@ -169,16 +169,6 @@ def _promised(summary: Summary) -> str:
     """The rate that was promised, behind the one that came out."""
     answer = summary.answer
     return f" (promised: {100 * answer.rate:g} %)" if answer and answer.rate else ""
-
-
-def _unpromised(summary: Summary) -> list[str]:
-    """Why the result answers unknown without a promise of how often."""
-    answer = summary.answer
-    if answer is None or not answer.why or answer.rate is not None or answer.why == NEVER.why:
-        return []
-    if not _open_figures(summary.open):
-        return []
-    return [f"nothing is promised of how often a known sample is called unknown: {answer.why}"]
 
 
 OPEN_NAMES = {

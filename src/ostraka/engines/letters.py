@@ -34,6 +34,17 @@ class Letter:
     It may be sent again."""
 
 
+def too_large(size: int, largest: float) -> str:
+    """Why an answer of `size` bytes is refused by a server that takes `largest` megabytes; empty:
+    it is not."""
+    if size <= largest * 1e6:
+        return ""
+    return (
+        f"its answer has {size / 1e6:,.1f} MB, and the server takes at most {largest:,g}. Raise "
+        "engine.largest at the server (--set engine.largest=MB), or train a smaller network"
+    )
+
+
 def shown(given: object, most: int = 500) -> str:
     """Text that a node wrote, without signs that a terminal obeys, and not endless."""
     text = "".join(

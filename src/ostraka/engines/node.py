@@ -20,7 +20,7 @@ from ostraka.core.party import Parties
 from ostraka.core.samples import Samples
 from ostraka.engines.base import Failure, Order, Outcome, Work, begun_from, silent, try_order
 from ostraka.engines.brief import Brief, read_brief
-from ostraka.engines.letters import Fact, Letter
+from ostraka.engines.letters import Fact, Letter, too_large
 from ostraka.engines.threads import one_thread
 from ostraka.errors import DataError, OstrakaError, StoreError
 from ostraka.store import codec
@@ -180,12 +180,9 @@ def _letter(letter: Letter, outcome: Outcome) -> Letter:
     assert outcome.answer is not None
     report = outcome.answer.report
     assert isinstance(report, bytes), "server and party share no process"
-    largest = float(letter.facts.get("largest", inf))
-    if len(report) > largest * 1e6:
-        raise DataError(
-            f"its answer has {len(report) / 1e6:,.1f} MB, and the server takes at most "
-            f"{largest:,g} (--set engine.largest=MB, at the server)"
-        )
+    excess = too_large(len(report), float(letter.facts.get("largest", inf)))
+    if excess:
+        raise DataError(excess)
     return Letter(letter.node, "order", facts, {"report": report})
 
 

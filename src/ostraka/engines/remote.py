@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from typing import final
 
 from ostraka.core.party import PartyRef
@@ -29,7 +30,7 @@ from ostraka.engines.base import (
     silent,
 )
 from ostraka.engines.brief import brief_of
-from ostraka.engines.letters import Fact, Letter, Line, Node, number, shown
+from ostraka.engines.letters import Fact, Letter, Line, Node, number, shown, too_large
 from ostraka.errors import OstrakaError, PartyFailed
 from ostraka.store import codec
 from ostraka.store.desk import seal
@@ -295,7 +296,7 @@ class Correspondence(Crew):
             else:
                 done.add(sent.job.party)
                 sent.names.remove(answer.answers)
-                yield outcome_of(answer, sent.job)
+                yield outcome_of(answer, sent.job, self.terms.largest)
 
     def _lost(self, under_way: Mapping[int, Sent], reader: Reader) -> Iterator[Outcome]:
         """Send orders again that went down with their node; give up those whose time is over."""
@@ -339,9 +340,12 @@ class Correspondence(Crew):
         self.sleep(POLL_SECONDS)
 
 
-def outcome_of(answer: Letter, job: Job) -> Outcome:
-    """What an answer says of its order; one that is not sealed for it is a failure."""
-    facts = answer.facts
+def outcome_of(answer: Letter, job: Job, largest: float = inf) -> Outcome:
+    """What an answer of at most `largest` megabytes says of its order; one that is not sealed for
+    it is a failure."""
+    facts, excess = answer.facts, too_large(sum(map(len, answer.parts.values())), largest)
+    if excess:  # before it is opened, or kept anywhere: a party may not have counted
+        return _failed(job.party, excess)
     took, loss = number(facts.get("seconds")), number(facts.get("loss"))
     reason = shown(answer.error or facts.get("reason", ""))
     if reason:

@@ -168,7 +168,15 @@ def make(values: Mapping[str, Any]) -> Config:
     if isinstance(values.get("set"), Mapping):
         values["set"] = with_dots(values["set"])
     _refuse_misplaced(values)
-    return settings.build(Config, values)
+    config = settings.build(Config, values)
+    rate = (config.unknown_rate, config.rate_from)
+    if config.threshold is not None and rate != (Config.unknown_rate, Config.rate_from):
+        raise ConfigError(
+            f"'threshold' is {config.threshold}, set by hand, beside unknown_rate "
+            f"{config.unknown_rate} and rate_from {config.rate_from!r}, which would place it. Give "
+            "a threshold, or how it is placed"
+        )
+    return config
 
 
 def with_dots(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -352,11 +360,18 @@ def parse_assignments(pairs: Sequence[str]) -> dict[str, Any]:
     A value is read as TOML, or else as text.
     """
     out: dict[str, Any] = {}
+    seen: dict[str, str] = {}
     for pair in pairs:
         key, sign, text = pair.partition("=")
         if not sign or not all(part.strip() for part in key.split(".")):
             raise ConfigError(
                 f"--set takes NAME=VALUE, for example local.epochs=20; {pair!r} was given"
+            )
+        if seen.setdefault(key.strip(), text.strip()) != text.strip():
+            raise ConfigError(
+                f"{key.strip()!r} is {seen[key.strip()]} and {text.strip()}; a setting has one "
+                "value. Give it once; several values are for a grid: ostraka compare "
+                "fedavg:lr=0.01 fedavg:lr=0.1"
             )
         out = settings.merge(out, settings.nested(key.strip(), _parse(text.strip())))
     return out

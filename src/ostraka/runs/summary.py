@@ -9,6 +9,7 @@ from typing import Any
 from ostraka.core.method import Iterative
 from ostraka.core.party import labels
 from ostraka.runs.plan import Plan
+from ostraka.runs.promise import NEVER
 from ostraka.runs.results import BESIDE_ACCURACY, Best, DomainFigures, MetricsRow, Summary
 
 LAST = 20
@@ -124,10 +125,22 @@ WHERE_THERE_IS_ONE = (*BESIDE_ACCURACY, "per_domain", "notes")
 """Keys that `--json` leaves out where they say nothing."""
 
 
+def notes_of(summary: Summary) -> list[str]:
+    """What must stand beside the figures: the run's own notes, and why it answers unknown without
+    a promise of how often."""
+    answer, opened = summary.answer, summary.open
+    silent = answer is None or not answer.why or answer.rate is not None or answer == NEVER
+    closed = opened.unknown_refused is None and opened.auroc is None and not opened.known_refused
+    if silent or closed:
+        return [*summary.notes]
+    said = "nothing is promised of how often a known sample is called unknown"
+    return [*summary.notes, f"{said}: {answer.why}"]
+
+
 def brief(summary: Summary) -> dict[str, Any]:
     """The summary as `--json` prints it; open-set figures only where the test defines them,
     per_domain with domains.
     """
-    told = summary.to_json()
+    told = summary.to_json() | {"notes": notes_of(summary)}
     empty = [key for key in WHERE_THERE_IS_ONE if told[key] in (None, {}, [])]
     return {key: told[key] for key in JSON_KEYS if key not in empty}

@@ -4,7 +4,6 @@
 
 from typing import Any
 
-from ostraka.core import settings
 from ostraka.errors import ConfigError
 from ostraka.runs.config import SHORT, canonical_method, parse_assignments
 
@@ -50,7 +49,7 @@ def as_values(assigned: dict[str, Any]) -> dict[str, Any]:
 
 
 def _settings(word: str, rest: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    pairs: list[str] = []
     for part in _parts(rest):
         name, sign, value = part.partition("=")
         name = SHORT.get(name.strip(), name.strip())
@@ -59,8 +58,8 @@ def _settings(word: str, rest: str) -> dict[str, Any]:
                 f"{part.strip()!r} in {word!r} is no setting; write METHOD:NAME=VALUE,NAME=VALUE, "
                 "such as fedavg:lr=0.1,epochs=5"
             )
-        found = settings.merge(found, parse_assignments([f"{name}={value}"]))
-    return found
+        pairs.append(f"{name}={value}")
+    return parse_assignments(pairs)
 
 
 def _parts(text: str) -> list[str]:

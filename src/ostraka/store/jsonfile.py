@@ -8,6 +8,7 @@ from typing import Any
 
 from ostraka.errors import StoreError
 from ostraka.store.codec import DIGEST, write_atomically
+from ostraka.store.strict_json import read_finite
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -18,11 +19,11 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> Any:
     """The plain values in a JSON file."""
     try:
-        return json.loads(path.read_bytes())
+        return read_finite(path.read_bytes())
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise StoreError(f"{path} is not valid JSON: {error}") from None
+        raise StoreError(f"{path} is not valid JSON: {error}; make it anew") from None
 
 
 def write_signed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
