@@ -3,9 +3,11 @@ written down (tests/parties/voters.py)."""
 
 import csv
 import io
+import os
 import re
 import shutil
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -144,20 +146,23 @@ def test_select_says_who_and_why_and_writes_the_choice(ostraka: Ostraka, ward: P
     assert selected.json()["selection"]["chosen"] == ["berta", "carl"]
 
 
-def test_a_folder_of_chosen_members_holds_them_and_no_others(ostraka: Ostraka, ward: Path) -> None:
-    """Each under a name of its own, readable for all; and none of an earlier choice, which would
-    vote too.
+def test_a_folder_of_chosen_members_holds_them_and_no_others(
+    ostraka: Ostraka, ward: Path, request: pytest.FixtureRequest
+) -> None:
+    """Each under a name of its own, for whom the umask lets; and none of an earlier choice, which
+    would vote too.
     """
     for name, place in (("anna", "x/m"), ("berta", "y/m"), ("carl", "z/1-m")):
         Path(place).parent.mkdir()
         shutil.copy(ward / f"{name}.member", f"{place}.member")
     Path("x/m.member").chmod(0o600)
+    request.addfinalizer(partial(os.umask, os.umask(0o027)))
     for _ in range(2):
         done = ostraka("select", "x", "y", "z", "--method", "all", "--out", "chosen")
         assert done.code == 0
         files = sorted(Path("chosen").iterdir())
         assert [path.name for path in files] == ["0-m.member", "1-m.member", "2-1-m.member"]
-        assert {path.stat().st_mode & 0o777 for path in files} == {0o644}
+        assert {path.stat().st_mode & 0o777 for path in files} == {0o640}
     fewer = ostraka("select", ward, "--method", "ds", "--size", "1", "--out", "chosen")
     assert (fewer.code, "would ask these too; give a new folder" in fewer.err) == (2, True)
     assert sorted(Path("chosen").iterdir()) == files

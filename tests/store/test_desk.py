@@ -54,18 +54,19 @@ def test_a_round_that_ends_replaces_memories(tmp_path: Path) -> None:
     assert desk.memory(2, 0).exists(), "the same end once more"
 
 
-def test_clear_round_removes_what_a_finished_round_leaves(tmp_path: Path) -> None:
+def test_what_finished_rounds_leave_is_removed(tmp_path: Path) -> None:
     """After round 2: its message, progress and reports go; memories are not touched."""
     desk = Desk(tmp_path)
     for index in (1, 2):
         put(desk.memory(index, 0))
+    put(desk.message(1, None))  # of a process that was killed before it removed it
     put(desk.message(2, None))
     put(desk.message(2, 4))
     put(desk.report(2, 0))
     put(desk.progress(2, 0).inside("fit"))
     put(desk.report(3, 0))
     assert desk.reports_of(2) == {"p00000.safetensors"}
-    desk.clear_round(2)
+    desk.clear_until(2)
     assert desk.reports_of(2) == set()
     left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*.safetensors"))
     assert left == [
@@ -75,12 +76,12 @@ def test_clear_round_removes_what_a_finished_round_leaves(tmp_path: Path) -> Non
     ]
 
 
-def test_clear_round_leaves_a_shelf_alone(tmp_path: Path) -> None:
+def test_a_shelf_keeps_its_reports(tmp_path: Path) -> None:
     """Reports on a shared shelf serve other runs; half-finished training beside them goes."""
     desk = Desk(tmp_path / "run", "ab12", tmp_path / "shelf" / "cd34")
     put(desk.report(1, 0))
     put(desk.progress(1, 0).inside("fit"))
-    desk.clear_round(1)
+    desk.clear_until(1)
     assert desk.report(1, 0).exists()
     assert not desk.progress(1, 0).exists()
     assert desk.report(1, 0).path.is_relative_to(tmp_path / "shelf")

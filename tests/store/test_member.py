@@ -21,7 +21,13 @@ from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.open_voting import OpenVoting
 from ostraka.objectives.openmax import OpenMax
 from ostraka.objectives.rpl import RPL
-from ostraka.store.member import decode_member, encode_member, load_member, save_member
+from ostraka.store.member import (
+    decode_member,
+    encode_member,
+    load_member,
+    save_member,
+    save_members,
+)
 from tests.store.member_files import CARD, IMAGES, MADE, QUANTILES, ROWS, made, pieces
 
 VIEW = View(scale=1 / 255, mean=(0.5,) * 6, std=(0.25,) * 6, kind="table")
@@ -133,13 +139,17 @@ def test_members_of_one_kind_share_their_model() -> None:
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
-def test_everybody_may_read_a_member_file(umask: int, tmp_path: Path) -> None:
+def test_who_may_read_a_member_file(umask: int, tmp_path: Path) -> None:
+    """What is to be handed over: whom the umask lets. In the folder of a run: its owner alone."""
     before = os.umask(umask)
     try:
         save_member(tmp_path / "x", made())
+        save_members(tmp_path, [made()])
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o644
+    found = [tmp_path / "x", tmp_path / "members", *(tmp_path / "members").iterdir()]
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in found]
+    assert modes == [0o666 & ~umask, 0o700, 0o600]
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:

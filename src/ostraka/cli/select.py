@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ostraka.cli.group import add_members, add_output, print_json, selector_of
 from ostraka.cli.options import place
-from ostraka.errors import ConfigError, writing
+from ostraka.errors import ConfigError
 
 if TYPE_CHECKING:
     from ostraka.parties.gathering import Gathered
@@ -87,17 +87,17 @@ def act(options: argparse.Namespace) -> int:
 def _write(kept: "Gathered", out: Path, suffix: str) -> None:
     """The chosen files as a list beside which they are found, or copied into a folder."""
     from ostraka.store.codec import read_bytes, write_atomically
+    from ostraka.store.files import sweep
 
     if out.suffix == suffix:
         paths = [_line(os.path.relpath(file, out.parent)) for file in kept.files]
-        write_atomically(out, "".join(f"{path}\n" for path in paths).encode(), mode=0o644)
+        write_atomically(out, "".join(f"{path}\n" for path in paths).encode())
         return
     names = _free(kept.files)
     _check_alone(out, names)
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
+    sweep(out)
     for file, name in zip(kept.files, names, strict=True):
-        write_atomically(out / name, read_bytes(Path(file)), mode=0o644)
+        write_atomically(out / name, read_bytes(Path(file)))
 
 
 def _check_alone(folder: Path, names: Sequence[str]) -> None:

@@ -63,7 +63,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 def write_page(path: Path, page: str) -> None:
     """Write a page, in one step."""
-    write_atomically(path, page.encode(), mode=0o644)
+    write_atomically(path, page.encode())
 
 
 def verdict_page(verdict: Verdict) -> str:

@@ -203,7 +203,7 @@ def remember(state: Any, own: Own, kept: bytes | None) -> None:
     if kept is None:
         return
     if own.folder is not None:
-        codec.write_atomically(own.folder / f"{MEMORY}.safetensors", kept)
+        codec.write_atomically(own.folder / f"{MEMORY}.safetensors", kept, private=True)
         return
     from flwr.app import Array, ArrayRecord
 

@@ -159,7 +159,7 @@ def _carried_out(
         outcome = try_order(work, order, replace(progress, path=progress.path / start), silent)
         if outcome.answer is not None:
             kept = kept.after(run, index, outcome.answer.memory)
-            desk.clear_round(index)
+            desk.clear_until(index)
     return _letter(letter, outcome), kept.stored()
 
 

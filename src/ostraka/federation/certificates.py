@@ -4,7 +4,6 @@ The server shows a certificate of the federation's own authority; a party proves
 signing with its key (NIST P-384, in OpenSSH's format, as `ssh-keygen -t ecdsa -b 384` makes them).
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, final
 
 from ostraka.errors import NeedError, StoreError, writing
+from ostraka.store.files import make_folder, opened_log
 
 AUTHORITY_DAYS = 3650
 SERVER_DAYS = 825
@@ -242,13 +242,13 @@ def _read(path: Path) -> bytes:
 
 def _write(path: Path, data: bytes) -> None:
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         path.write_bytes(data)
 
 
 def _write_private(path: Path, data: bytes) -> None:
     """A file that only its owner can read from its first moment on."""
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        make_folder(path.parent)
+        with opened_log(path, "xb") as file:
             file.write(data)

@@ -22,6 +22,7 @@ from ostraka.federation.check import UNKNOWN, reach_problem, shown_problem
 from ostraka.federation.processes import ended_by_signals, environment, program
 from ostraka.federation.project import PARTY_FOLDER, PartyFolder
 from ostraka.federation.terms import agreed_config, check_agreed
+from ostraka.store.files import make_folder, sweep
 
 UNKNOWN_SECONDS = 180.0
 """How long a server that is there may take to know a party's key."""
@@ -35,7 +36,7 @@ SUPERNODE = "from ostraka.engines.flower import run_supernode; run_supernode()"
 
 def own_of(party: PartyFolder) -> Own:
     """The party as it answers letters."""
-    party.state.mkdir(mode=0o700, exist_ok=True)
+    make_folder(party.state)
     samples = _share_of(party) if party.share else _own_data(party)
     agreed = partial(check_agreed, party.root / "run.toml")
     return Own(party.party, party.name, samples, party.state, party.device, agreed)
@@ -91,8 +92,10 @@ def _alone(party: PartyFolder) -> Iterator[None]:
             f"{party.name} is at work already in {party.root}; end that process first"
         ) from None
     try:
+        sweep(party.state)
         yield
     finally:
+        sweep(party.state)
         lock.release()
 
 
@@ -107,6 +110,7 @@ def _start_alone(party: PartyFolder, wait: float) -> int:
         "--host", "127.0.0.1",
         "--port", str(free_port()),
     ]  # fmt: skip
+    make_folder(party.root / "flower")
     more = {PARTY_FOLDER: str(party.root), "FLWR_HOME": str(party.root / "flower")}
     program("flower-supernode")
     return until_taken(party.name, lambda: _run(command, environment(more)))

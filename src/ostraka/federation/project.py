@@ -29,6 +29,7 @@ from ostraka.federation.certificates import (
 )
 from ostraka.federation.terms import refuse_promises
 from ostraka.runs.config import Config, build_method, make, read_toml, write_toml
+from ostraka.store.files import make_folder
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252})|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*")
@@ -99,6 +100,11 @@ class Federation:
     def log(self) -> Path:
         """What Flower's processes write."""
         return self.root / "server/log.txt"
+
+    @property
+    def state(self) -> Path:
+        """What Flower's server stores: messages, and who has joined."""
+        return self.root / "server/state.db"
 
     @property
     def said(self) -> Path:
@@ -272,9 +278,7 @@ def create(
         refuse_local_test(make(values))
     made = Federation(root.absolute(), root.absolute().name, host, port, tuple(parties), share)
     with writing(root):
-        (root / "app").mkdir(parents=True)
-        (root / "server").mkdir(mode=0o700)
-        (root / "authority").mkdir(mode=0o700)
+        make_folder(root / "app", private=False)
         _write(root / "federation.toml", {**_values(made), "parties": list(parties)})
         _write(root / "run.toml", values)
         _write(root / "app/pyproject.toml", _project())
@@ -284,7 +288,6 @@ def create(
     for number, name in enumerate(parties):
         folder = root / "parties" / name
         make_party_key(folder / "key", folder / "key.pub")
-        folder.chmod(0o700)
         shutil.copy(made.authority.certificate, folder / "ca.pem")
         shutil.copy(root / "run.toml", folder / "run.toml")
         PartyFolder(folder, made.name, number, name, address, share).save()

@@ -32,6 +32,7 @@ from ostraka.runs.record import RunDir
 from ostraka.runs.results import Summary
 from ostraka.runs.watch import Watch
 from ostraka.store import jsonfile
+from ostraka.store.files import make_folder, opened_log
 
 START_SECONDS = 180.0
 """How long Flower's server may take to start."""
@@ -59,7 +60,7 @@ def run_over(grid: Any, root: Path, watch: Watch | None = None) -> None:
     end_with(os.environ.get(SERVER))
     home, ended = RunDir(federation.run), dict[str, Any](done=False, words="ended", code=1)
     # Flower throws away what its apps write: it goes where `serve` looks for it
-    with federation.said.open("a", buffering=1) as said, redirect_stderr(said):
+    with opened_log(federation.said, "a") as said, redirect_stderr(said):
         try:
             with connected(grid, Expected(federation.parties, federation.keys())):
                 execute(plan_of(federation), home, watch, resume=home.marks.exists())
@@ -123,7 +124,7 @@ def serve(federation: Federation, bind: str = "0.0.0.0") -> Summary:
     for old in outcome_file(federation, "").parent.glob("outcome-*.json"):
         old.unlink()
     os.environ[ATTEMPT], os.environ[SERVER] = token_hex(8), str(os.getpid())
-    with federation.log.open("ab") as log, ended_by_signals():
+    with opened_log(federation.log, "ab") as log, ended_by_signals():
         process = _start(federation, bind, log)
         try:
             _wait_until_up(federation, process)
@@ -151,8 +152,9 @@ def _wait_for_an_earlier_one(federation: Federation) -> None:
 
 
 def _start(federation: Federation, bind: str, log: IO[bytes]) -> "subprocess.Popen[bytes]":
-    federation.home.mkdir(mode=0o700, exist_ok=True)
-    federation.said.touch()
+    make_folder(federation.home)
+    for name in (federation.said, federation.state):  # as Flower would write them for all to read
+        opened_log(name, "a").close()
     connection = {
         "address": f"127.0.0.1:{federation.port}",
         "root-certificates": str(federation.authority.certificate),
@@ -167,7 +169,7 @@ def _start(federation: Federation, bind: str, log: IO[bytes]) -> "subprocess.Pop
         "--ssl-certfile", str(federation.certificate),
         "--ssl-keyfile", str(federation.key),
         "--ssl-ca-certfile", str(federation.authority.certificate),
-        "--database", str(federation.root / "server/state.db"),
+        "--database", str(federation.state),
         "--enable-supernode-auth",
         "--disable-runtime-dependency-installation",
     ]  # fmt: skip

@@ -4,7 +4,6 @@ As the student of `fedov-distilled`, but for two things: where the vote can answ
 the student, and a part of the public samples is kept from it, to tell how far it agrees.
 """
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,11 +34,11 @@ from ostraka.objectives.distil import Distillation, numbered
 from ostraka.objectives.open_voting import OpenVoting
 from ostraka.parties.answers import Answers
 from ostraka.parties.ensemble import Ensemble
-from ostraka.parties.halt import Halting, Tell, place_of, progress_of
+from ostraka.parties.halt import Halting, Tell, check_free, deliver, place_of, tidy
 from ostraka.registry import BALLOTS, NETS
 from ostraka.runs.generator import READY, load_generator
 from ostraka.store.generator import sha256_of
-from ostraka.store.member import save_member
+from ostraka.store.member import encode_member
 from ostraka.store.member_card import TEXT
 from ostraka.voting.calibration import held_scores, measure, tell_of
 
@@ -51,6 +50,7 @@ FEWEST = 20
 GENERATOR = "generator"
 DRAWN = 5000
 """Samples that are drawn from a generator."""
+REPLACE = "overwrite=True, --replace"
 NAME = "distilled"
 SURE = 2.0
 """Mean log odds, for or against, with which a student is taught whether a sample is unknown."""
@@ -127,8 +127,8 @@ def distil(
         ) from None
     made = replace(made, member=replace(made.member, card=replace(made.member.card, name=called)))
     if path is not None:
-        save_member(path, made.member)
-        shutil.rmtree(progress_of(path), ignore_errors=True)
+        deliver(path, encode_member(made.member), mark, overwrite, REPLACE)
+        tidy(path)
     return made
 
 
@@ -146,11 +146,7 @@ def _name(name: str, path: Path | None, overwrite: bool) -> str:
         raise ConfigError(
             f"the student cannot be written to {path}; give a file in a folder that exists"
         )
-    if path.exists() and not overwrite:
-        raise ConfigError(
-            f"{path} is there already; give another file, or say that it may be replaced "
-            "(overwrite=True, --replace)"
-        )
+    check_free(path, overwrite, REPLACE)
     return called
 
 

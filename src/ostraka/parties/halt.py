@@ -1,5 +1,7 @@
 """Half-finished training beside the file that it will become, and a Ctrl-C that saves it first."""
 
+import hashlib
+import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +12,9 @@ from typing import Any, final
 
 from ostraka.core.progress import Progress
 from ostraka.errors import ConfigError
+from ostraka.store.codec import read_bytes, write_atomically
 from ostraka.store.desk import DiskProgress, Place
+from ostraka.store.files import sweep
 
 Tell = Callable[[float, float | None], None]
 """Called with the share of the work that is done (0 to 1) and the latest loss."""
@@ -19,6 +23,61 @@ Tell = Callable[[float, float | None], None]
 def progress_of(path: Path) -> Path:
     """The folder beside a file in which its half-finished training lies."""
     return path.with_name(path.name + ".progress")
+
+
+def note_of(path: Path) -> Path:
+    """What says, until all else is done, which file a training ended with."""
+    return path.with_name(f".{path.name}.made")
+
+
+def check_free(path: Path, replace_file: bool, how: str) -> None:
+    """Refuse a file that is there already, unless it may be replaced, or something half-finished
+    lies beside it: that may have been killed when it had written the file. `how` says how to have
+    it replaced.
+    """
+    for name in (path.name, note_of(path).name):
+        sweep(path.parent, name)
+    sweep(progress_of(path))
+    unfinished = progress_of(path).exists() or note_of(path).exists()
+    if path.exists() and not replace_file and not unfinished:
+        raise _taken(path, how)
+
+
+def deliver(path: Path, data: bytes, what: str, replace_file: bool, how: str) -> None:
+    """Write the file that a training ended with; `tidy` comes next.
+
+    One that is there already may be the same, written by a process that was killed then. `what`
+    stands for all that it depends on, for `was_delivered`.
+    """
+    write_atomically(note_of(path), _note(what, data), private=True)
+    if not path.exists() or replace_file:
+        write_atomically(path, data)
+    elif read_bytes(path) != data:
+        raise _taken(path, how)
+
+
+def was_delivered(path: Path, what: str) -> bool:
+    """Whether the file is there and the one that a training of `what` ended with, which was killed
+    before it had removed what was half-finished."""
+    if not path.exists() or not note_of(path).exists():
+        return False
+    return read_bytes(note_of(path)) == _note(what, read_bytes(path))
+
+
+def tidy(path: Path) -> None:
+    """Remove what was half-finished, and last what says that the file is not."""
+    shutil.rmtree(progress_of(path), ignore_errors=True)
+    note_of(path).unlink(missing_ok=True)
+
+
+def _note(what: str, data: bytes) -> bytes:
+    return f"{what} {hashlib.sha256(data).hexdigest()}".encode()
+
+
+def _taken(path: Path, how: str) -> ConfigError:
+    return ConfigError(
+        f"{path} is there already; give another file, or say that it may be replaced ({how})"
+    )
 
 
 def place_of(path: Path, mark: str, what: str) -> Place:

@@ -262,7 +262,7 @@ def load_task(path: str | Path) -> TaskFile:
 
 def save_task(path: str | Path, task: TaskFile) -> None:
     """Write a task file, with a comment for each line."""
-    write_atomically(Path(path), task_text(task).encode(), mode=0o644)
+    write_atomically(Path(path), task_text(task).encode())
 
 
 def task_text(task: TaskFile) -> str:

@@ -7,7 +7,6 @@ the bit: half-finished training lies beside it, in OUT.progress.
 
 import os
 import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +29,7 @@ from ostraka.engines.threads import one_thread
 from ostraka.errors import ConfigError, Interrupted, StoreError, writing
 from ostraka.methods.panel import PanelMethod
 from ostraka.parties.dp import check_covered, promised
-from ostraka.parties.halt import Halting, Tell, place_of, progress_of
+from ostraka.parties.halt import Halting, Tell, check_free, deliver, place_of, tidy, was_delivered
 from ostraka.parties.rare import rare_classes, without
 from ostraka.parties.samples import OwnData, collected
 from ostraka.parties.task_file import TaskFile, load_task, make_task
@@ -38,14 +37,15 @@ from ostraka.runs.config import Config
 from ostraka.runs.generator import load_generator
 from ostraka.runs.memory import check_network
 from ostraka.runs.plan import party_seed, pick_device
-from ostraka.store.codec import write_atomically
 from ostraka.store.desk import Place
-from ostraka.store.member import load_member, save_member
+from ostraka.store.files import make_folder, write_atomically
+from ostraka.store.member import encode_member, load_member
 from ostraka.store.member_card import TEXT
 from ostraka.voting.panel import Seat
 
 SAVE_SECONDS = 30.0
 """A kill loses about this much of the training; Ctrl-C loses nothing."""
+REPLACE = "replace=True, --replace"
 SHARED_SEED = 0
 """Where all members begin with the same weights, these cannot depend on one party's seed."""
 
@@ -107,12 +107,15 @@ def train_party(
     with one_thread():
         mark = work.mark(held.digest)
         place = None if path is None else place_of(path, mark, "training of a member")
-        progress = Halting(place, tell, save_seconds)
-        member = work.member(progress, pick_device(device), place)
+        what = f"{mark} {name}"
+        if path is None or not was_delivered(path, what):
+            progress = Halting(place, tell, save_seconds)
+            member = work.member(progress, pick_device(device), place)
+            if path is not None:
+                deliver(path, encode_member(member), what, replace_file, REPLACE)
     if path is not None:
-        save_member(path, member)
-        shutil.rmtree(progress_of(path), ignore_errors=True)
         member = load_member(path)  # what others will read, by the reader that they will use
+        tidy(path)
     counts = samples.counts(len(agreed.classes)).tolist()
     return Trained(
         member=member,
@@ -135,13 +138,9 @@ def _check(name: str, path: Path | None, replace_file: bool) -> None:
         return
     if path.is_dir():
         raise ConfigError(f"{path} is a folder; give a file, such as {path / 'st-anna.member'}")
-    if path.exists() and not replace_file:
-        raise ConfigError(
-            f"{path} is there already; give another file, or say that it may be replaced "
-            "(replace=True, --replace)"
-        )
+    check_free(path, replace_file, REPLACE)
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, private=False)
     if not os.access(path.parent, os.W_OK):
         raise StoreError(f"{path.parent} cannot be written to; choose another place")
 
@@ -262,7 +261,5 @@ def secret_seed(place: Place | None) -> int:
         return drawn
     kept = place.path / "secret"
     if not kept.exists():
-        with writing(kept):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(kept, str(drawn).encode(), mode=0o600)
+        write_atomically(kept, str(drawn).encode(), private=True)
     return int(kept.read_text())

@@ -1,12 +1,13 @@
 """A run in one call, and what it gives. `ostraka.api` is the same for notebooks and scripts."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
 from ostraka.core.member import Member
 from ostraka.core.predictor import Predictor
-from ostraka.errors import ConfigError
+from ostraka.errors import ConfigError, OstrakaError
 from ostraka.runs.answer import finished_answer
 from ostraka.runs.config import Config, build_method, make
 from ostraka.runs.folder import kind_of
@@ -98,4 +99,7 @@ def prepare(config: Config, home: RunDir, resume: bool) -> Plan | Summary:
     """
     begun = home if resume and home.marks.exists() else None
     done = finished_answer(home, config) if begun else None
+    if done is not None:
+        with suppress(OstrakaError, OSError), home.locked():
+            pass  # what a kill has left is swept, unless somebody is at work here
     return done or make_plan(config, begun)

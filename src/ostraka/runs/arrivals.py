@@ -16,6 +16,7 @@ from ostraka.errors import DamagedFile, OstrakaError, ReportRefused, StoreError
 from ostraka.runs.summary import Totals
 from ostraka.store import codec
 from ostraka.store.desk import Desk, Envelope, Place, StoredReports
+from ostraka.store.files import retire
 
 HELD = 16 * 2**20
 """Bytes of reports that stay in memory from their arrival until they are aggregated; the others
@@ -77,6 +78,7 @@ class Arrivals:
                 place.path.unlink()
                 continue
             found.add(party)
+            retire(self.desk.progress(self.index, party).path)
             self._look_at(party, data, written=True)
             if self.desk.memory(self.index, party).exists():
                 self.remembering.add(party)
@@ -89,6 +91,8 @@ class Arrivals:
         if answer is not None and ended.failure is None:
             if answer.memory is not None:
                 self.remembering.add(outcome.party)
+            if self.durable:
+                retire(self.desk.progress(self.index, outcome.party).path)
             try:
                 self._look_at(outcome.party, answer.report, written=self.durable)
             except StoreError as error:

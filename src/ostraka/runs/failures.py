@@ -8,6 +8,7 @@ from ostraka.engines.base import Failure
 from ostraka.errors import PartyFailed, StoreError, writing
 from ostraka.runs.config import Config
 from ostraka.runs.record import RunDir
+from ostraka.store.files import opened_log
 
 SHOWN = 5
 """Failures that a message names."""
@@ -51,7 +52,7 @@ def _keep(home: RunDir, failures: Sequence[Failure], names: Mapping[int, str]) -
     """Write the failures down; where they can be read, or why not."""
     log = home.root / "failures.log"
     try:
-        with writing(log), log.open("a", encoding="utf-8") as file:
+        with writing(log), opened_log(log, "a") as file:
             file.writelines(f"{names[f.party]}: {f.reason}\n{f.details}\n" for f in failures)
     except StoreError as error:  # must not hide the failures themselves
         return f"({error}) "

@@ -5,6 +5,7 @@ from typing import Literal
 
 from ostraka.errors import ConfigError
 from ostraka.runs.config import Config, canonical_method
+from ostraka.store.files import is_left
 
 RUN = (
     "config.toml",
@@ -50,7 +51,7 @@ def check_free(out: Path, kind: Literal["run", "grid"]) -> None:
 
 def kind_of(folder: Path) -> Literal["run", "grid", "foreign"] | None:
     """What a folder holds; None: nothing yet."""
-    names = {path.name for path in folder.iterdir()}
+    names = {path.name for path in folder.iterdir() if not is_left(path.name)}
     if names & set(GRID):
         return "grid"
     if names & set(RUN):

@@ -29,6 +29,7 @@ from ostraka.nets.generator import DCDiscriminator, DCGenerator, check_image
 from ostraka.objectives.gan import BETAS, Trainee
 from ostraka.runs.generator import span_of
 from ostraka.store.desk import Place
+from ostraka.store.files import retire, sweep
 from ostraka.store.generator import save_generator
 
 LEAST_IMAGES = 64
@@ -88,6 +89,7 @@ def train_generator(
         out.with_name(out.name + ".progress"),
         {"what": "training of a generator", "run": digest_of(made_of)},
     )
+    sweep(out.parent, place.path.name)
     with one_thread(), seeded(chosen.seed, "generator"):
         training = _Training(images, chosen, place, tell or (lambda told: None), save_seconds)
         try:
@@ -113,7 +115,7 @@ def train_generator(
             about={**about, **values_of(chosen), "images": len(images)},
         ),
     )
-    place.path.unlink(missing_ok=True)
+    retire(place.path)
     return made
 
 

@@ -23,6 +23,7 @@ from ostraka.runs.start import find_start, pinned
 from ostraka.runs.variant import as_values, label_of, read_variant
 from ostraka.runs.watch import Watch
 from ostraka.store import jsonfile
+from ostraka.store.files import opened_log, sweep
 
 MANY = 10_000
 """The largest number of seeds; a larger one was meant as a list of one seed."""
@@ -107,6 +108,7 @@ def run_grid(
     other finished cell that lies in the folder.
     """
     cells, labels = grid.cells(), grid.labels()
+    sweep(out / "shelf")
     others = _finished(out, {cell_folder(config, out) for config in cells})
     records: list[Record] = []
     unwritten: StoreError | None = None
@@ -114,6 +116,7 @@ def run_grid(
         follower = watch(config, labels[number], number + 1, len(cells)) if watch else Watch()
         records.append(_run_cell(config, labels[number], out, follower))
         follower.run_ends(records[-1])
+        sweep(out / "shelf")
         try:
             write_records(out, [*records, *others])
             unwritten = None
@@ -198,7 +201,8 @@ def _keep_traceback(home: RunDir) -> str:
     try:
         with writing(log):
             home.root.mkdir(parents=True, exist_ok=True)
-            log.write_text(traceback.format_exc(), encoding="utf-8")
+            with opened_log(log, "w") as file:
+                file.write(traceback.format_exc())
     except StoreError as error:
         return str(error)
     return f"see {log}"

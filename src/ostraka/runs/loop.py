@@ -123,6 +123,7 @@ class _Run:
                 f"{self.method.exchanges}; remove it, and the run begins again"
             )
         self.memories = Memories(self.home.desk(), self.round)
+        self.home.desk().clear_until(self.round)
         self.home.write_metrics(
             [row for row in self.home.read_metrics() if row.round <= self.round]
         )
@@ -155,7 +156,7 @@ class _Run:
                 self._evaluate(state)
             self._checkpoint(state)
         # only now: until the checkpoint lies there, a kill needs the reports
-        desk.clear_round(index)
+        desk.clear_until(index)
         self.memories.round_ends(index, arrivals.remembering)
         return state
 
@@ -291,9 +292,7 @@ class _Run:
             },
             beside=members,
         )
-        summary = self.home.finish(summary)
-        self.home.checkpoint.unlink(missing_ok=True)
-        return summary
+        return self.home.finish(summary)
 
 
 def sizes_of(files: Mapping[int, Path]) -> int:

@@ -7,7 +7,7 @@ import os
 import platform
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -36,6 +36,7 @@ from ostraka.runs.folder import check_free
 from ostraka.runs.results import MetricsRow, Summary
 from ostraka.store import codec, jsonfile
 from ostraka.store.desk import Desk, Place
+from ostraka.store.files import retire, sweep
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,14 @@ class RunDir:
                     f"another run is at work in {self.root}; wait for it or choose another --out"
                 ) from None
         try:
+            sweep(self.root)
             yield
         finally:
+            with suppress(StoreError):  # one that is damaged is no end: it may be gone on with
+                if self.finished() is not None:
+                    retire(self.checkpoint)
+                    retire(self.root / "work")
+            sweep(self.root)
             lock.release()
 
     def begin(

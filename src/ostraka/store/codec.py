@@ -11,7 +11,6 @@ out somebody who writes both anew.
 """
 
 import json
-import os
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,8 +24,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from torch import Tensor
 
-from ostraka.errors import DamagedFile, StoreError, writing
+from ostraka.errors import DamagedFile, StoreError
 from ostraka.store.container import opened
+from ostraka.store.files import write_atomically
 from ostraka.store.layout import METADATA, bytes_of, file_of, header_of, text_of
 from ostraka.store.tree import Named, tree_of, value_of
 
@@ -273,11 +273,11 @@ def save(
     durable: bool = True,
     beside: Beside | None = None,
 ) -> int:
-    """Write `value` to `path` so that a reader sees either the old file or the
+    """Write `value` to `path`, a private file, so that a reader sees either the old one or the
     whole new one; returns its size. See `write_atomically` for `durable`.
     """
     data = encode(value, seal, beside=beside)
-    write_atomically(path, data, durable)
+    write_atomically(path, data, durable, private=True)
     return len(data)
 
 
@@ -292,38 +292,6 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def write_atomically(
-    path: Path, data: bytes, durable: bool = True, mode: int | None = None
-) -> None:
-    """Replace `path` by `data` in one step; an error in between leaves the old file whole.
-
-    A `durable` file survives a power cut. One that is not may then be empty or cut short, which
-    its digest tells; it is for what can be made again, and costs a small part of the time. With
-    a `mode` the file has these permissions, else those that the user's umask gives.
-    """
-    with writing(path):
-        name = _beside(path)
-        try:
-            with open(name, "xb") as file:
-                file.write(data)
-                file.flush()
-                if mode is not None:
-                    os.fchmod(file.fileno(), mode)
-                if durable:
-                    os.fsync(file.fileno())
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-
-
-def _beside(path: Path) -> str:
-    """A name for a moment in the folder of `path`, which is made if it is not there."""
-    if not path.parent.is_dir():
-        path.parent.mkdir(parents=True, exist_ok=True)
-    return str(path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}"))
 
 
 def size_of(tensors: Mapping[str, Tensor]) -> int:

@@ -8,9 +8,9 @@ tells, and it is made again.
 """
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final, overload
@@ -19,6 +19,7 @@ from ostraka.core.method import Report
 from ostraka.core.progress import Progress
 from ostraka.core.wire import wire
 from ostraka.store import codec
+from ostraka.store.files import retire
 
 
 @wire("envelope/1")
@@ -54,7 +55,7 @@ class Place:
 
     def write(self, data: bytes, durable: bool = True) -> None:
         """Put a value here that was encoded with this place's seal elsewhere, atomically."""
-        codec.write_atomically(self.path, data, durable)
+        codec.write_atomically(self.path, data, durable, private=True)
 
     def read(self) -> bytes:
         """The encoded value here; one that is damaged or belongs elsewhere is refused."""
@@ -122,12 +123,16 @@ class Desk:
         folder = self.report(round_index, 0).path.parent
         return {entry.name for entry in os.scandir(folder)} if folder.exists() else set()
 
-    def clear_round(self, round_index: int) -> None:
-        """Remove what a finished, checkpointed round no longer needs."""
-        shutil.rmtree(self.message(round_index, None).parent, ignore_errors=True)
-        shutil.rmtree(self.progress(round_index, 0).path.parent, ignore_errors=True)
-        if self.shelf is None:
-            shutil.rmtree(self.report(round_index, 0).path.parent, ignore_errors=True)
+    def clear_until(self, round_index: int) -> None:
+        """Remove what finished, checkpointed rounds no longer need, this one and those before."""
+        homes = [self.message(0, None), self.progress(0, 0).path]
+        homes += [self.report(0, 0).path] if self.shelf is None else []
+        for home in (path.parent.parent for path in homes):
+            for folder in home.glob("r[0-9]*"):
+                if int(folder.name[1:]) <= round_index:
+                    retire(folder)
+            with suppress(OSError):  # it is not there, or holds what is to come
+                home.rmdir()
 
 
 @final

@@ -31,8 +31,6 @@ from ostraka.store.layout import TYPES, bytes_of, file_of, head_of, header_of
 from ostraka.store.outline import Outline, outline
 from ostraka.store.strict_json import parse
 
-MODE = 0o644
-"""A member file holds nothing that its reader may not see."""
 CARD, CARD_HASH = codec.KEY, "sha256"
 """Names in the metadata: the card, and the sha256 of its text."""
 DEEPEST, BRACKETS = 32, 20_000
@@ -62,17 +60,19 @@ class _Said:
     sha256: str
 
 
-def save_member(path: Path, member: Member) -> str:
-    """Write a member, atomically and readable for all; returns the sha256 of its tensors."""
+def save_member(path: Path, member: Member, private: bool = False) -> str:
+    """Write a member, atomically; returns the sha256 of its tensors. One that is not `private` is
+    meant to be handed over."""
     data, sha256 = _encoded(member)
-    codec.write_atomically(path, data, mode=MODE)
+    codec.write_atomically(path, data, private=private)
     return sha256
 
 
 def save_members(
     folder: Path, members: Sequence[Member], made: Making | None = None, name: str = "members"
 ) -> codec.Beside:
-    """Write members into the folder `name` of `folder`; what a file of `folder` need not repeat.
+    """Write members into the private folder `name` of `folder`; what a file of `folder` need not
+    repeat.
 
     `made` says how they came about, if they do not say it themselves; whether their counts are
     bands, they do.
@@ -82,7 +82,7 @@ def save_members(
     if made is not None:
         told = [replace(m, made=replace(made, banded=m.made.banded)) for m in members]
     return codec.Beside.of(
-        (path, save_member(folder / path, member), member.params)
+        (path, save_member(folder / path, member, private=True), member.params)
         for path, member in zip(paths, told, strict=True)
     )
 

@@ -68,7 +68,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(text: str) -> Any:
-    raise ValueError(f"{text} is not a number in JSON")
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def _float(text: str) -> float:
