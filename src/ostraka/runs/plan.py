@@ -28,7 +28,7 @@ from ostraka.data.sources import data_dirs
 from ostraka.engines.guard import leave_if_imported_by_a_worker
 from ostraka.errors import ConfigError, NeedError
 from ostraka.registry import NETS
-from ostraka.runs.commons import prior_of, public_and_test, public_generator
+from ostraka.runs.commons import prior_of, public_and_test, public_generator, shared_with_all
 from ostraka.runs.config import Config, NetChoice, build_engine, build_method, resolve
 from ostraka.runs.division import Division, Exam, divide, labels_of, load_once, shown_as
 from ostraka.runs.generator import load_generator, told_of
@@ -124,7 +124,8 @@ def make_plan(
     source = generator_of(method)
     generator = load_generator(source) if source else None
     method = method if generator is None else equipped(method, generator)
-    commons = Commons(public, division.shared, nets, prior, generator)
+    shared = shared_with_all(config, division, method.needs.share)
+    commons = Commons(public, shared, nets, prior, generator)
     recipe = recipe_of(config.net, data.kind, data.train.shape)
     task = Task(data.classes, data.train.shape, recipe, commons, data.test.view)
     check_network(task, config, method, len(everyone))
