@@ -63,6 +63,24 @@ def test_a_sick_member_is_the_failure_of_its_party_and_there_is_a_way_out(tmp_pa
     assert len(list((home.root / "members").iterdir())) == 2
 
 
+def test_nobody_owns_the_mean_by_what_it_says_of_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A weight of 1e15 made the server's model that of its party; its samples are 33."""
+    usual = FedAvg.local_update
+
+    def update(self: FedAvg, rnd: Any, party: Any, memory: Any) -> Any:
+        report = usual(self, rnd, party, memory)
+        return replace(report, weight=1e15) if party.id == 1 else report
+
+    monkeypatch.setattr(FedAvg, "local_update", update)
+    plan = plan_of({**ROUNDS, "method": "fedavg"})
+    size = plan.parties[1].ref.size
+    words = rf"1 of 3 .*party-1: .*its weight is 1e\+15; .* at most {size}, .* {size} samples"
+    with pytest.raises(PartyFailed, match=words):
+        execute(plan, RunDir(tmp_path / "run"))
+
+
 def test_a_report_in_another_partys_name_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ostraka.core.method import Method
 from ostraka.core.party import PartyRef
 from ostraka.core.predictor import Predictor
 from ostraka.core.spent import account, spent_on
-from ostraka.engines.base import Crew, Engine, Failure, Job, Work
+from ostraka.engines.base import Crew, Engine, Failure, Job, Outcome, Work
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, StoreError
 from ostraka.evaluation.evaluate import evaluate, seen_by_parties
@@ -133,8 +134,9 @@ class _Run:
         messages = self._send(state, drawn, index)
         desk = self._desk(messages, index)
         jobs = [self._job(desk, party, index, message) for party, message in messages.items()]
+        sizes = {ref.id: ref.size for ref in drawn}
         arrivals = Arrivals(
-            self.method, self.plan.task, desk, index, self.totals, self.save_seconds / WRITES
+            self.method, self.plan.task, desk, index, self.totals, sizes, self.save_seconds / WRITES
         )
         with arrivals:
             failures = self._run_jobs(crew, jobs, arrivals)
@@ -217,16 +219,17 @@ class _Run:
         todo = [job for job in jobs if job.party not in found]
         if self.shelf is not None:
             self.totals.reused = len(found)
-        self.watch.round_begins(arrivals.index, self.method.exchanges, len(jobs), len(found))
+        ready = len(found) - len(arrivals.refused)
+        self.watch.round_begins(arrivals.index, self.method.exchanges, len(jobs), ready)
+        before = [Outcome(party, arrivals.refused[party]) for party in sorted(arrivals.refused)]
         failures, cpu = list[Failure](), time.process_time()
-        for outcome in crew.run(todo, self.watch.party_at):
-            outcome = arrivals.store(outcome)
+        for outcome in chain(before, map(arrivals.store, crew.run(todo, self.watch.party_at))):
             self.watch.party_ends(outcome)
             if outcome.failure is not None:
                 failures.append(outcome.failure)
         # an engine may run parties in this process; their reports count that
         self.cpu_clock += time.process_time() - cpu - arrivals.cpu_seconds
-        return failures + [arrivals.refused[party] for party in sorted(arrivals.refused)]
+        return failures
 
     def _evaluate(self, state: Any) -> None:
         test = self.plan.test.to(self.device)
