@@ -44,6 +44,7 @@ def show_summary(console: Console, summary: Summary) -> None:
         show_wide(console, _domains(summary))
     _show_selection(console, summary.selection)
     _show_suspects(console, summary.trust)
+    _show_dropped(console, summary.dropped)
     for note in [*summary.notes, *_unpromised(summary)]:
         console.print(f"Note: {note}", soft_wrap=True, highlight=False)
     console.print(f"Results: {summary.out}", soft_wrap=True, highlight=False)
@@ -81,6 +82,23 @@ def _show_suspects(console: Console, trust: Mapping[str, Any]) -> None:
         console.print(f"  {name} {'; '.join(words)}", soft_wrap=True, highlight=False)
     if len(suspects) > SHOWN:
         console.print(f"  ... and {len(suspects) - SHOWN} more, in summary.json", highlight=False)
+
+
+def _show_dropped(console: Console, dropped: Sequence[Mapping[str, Any]]) -> None:
+    """Which parties were dropped, in which rounds and why, each with the same reason once."""
+    rounds: dict[tuple[str, str], list[str]] = {}
+    for one in dropped:
+        rounds.setdefault((one["party"], " ".join(one["why"].split())), []).append(
+            str(one["round"])
+        )
+    if rounds:
+        console.print("Dropped parties (failures.log has the tracebacks):", highlight=False)
+    for (party, why), where in list(rounds.items())[:SHOWN]:
+        more = f" and {len(where) - SHOWN} more" if len(where) > SHOWN else ""
+        words = f"  {party}, round {', '.join(where[:SHOWN])}{more}: {why}"
+        console.print(words, soft_wrap=True, highlight=False, markup=False)
+    if len(rounds) > SHOWN:
+        console.print(f"  ... and {len(rounds) - SHOWN} more, in summary.json", highlight=False)
 
 
 def _show_confusion(console: Console, found: Confusion) -> None:
@@ -145,8 +163,6 @@ def _division_and_costs(summary: Summary) -> list[tuple[str, str]]:
     if "selection" in summary.spent:
         took = [f"{summary.spent[part]:.3f} s" for part in ("selection", "inference")]
         rows.append(("selection / inference", f"{' / '.join(took)} of CPU"))
-    if summary.dropped:
-        rows.append(("dropped parties", ", ".join(map(str, summary.dropped))))
     return rows
 
 

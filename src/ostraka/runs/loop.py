@@ -140,8 +140,8 @@ class _Run:
         )
         with arrivals:
             failures = self._run_jobs(crew, jobs, arrivals)
+            names = {ref.id: str(ref) for ref in drawn}
             if failures:
-                names = {ref.id: str(ref) for ref in drawn}
                 report_failures(self.plan.config, self.home, failures, names)
             failed = {failure.party for failure in failures}
             arrived = arrivals.reports(job.party for job in jobs if job.party not in failed)
@@ -151,7 +151,9 @@ class _Run:
             with account() as spent:
                 state = self.method.aggregate(self.task, state, arrived)
             self.totals.spend(spent)
-            self.totals.dropped += [failure.party for failure in failures]
+            self.totals.dropped += [
+                {"party": names[f.party], "round": index, "why": f.reason} for f in failures
+            ]
             self.round = index
             if index % self.plan.config.eval_every == 0 or index == self.method.exchanges:
                 self._evaluate(state)

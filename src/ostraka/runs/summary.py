@@ -26,7 +26,8 @@ class Totals:
     cpu_seconds: float = 0.0
     bytes_up: int = 0
     bytes_down: int = 0
-    dropped: list[int] = field(default_factory=list)
+    dropped: list[dict[str, Any]] = field(default_factory=list)
+    """Name, round and reason of each party that failed and was dropped."""
     reused: int = 0
     """Reports that another run had made already."""
     equipped: list[int] = field(default_factory=list)
