@@ -56,7 +56,7 @@ def test_shared_samples_are_needed_and_must_suffice() -> None:
     with pytest.raises(DataError, match=r"0\.01 times .* \(38; .* has no sample"):
         plan_of("data-sharing", shared=0.05, set={"beta": 0.01})
     plan = plan_of("data-sharing", shared=0.05, set={"beta": 0.9, "sets": "each"})
-    with pytest.raises(DataError, match="party-0 has 38 .* Hold back more"):
+    with pytest.raises(DataError, match=r"party-0 has 38 .* Hold back more"):
         plan.method.local_update(
             Round(plan.task, 1, plan.method.init(plan.task, 0), 1), plan.parties[0], {}
         )

@@ -86,7 +86,8 @@ def _without_round(fields: Mapping[str, Any]) -> dict[str, Any]:
 class Report(Generic[Payload]):
     """A party's answer.
 
-    `weight` is what it counts in a mean: at most the number of the party's samples, or 1. The engine keeps `memory` for that party and strips it: `aggregate` never sees it.
+    `weight` is what it counts in a mean: at most the number of the party's samples, or 1. The
+    engine keeps `memory` for that party and strips it: `aggregate` never sees it.
     """
 
     payload: Payload

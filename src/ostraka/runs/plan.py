@@ -125,6 +125,7 @@ def make_plan(
     generator = load_generator(source) if source else None
     method = method if generator is None else equipped(method, generator)
     shared = shared_with_all(config, division, method.needs.share)
+    said = told_of(generator, source, config.data, data) if generator else []
     commons = Commons(public, shared, nets, prior, generator)
     recipe = recipe_of(config.net, data.kind, data.train.shape)
     task = Task(data.classes, data.train.shape, recipe, commons, data.test.view)
@@ -149,7 +150,7 @@ def make_plan(
         domain_counts=_domain_counts(division, tuple(test.domains)) if test.domains else None,
         notes=(
             *division.notes,
-            *(told_of(generator, source, config.data, data.train) if generator else ()),
+            *said,
             *division.shown,
             *_cut_short(method, everyone, _held(division.counts)),
             *method.notes(task, torch.as_tensor(division.counts)),
