@@ -46,6 +46,8 @@ class Arrivals:
     """Parties whose reports cannot be used."""
     remembering: set[int] = field(default_factory=set)
     """Parties that have a memory of this round."""
+    losses: list[float] = field(default_factory=list)
+    """The last loss of each party that tells one."""
     cpu_seconds: float = 0.0
     """What it took to store answers and to look at them."""
     _held: dict[Path, codec.Opened] = field(default_factory=dict)
@@ -133,6 +135,7 @@ class Arrivals:
             )
             return
         self._hold(place, opened, written)
+        self.losses += [told.card.scores["loss"]] if "loss" in told.card.scores else []
         self.totals.cpu_seconds += envelope.cpu_seconds
         if self.method.talks:
             self.totals.bytes_up += envelope.bytes_up

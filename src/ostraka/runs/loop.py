@@ -7,6 +7,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from ostraka import __version__
@@ -151,6 +152,9 @@ class _Run:
             with account() as spent:
                 state = self.method.aggregate(self.task, state, arrived)
             self.totals.spend(spent)
+            if arrivals.losses:
+                mean = fmean(arrivals.losses)
+                self.totals.losses = [*self.totals.losses[:1], mean]
             self.totals.dropped += [
                 {"party": names[f.party], "round": index, "why": f.reason} for f in failures
             ]
