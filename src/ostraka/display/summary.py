@@ -50,17 +50,22 @@ def show_summary(console: Console, summary: Summary) -> None:
     console.print(f"Results: {summary.out}", soft_wrap=True, highlight=False)
 
 
+def _listed(console: Console, title: str, lines: Sequence[str]) -> None:
+    """A title and the first of its lines, whose names and reasons are no markup."""
+    left = len(lines) - SHOWN
+    more = [f"... and {left} more, in summary.json"] if left > 0 else []
+    for line in [title, *(f"  {line}" for line in [*lines[:SHOWN], *more])]:
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
 def _show_selection(console: Console, selection: Mapping[str, Any]) -> None:
     """Who votes and why; nothing where everybody does."""
     if not selection:
         return
     chosen, why = selection["chosen"], selection["why"]
     count = f"{len(chosen)} of {len(selection['parties'])} members vote"
-    console.print(f"{count}, chosen by {selection['selector']}:", highlight=False)
-    for name in chosen[:SHOWN]:
-        console.print(f"  {name}: {why[name]}", soft_wrap=True, highlight=False)
-    if len(chosen) > SHOWN:
-        console.print(f"  ... and {len(chosen) - SHOWN} more, in summary.json", highlight=False)
+    title = f"{count}, chosen by {selection['selector']}:"
+    _listed(console, title, [f"{name}: {why[name]}" for name in chosen])
     for note in selection["notes"]:
         console.print(f"  ({note})", soft_wrap=True, highlight=False)
 
@@ -72,16 +77,10 @@ def _show_suspects(console: Console, trust: Mapping[str, Any]) -> None:
             f"Most members {what}; the vote makes up for it as far as it can.", soft_wrap=True
         )
     suspects: Mapping[str, Sequence[str]] = trust.get("suspects", {})
-    if not suspects:
-        return
-    console.print(
-        f"The vote found {len(suspects)} of {len(trust['parties'])} members unusual:",
-        highlight=False,
-    )
-    for name, words in list(suspects.items())[:SHOWN]:
-        console.print(f"  {name} {'; '.join(words)}", soft_wrap=True, highlight=False)
-    if len(suspects) > SHOWN:
-        console.print(f"  ... and {len(suspects) - SHOWN} more, in summary.json", highlight=False)
+    if suspects:
+        count = f"{len(suspects)} of {len(trust['parties'])}"
+        lines = [f"{name} {'; '.join(words)}" for name, words in suspects.items()]
+        _listed(console, f"The vote found {count} members unusual:", lines)
 
 
 def _show_dropped(console: Console, dropped: Sequence[Mapping[str, Any]]) -> None:
@@ -91,14 +90,13 @@ def _show_dropped(console: Console, dropped: Sequence[Mapping[str, Any]]) -> Non
         rounds.setdefault((one["party"], " ".join(one["why"].split())), []).append(
             str(one["round"])
         )
-    if rounds:
-        console.print("Dropped parties (failures.log has the tracebacks):", highlight=False)
-    for (party, why), where in list(rounds.items())[:SHOWN]:
-        more = f" and {len(where) - SHOWN} more" if len(where) > SHOWN else ""
-        words = f"  {party}, round {', '.join(where[:SHOWN])}{more}: {why}"
-        console.print(words, soft_wrap=True, highlight=False, markup=False)
-    if len(rounds) > SHOWN:
-        console.print(f"  ... and {len(rounds) - SHOWN} more, in summary.json", highlight=False)
+    lines = [
+        f"{party}, round {', '.join(where[:SHOWN])}"
+        f"{f' and {len(where) - SHOWN} more' if where[SHOWN:] else ''}: {why}"
+        for (party, why), where in rounds.items()
+    ]
+    if lines:
+        _listed(console, "Dropped parties (failures.log has the tracebacks):", lines)
 
 
 def _show_confusion(console: Console, found: Confusion) -> None:
