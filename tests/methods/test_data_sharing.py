@@ -12,7 +12,9 @@ from ostraka.core.samples import Samples, View
 from ostraka.errors import ConfigError, DataError, NeedError
 from ostraka.federation.plan import plan_for_own_data
 from ostraka.methods.data_sharing import DataSharing, joined
+from ostraka.runs.commons import shared_with_all
 from ostraka.runs.config import make
+from ostraka.runs.division import divide
 from ostraka.runs.loop import execute
 from ostraka.runs.record import RunDir
 from ostraka.store import codec
@@ -95,6 +97,20 @@ def test_all_parties_get_one_set_of_the_size_of_a_mean_party() -> None:
     assert rows[0] == rows[1]
     assert rows[0] != rows[2]
     assert not set(rows[0]) & set(plans[0].parties.rows.tolist())
+
+
+def test_the_draw_is_the_runs_own_from_the_same_samples() -> None:
+    """Another seed draws others of one pool, and a larger share has the smaller one's first."""
+    config = make({"method": "data-sharing", "data": "digits", "parties": 3, "shared": 0.2})
+    division = divide(config)
+    drawn = [
+        shared_with_all(replace(config, seed=seed), division, share)
+        for seed, share in ((0, 0.05), (0, 0.05), (1, 0.05), (0, 0.1))
+    ]
+    rows = [one.row_numbers.tolist() for one in drawn if one is not None]
+    assert rows[0] == rows[1] == rows[3][: len(rows[0])]
+    assert rows[0] != rows[2]
+    assert len(rows[3]) == round(0.1 * division.counts.sum() / 3)
 
 
 def test_every_party_trains_on_its_own_samples_and_on_that_set(
