@@ -101,7 +101,8 @@ def test_all_parties_get_one_set_of_the_size_of_a_mean_party() -> None:
 
 def test_the_draw_is_the_runs_own_from_the_same_samples() -> None:
     """Another seed draws others of one pool, and a larger share has the smaller one's first."""
-    config = make({"method": "data-sharing", "data": "digits", "parties": 3, "shared": 0.2})
+    values = {"method": "data-sharing", "data": "digits", "parties": 3, "partition": "iid"}
+    config = make({**values, "shared": 0.2})
     division = divide(config)
     drawn = [
         shared_with_all(replace(config, seed=seed), division, share)
