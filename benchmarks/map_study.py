@@ -28,8 +28,8 @@ from ostraka.runs.record import load_state
 WAYS: dict[str, dict[str, Any]] = {
     "average": {"merge": "average"},
     "one map": {"maps": "one"},
+    "parts, rest stays": {"remainder": "average"},
     "parts": {},
-    "parts, rest with shared": {"remainder": "shared"},
     "parts, rest dropped": {"remainder": "drop"},
     "unaligned, rest dropped": {"conquer": False, "remainder": "drop"},
 }

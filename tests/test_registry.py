@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ostraka import registry
+from ostraka.core.method import Method
 from ostraka.errors import ConfigError, PluginWarning, choices, did_you_mean
 from ostraka.registry import (
     BALLOTS,
@@ -26,6 +27,7 @@ from ostraka.registry import (
     Registry,
     summary_of,
 )
+from ostraka.runs.config import build_method, make
 
 EMPTY = "ostraka.errors"
 """A package that registers nothing."""
@@ -144,6 +146,36 @@ def test_a_plug_in_of_another_kind_is_refused_by_its_entry_point(
         match=rf"plug-in thing 'bad' .{bad}. cannot be loaded.*is no {base.split(':')[1]}",
     ):
         made.get("bad")
+
+
+def test_a_class_that_lacks_a_function_of_its_kind_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Registered by its own module or by an entry point; Python's words were a TypeError."""
+
+    class Half(Method[Any, Any, Any]):
+        def init(self, task: Any, seed: int) -> Any: ...
+        def message(self, state: Any, party: Any) -> Any: ...
+        def local_update(self, rnd: Any, party: Any, memory: Any) -> Any: ...
+        def predictor(self, task: Any, state: Any) -> Any: ...
+
+    registry.METHODS.add("half")(Half)
+    try:
+        with pytest.raises(
+            ConfigError,
+            match=r"the method 'half' lacks aggregate, which every method must define\. Add it",
+        ):
+            build_method(make({"method": "half"}))
+    finally:
+        registry.METHODS.remove("half")
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: [EntryPoint("odd", "numbers:Complex", group)]
+    )
+    made: Registry[Any] = Registry("thing", EMPTY, "numbers:Number")
+    with pytest.raises(ConfigError, match=r"'odd' lacks __abs__, __add__, .*Add them"):
+        made.get("odd")
+    with pytest.warns(PluginWarning, match="'odd' lacks __abs__"):
+        assert "odd" not in made.working()
 
 
 def test_two_plug_ins_of_one_name_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,20 +102,30 @@ class Registry(Generic[T]):
         )
 
     def get(self, name: str) -> T:
-        """The item called `name`."""
+        """The item called `name`; a class that lacks a function of its kind is refused."""
         name = self.canonical(name)
-        if name not in self._items:
-            plugin = (self._plugins or {})[name]
-            try:
-                item = plugin.load()
-                self._check_kind(item)
-            except Exception as error:
-                raise ConfigError(
-                    f"the plug-in {self.kind} {name!r} ({_origin(plugin)}) cannot be loaded: "
-                    f"{error!r}; fix or remove it"
-                ) from error
-            self._items[name] = item
-        return self._items[name]
+        found = self._items[name] if name in self._items else self._loaded(name)
+        missing = sorted(getattr(found, "__abstractmethods__", ()))
+        if missing:
+            raise ConfigError(
+                f"the {self.kind} {name!r} lacks {', '.join(missing)}, which every {self.kind} "
+                f"must define. Add {'them' if missing[1:] else 'it'} to its class"
+            )
+        self._items[name] = found
+        return found
+
+    def _loaded(self, name: str) -> T:
+        """The plug-in called `name`."""
+        plugin = (self._plugins or {})[name]
+        try:
+            item: T = plugin.load()
+            self._check_kind(item)
+        except Exception as error:
+            raise ConfigError(
+                f"the plug-in {self.kind} {name!r} ({_origin(plugin)}) cannot be loaded: "
+                f"{error!r}; fix or remove it"
+            ) from error
+        return item
 
     def working(self) -> dict[str, T]:
         """Every item that can be loaded, by name.

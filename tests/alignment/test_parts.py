@@ -52,7 +52,7 @@ def test_identical_parties_give_that_party(recipe: Recipe, seed: int) -> None:
         PLAIN,
         replace(PLAIN, divide=False),
         replace(PLAIN, maps="one"),
-        replace(PLAIN, remainder="shared"),
+        replace(PLAIN, remainder="average"),
     ):
         assert_equal(how.merge(net.anatomy(), [params] * 3, [masks] * 3, 0), params)
 
@@ -93,7 +93,7 @@ def test_one_map_brings_a_shuffled_party_with_its_masks_back(recipe: Recipe, see
     copy, maps = shuffled(net, seed + 1)
     theirs = move(layers, {**params_of(net), **masks}, maps)
     codes = {name: theirs[name] for name in masks}
-    how = replace(PLAIN, maps="one", remainder="shared")
+    how = replace(PLAIN, maps="one")
     assert_equal(how.merge(layers, [params_of(net), copy], [masks, codes], 0), params_of(net))
 
 
@@ -189,9 +189,10 @@ def test_the_remainder_moves_with_the_shared_map_or_stays() -> None:
         "b": torch.full((1, 2), 3, dtype=torch.uint8),
     }
     holed = {**shared, "a": torch.tensor([[3, 3, 3], [3, 3, 0]], dtype=torch.uint8)}
-    stays = PLAIN.merge(LAYERS, [target, mine], [shared, holed], 0)
+    average = replace(PLAIN, remainder="average")
+    stays = average.merge(LAYERS, [target, mine], [shared, holed], 0)
     assert stays["a"].tolist() == [[8.0, 0.0, 0.5], [0.0, 8.0, 3.5]]
-    moves = replace(PLAIN, remainder="shared").merge(LAYERS, [target, mine], [shared, holed], 0)
+    moves = PLAIN.merge(LAYERS, [target, mine], [shared, holed], 0)
     assert moves["a"].tolist() == [[8.0, 0.0, 3.0], [0.0, 8.0, 1.0]]
     assert stays["bias"].tolist() == moves["bias"].tolist() == [2.0, 1.0]
 

@@ -32,6 +32,12 @@ def test_train_and_use(ostraka: Ostraka) -> None:
     )
     assert ran.code == 0, ran.err
     assert ran.json()["method"] == "fedos"
+    again = ostraka("train-generator", *QUICK, "--epochs", "2", "--out", "g.safetensors")
+    assert again.out.startswith("There already: g.safetensors (")
+    assert "epoch" not in again.err
+    other = ostraka("train-generator", *QUICK, "--epochs", "3", "--out", "g.safetensors")
+    assert other.code == 2
+    assert "g.safetensors is there already, and is not what this training would write" in other.err
 
 
 def test_it_runs_at_once(ostraka: Ostraka) -> None:

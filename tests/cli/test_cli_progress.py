@@ -42,7 +42,10 @@ def test_verbose_tells_every_party_with_loss_and_seconds(ostraka: Ostraka) -> No
 
 def test_a_party_that_fails_is_told_at_once_with_its_reason(ostraka: Ostraka, fragile: str) -> None:
     done = ostraka("run", fragile, *TINY, *ONE_EPOCH, "--on-failure", "drop", "--out", "mine")
-    assert "party-1 failed: RuntimeError: the disk of this party is full" in done.err.splitlines()
+    assert (
+        "party-1 failed in round 1: RuntimeError: the disk of this party is full"
+        in done.err.splitlines()
+    )
 
 
 def test_cells_of_a_grid_end_with_their_number_and_the_time_left(

@@ -199,8 +199,12 @@ def test_a_failed_party_is_named_and_the_others_are_kept(ostraka: Ostraka, fragi
 def test_a_failed_party_can_be_dropped(ostraka: Ostraka, fragile: str) -> None:
     done = ostraka("run", fragile, *TINY, *ONE_EPOCH, "--on-failure", "drop", "--out", "mine")
     assert done.code == 0
-    assert "dropped parties" in done.out
-    assert jsonfile.read_json(Path("mine/summary.json"))["dropped"] == [1]
+    assert "party-1, round 1: RuntimeError: the disk of this party is full" in done.out
+    assert done.out.count("disk of this party") == 1
+    assert done.err.count("party-1 failed in round 1: RuntimeError: the disk") == 1
+    assert jsonfile.read_json(Path("mine/summary.json"))["dropped"] == [
+        {"party": "party-1", "round": 1, "why": "RuntimeError: the disk of this party is full"}
+    ]
 
 
 def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bits(ostraka: Ostraka) -> None:

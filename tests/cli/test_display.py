@@ -198,6 +198,20 @@ def printed(summary: Summary, width: int = 80) -> dict[str, str]:
     return {words: value.strip() for words, value in pairs}
 
 
+def test_who_was_dropped_in_which_round_and_why_is_printed_once() -> None:
+    """Words of a party are no markup, and many rounds are counted."""
+    gone = [{"party": "west", "round": index, "why": "it is [red]gone\n"} for index in range(1, 21)]
+    dropped = [*gone, {"party": "east", "round": 2, "why": "no disk"}]
+    console = terminal(80)
+    show_summary(console, finished(None, dropped=dropped))
+    found = text_of(console)
+    first = ", ".join(map(str, range(1, 17)))
+    assert f"west, round {first} and 4 more: it is [red]gone\n" in found
+    assert "east, round 2: no disk" in found
+    assert found.count("west") == 1
+    assert "ropped" not in str(printed(finished(None)))
+
+
 OLD_FIGURES: dict[str, float | None] = {
     "auroc": 90.0,
     "fpr95": 10.0,

@@ -120,6 +120,15 @@ def test_fedos(ostraka: Ostraka, name: str, tmp_path: Path) -> None:
         assert len(relative) == len(absolute)
 
 
+def test_fedovas_grids_have_the_networks_of_its_paper() -> None:
+    """On Fashion-MNIST that of McMahan et al. with the hidden layer of 512 (docs/papers.md): no
+    grid changes an option of it."""
+    grids = [tomllib.loads((EXAMPLES / f"fedova/{name}.toml").read_text()) for name in FEDOVA]
+    nets = [grid["net"] for grid in grids if grid["data"] == ["fashion-mnist"]]
+    assert len(nets) == 9
+    assert all(net == {"name": "fedova-cnn"} for net in nets)
+
+
 FEDOVA = sorted(path.stem for path in (EXAMPLES / "fedova").glob("*.toml"))
 
 

@@ -49,6 +49,7 @@ def test_every_method_refuses_strange_reports(name: str, monkeypatch: pytest.Mon
     ("method", "words"),
     [
         (toys.Sound(), "where the payload is None; it raised AttributeError"),
+        (toys.Heavy(), "its weight is 1000; it must be at most"),
         (toys.TakesAnyPrecision(), r"has another precision; the state's value\.\S+ became .*64"),
     ],
 )

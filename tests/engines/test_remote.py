@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import torch
 
+from ostraka.core.party import PartyRef
 from ostraka.core.settings import values_of
 from ostraka.core.task import Commons
 from ostraka.engines.base import Outcome, Work
 from ostraka.engines.brief import brief_of, read_brief
 from ostraka.engines.letters import Letter, Node
-from ostraka.engines.remote import SENDINGS, Correspondence, Expected, Remote
+from ostraka.engines.remote import SENDINGS, SHOWN, Correspondence, Expected, Remote, shares_of
 from ostraka.engines.serial import Serial
 from ostraka.errors import ConfigError, PartyFailed, StoreError
 from ostraka.registry import METHODS
@@ -174,6 +175,7 @@ def test_a_node_is_who_its_key_says(keys: dict[bytes, int], words: str) -> None:
         ({"size": 5}, "party None"),
         ({"party": 3, "size": 0}, "holds 0 samples"),
         ({"party": 3, "size": 1.5}, "holds 1.5 samples"),
+        ({"party": 3, "size": 10}, "holds 10 samples; at most 9 are taken (engine.most_samples)"),
     ],
 )
 def test_a_node_that_tells_nonsense_does_not_take_part(
@@ -181,9 +183,52 @@ def test_a_node_that_tells_nonsense_does_not_take_part(
 ) -> None:
     line = ToyLine()
     monkeypatch.setattr(line.there[103], "honest", lambda letter: Letter(103, "party", facts))
-    given = server(line=line, join=3.0, min_parties=1)
+    given = server(line=line, join=3.0, min_parties=1, most_samples=9)
     assert [ref.id for ref in given.crew.roster()] == [0, 1, 2]
     assert any(words in said for said in given.words), given.words
+
+
+def test_a_party_that_joins_again_cannot_have_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its size bounds what it counts: west joined with 8 samples, and 800 are not taken."""
+    line = ToyLine()
+    given = server(line=line, join=3.0, min_parties=3)
+    assert len(given.crew.roster()) == 4
+    line.restart(103)
+    told = Letter(103, "party", {"party": 3, "size": 800})
+    monkeypatch.setattr(line.there[103], "honest", lambda letter: told)
+    assert [ref.id for ref in given.crew.roster()] == [0, 1, 2]
+    assert any("holds 800 samples, and joined with 8" in said for said in given.words)
+
+
+def test_shares_of_the_mean_are_shown_before_round_1_and_when_they_change() -> None:
+    """Sizes 6, 9, 7 and 8: 20, 30, 23.3 and 26.7 %."""
+    line = ToyLine(4)
+    late = line.there.pop(103)
+    given = server(line=line, join=5.0, min_parties=3)
+    given.crew.roster()
+    line.there[103] = late
+    given.crew.roster()
+    given.crew.roster()
+    assert [said for said in given.words if "shares" in said] == [
+        "shares of a mean by size: east 40.9 %, south 31.8 %, north 27.3 %",
+        "shares of a mean by size: east 30.0 %, west 26.7 %, south 23.3 %, north 20.0 %",
+    ]
+
+
+def test_more_than_half_of_the_mean_comes_with_a_warning() -> None:
+    small, half, large = PartyRef(0, 5, "north"), PartyRef(1, 5, "east"), PartyRef(2, 6, "west")
+    assert "Warning" not in shares_of([small, half])
+    assert "Warning" not in shares_of([large])
+    said = shares_of([small, large])
+    assert said.startswith("shares of a mean by size: west 54.5 %, north 45.5 %. Warning: west")
+    assert "engine.most_samples" in said
+
+
+def test_many_shares_are_the_largest_ones() -> None:
+    many = [PartyRef(k, k + 1) for k in range(SHOWN + 2)]
+    said = shares_of(many)
+    assert said.startswith(f"shares of a mean by size: party {SHOWN + 1} 3.8 %, ")
+    assert said.endswith("party 2 0.2 % and 2 more, at most 0.2 % each")
 
 
 def test_what_a_node_cannot_read_is_said_and_it_is_not_there() -> None:

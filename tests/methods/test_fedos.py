@@ -123,7 +123,7 @@ def test_what_does_not_fit_is_said_before_anything_trains() -> None:
     with pytest.raises(ConfigError, match="fedos adds generated samples"):
         FedOS(objective=CrossEntropy())
     assert generator_of(FedAvg()) == ""
-    assert generator_of(FedOS()) == "ready"
+    assert generator_of(FedOS()) == "auto"
     with pytest.raises(NeedError, match="generated, and of no known class"):
         plan_of("fedavg", public="generator", rate_from="public")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from ostraka.alignment.match import matched_average
+from ostraka.alignment.match import hidden_groups, matched_average, move
 from ostraka.alignment.transport import Exact
 from ostraka.core.card import Card
 from ostraka.core.fit import RoundBudget, fit
@@ -115,7 +115,7 @@ def test_defaults_are_the_papers() -> None:
     local = method.local
     assert (local.lr, method.open_lr, local.momentum, local.weight_decay) == (1e-2, 1e-4, 0.9, 5e-4)
     assert (local.batch, local.epochs, local.optimiser, method.ratio) == (32, 1, "sgd", 0.5)
-    assert (method.stages, method.remainder, method.per) == ("two", "average", "layer")
+    assert (method.stages, method.remainder, method.per) == ("two", "shared", "layer")
     cifar = build_method(make({"method": "fedpd", "set": {"recipe": "cifar", "rounds": 50}}))
     assert (cifar.local.optimiser, cifar.local.lr, cifar.local.batch, cifar.local.epochs) == (
         "sgd",
@@ -226,6 +226,40 @@ def test_without_conquering_it_is_fedavg_with_equal_weights() -> None:
     dropped = FedPD(conquer=False, remainder="drop").aggregate(TASK, Conquered({}), reports).params
     assert not torch.allclose(dropped["fc1.weight"], expected["fc1.weight"])
     assert torch.equal(dropped["norm1.weight"], expected["norm1.weight"])
+
+
+def test_a_permuted_copy_of_a_trained_model_comes_back_exactly() -> None:
+    """Model and masks of one party in two orders: the result is the model. Left in their place
+    (`remainder=average`), the weights in neither mask end at other units."""
+    method = FedPD(local=replace(QUICK, epochs=5))
+    state = method.init(TASK, 0)
+    own = report_of(method, 0, state).payload
+    rng, maps = torch_rng(0, "order"), {}
+    for group in hidden_groups(layers()):
+        size = next(len(own.params[x.weight]) for x in layers() if x.outputs == group)
+        maps[group] = torch.randperm(size, generator=rng)
+    copy = move(layers(), own.params, maps)
+    codes = move(layers(), {**own.params, **own.masks}, maps)
+    reports = reports_of([own.params, copy], [own.masks, {name: codes[name] for name in own.masks}])
+    for how in (FedPD(), FedPD(maps="one"), FedPD(merge="matched")):
+        found = how.aggregate(TASK, Conquered({}), reports).params
+        assert all(torch.equal(found[name], tensor) for name, tensor in own.params.items()), how
+    stays = FedPD(remainder="average").aggregate(TASK, Conquered({}), reports).params
+    lost = (stays["fc1.weight"] - own.params["fc1.weight"]).norm()
+    assert lost > 0.2 * own.params["fc1.weight"].norm()
+
+
+def test_one_map_for_all_weights_is_matched_averaging_whatever_the_masks() -> None:
+    """So is `fedpd-one-map`, now that nothing stays behind; from models of one order it is
+    FedAvg."""
+    models = strangers(3)
+    masks = [{n: torch.randint_like(c, 0, 4) for n, c in full_masks(m).items()} for m in models]
+    one = FedPD(maps="one").aggregate(TASK, Conquered({}), reports_of(models, masks)).params
+    expected = matched_average(layers(), models, 0, Exact())
+    assert all(torch.equal(one[name], tensor) for name, tensor in expected.items())
+    stays = FedPD(maps="one", remainder="average")
+    other = stays.aggregate(TASK, Conquered({}), reports_of(models, masks)).params
+    assert not torch.allclose(other["fc1.weight"], expected["fc1.weight"])
 
 
 def test_the_reference_is_the_named_party_or_the_first_that_reported() -> None:

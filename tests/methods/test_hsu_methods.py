@@ -136,7 +136,7 @@ def test_fedvc_gives_all_parties_the_same_steps_and_weight() -> None:
     reports = [
         plan.method.local_update(Round(plan.task, 1, start, 1), party, {}) for party in plan.parties
     ]
-    assert {report.weight for report in reports} == {40.0}
+    assert {report.weight for report in reports} == {1.0}
     assert {report.card.size for report in reports} == sizes
 
 

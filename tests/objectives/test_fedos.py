@@ -227,7 +227,8 @@ def test_outliers_of_a_generator_are_seen_as_the_partys_samples_are() -> None:
     drawn = draw_images(GENERATOR, 10, (1, 8, 8), torch_rng(5))
     assert torch.allclose(made * 0.2 + 0.3, drawn, atol=1e-5)
     assert OpenVoting(outliers="generator:mine.safetensors").draws_from == "mine.safetensors"
-    assert objective.draws_from == "ready"
+    assert objective.draws_from == "auto"
+    assert OpenVoting(outliers="generator:ready").draws_from == "ready"
     assert OpenVoting(outliers="generator", w_destroyed=0, w_adversarial=0).draws_from == ""
     with pytest.raises(DataError, match="a generator makes images"):
         OpenVoting(outliers="generator").check_samples("table", (9,))

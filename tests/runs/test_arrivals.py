@@ -20,9 +20,9 @@ PARAMS = Odd().init(TASK, 5)
 GOOD = Envelope(Report(PARAMS, 1.0, Card(1, 9), {}), 1.0, 1.0, 10)
 
 
-def arrived(value: Any, root: Path) -> Arrivals:
+def arrived(value: Any, root: Path, size: int = 9) -> Arrivals:
     desk = Desk(root, "ab12")
-    arrivals = Arrivals(FedAvg(rounds=2), TASK, desk, 1, Totals())
+    arrivals = Arrivals(FedAvg(rounds=2), TASK, desk, 1, Totals(), {1: size})
     data = codec.encode(value, desk.report(1, 1).seal)
     arrivals.store(Outcome(1, answer=Answer(data, None)))
     return arrivals
@@ -32,6 +32,13 @@ def test_a_report_is_counted(tmp_path: Path) -> None:
     arrivals = arrived(GOOD, tmp_path)
     assert arrivals.refused == {}
     assert (arrivals.totals.cpu_seconds, arrivals.totals.bytes_up) == (1.0, 10)
+
+
+def test_a_weight_may_be_as_large_as_the_party_and_one_where_it_is_empty(tmp_path: Path) -> None:
+    heavy = replace(GOOD, report=replace(GOOD.report, weight=9.0))
+    assert arrived(heavy, tmp_path / "a").refused == {}
+    empty = replace(GOOD, report=replace(GOOD.report, card=Card(1, 0)))
+    assert arrived(empty, tmp_path / "b", size=0).refused == {}
 
 
 @pytest.mark.parametrize(
@@ -49,6 +56,12 @@ def test_a_report_is_counted(tmp_path: Path) -> None:
         (replace(GOOD, report=replace(GOOD.report, card=None)), "no card"),
         (replace(GOOD, report=replace(GOOD.report, weight="heavy")), "cannot be used"),
         (replace(GOOD, report=replace(GOOD.report, payload=[1, 2])), "cannot be used"),
+        (replace(GOOD, report=replace(GOOD.report, weight=1e15)), "its weight is 1e+15; it must"),
+        (replace(GOOD, report=replace(GOOD.report, weight=9.5)), "at most 9, for its party joined"),
+        (
+            replace(GOOD, report=replace(GOOD.report, card=Card(1, 10))),
+            "its size is 10; it must be",
+        ),
     ],
 )
 def test_what_is_no_report_is_the_failure_of_its_party(

@@ -58,7 +58,7 @@ SUMMARY: dict[str, Any] = {
     "cpu_seconds": 2.5,
     "bytes_up": 10,
     "bytes_down": 20,
-    "dropped": [1, 1],
+    "dropped": [{"party": "a", "round": 1, "why": "it is gone"}],
     "reused": 2,
     "start": {
         "method": "fedkt",
@@ -88,7 +88,8 @@ def test_a_summary_is_read_into_its_parts() -> None:
     assert (found.best, found.best_on_validation) == (Best(55.0, 1), Best(50.0, 1, 44.0))
     assert found.per_domain == {"photo": DomainFigures(9, 2, 50.0, 1.0, 2.0, known_refused=4.0)}
     assert found.start == StartFigures("fedkt", "cd", "x", 1, 2, 3.0, 33.0)
-    assert (found.confusion, found.dropped, found.notes) == (((1, 2), (3, 4)), (1, 1), ("a note",))
+    assert (found.confusion, found.notes) == (((1, 2), (3, 4)), ("a note",))
+    assert found.dropped == ({"party": "a", "round": 1, "why": "it is gone"},)
     assert (found.auroc, found.known_refused, found.unknown_refused) == (90.0, 5.0, 60.0)
     assert (found.balanced_accuracy, found.open_balanced_accuracy) == (40.0, 75.0)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ostraka.core.seeds import derive
-from ostraka.engines.base import carry_out
+from ostraka.engines.base import Outcome, carry_out
 from ostraka.errors import Interrupted, PartyFailed
 from ostraka.methods.fedavg import FedAvg
 from ostraka.methods.panel import PanelMethod
@@ -58,9 +58,43 @@ def test_a_sick_member_is_the_failure_of_its_party_and_there_is_a_way_out(tmp_pa
     with pytest.raises(PartyFailed, match=r"party-1: its report cannot be used: .*NaN or infinit"):
         execute(plan_of(BASE), home)
     summary = execute(plan_of(BASE, on_failure="drop"), home, resume=True)
-    assert summary.dropped == (1,)
+    assert [(one["party"], one["round"]) for one in summary.dropped] == [("party-1", 1)]
+    assert "NaN or infinit" in summary.dropped[0]["why"]
     assert summary.accuracy is not None
     assert len(list((home.root / "members").iterdir())) == 2
+
+
+@pytest.mark.usefixtures("sick")
+def test_whoever_watches_hears_of_a_report_that_is_refused_and_each_party_once(
+    tmp_path: Path,
+) -> None:
+    """It was told that the party had finished."""
+    heard: list[tuple[int, bool]] = []
+
+    class Listens(Watch):
+        def party_ends(self, outcome: Outcome) -> None:
+            heard.append((outcome.party, outcome.failure is None))
+
+    execute(plan_of(BASE, on_failure="drop"), RunDir(tmp_path / "run"), Listens())
+    assert sorted(heard) == [(0, True), (1, False), (2, True)]
+
+
+def test_nobody_owns_the_mean_by_what_it_says_of_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A weight of 1e15 made the server's model that of its party; its samples are 33."""
+    usual = FedAvg.local_update
+
+    def update(self: FedAvg, rnd: Any, party: Any, memory: Any) -> Any:
+        report = usual(self, rnd, party, memory)
+        return replace(report, weight=1e15) if party.id == 1 else report
+
+    monkeypatch.setattr(FedAvg, "local_update", update)
+    plan = plan_of({**ROUNDS, "method": "fedavg"})
+    size = plan.parties[1].ref.size
+    words = rf"1 of 3 .*party-1: .*its weight is 1e\+15; .* at most {size}, .* {size} samples"
+    with pytest.raises(PartyFailed, match=words):
+        execute(plan, RunDir(tmp_path / "run"))
 
 
 def test_a_report_in_another_partys_name_is_refused(

@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 
 from ostraka.core.predictor import Promise
-from ostraka.evaluation.evaluate import OpenFigures
+from ostraka.errors import Interrupted
+from ostraka.evaluation.evaluate import Evaluation, OpenFigures
 from ostraka.runs import config
 from ostraka.runs.loop import execute
 from ostraka.runs.plan import make_plan
 from ostraka.runs.promise import NEVER
 from ostraka.runs.record import RunDir
 from ostraka.runs.results import MetricsRow, Summary
-from ostraka.runs.summary import Totals, brief, notes_of, summarise
+from ostraka.runs.summary import Totals, _at_chance, brief, notes_of, summarise
+from ostraka.runs.watch import Watch
 
 SMALL = {
     "data": "digits",
@@ -190,3 +192,48 @@ def test_every_line_of_a_run_has_the_open_answers_of_its_round(tmp_path: Path) -
         (0, 0)
     ] * 2
     assert rows[0].test.open.balanced_accuracy == pytest.approx(rows[0].test.accuracy / 2)
+
+
+@pytest.mark.parametrize(
+    ("balanced", "losses", "said"),
+    [
+        (10.0, [2.4, 2.3], True),  # not below 0.95 ln 10 = 2.19
+        (10.0, [3.0, 2.18], False),  # fallen, and below guessing
+        (10.0, [1.0, 0.96], True),  # below guessing from the start, and has not moved
+        (10.0, [1.0, 0.94], False),
+        (10.0, [9.9], True),  # one round
+        (11.9, [2.4, 2.4], True),  # two standard errors of 900 answers: 2.0
+        (12.1, [2.4, 2.4], False),
+        (None, [2.4, 2.4], False),
+        (10.0, [], False),
+    ],
+)
+def test_a_result_at_chance_whose_loss_has_not_fallen_says_so(
+    balanced: float | None, losses: list[float], said: bool
+) -> None:
+    """100 of 1000 samples are of unknown classes, of which guessing knows nothing."""
+    classes = {str(k): 1.0 for k in range(10)} | {"without samples": None}
+    test = Evaluation(1000, 100, balanced, balanced, 1.0, classes, OpenFigures())
+    notes = _at_chance(test, losses)
+    assert len(notes) == said
+    if said:
+        assert f"{losses[0]:.3g} after round 1, {losses[-1]:.3g} at the end" in notes[0]
+        assert "guessing gives 2.3." in notes[0]
+        assert "learning rate" in notes[0]
+
+
+def test_a_learning_rate_that_is_too_high_does_not_pass_in_silence(tmp_path: Path) -> None:
+    """Without a NaN, and whether the run was interrupted or not."""
+    values = {**SMALL, "method": "fedavg", "set": {"rounds": 2, "local": {"lr": 30.0}}}
+    plan = make_plan(config.make({**values, "train_per_class": 20}))
+    whole = execute(plan, RunDir(tmp_path / "a"))
+    assert sum("the result is at chance" in note for note in whole.notes) == 1
+
+    class Stops(Watch):
+        def round_begins(self, index: int, rounds: int, parties: int, ready: int) -> None:
+            if index == 2:
+                raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        execute(plan, RunDir(tmp_path / "b"), Stops())
+    assert execute(plan, RunDir(tmp_path / "b"), resume=True).notes == whole.notes

@@ -116,9 +116,26 @@ def test_the_card_says_where_it_is_from(tmp_path: Path) -> None:
     train_generator("digits", tmp_path / "g.safetensors", images=100, seed=4, **SMALL)
     card = load_generator(tmp_path / "g.safetensors")
     assert (card.shape, card.low, card.high) == ((1, 8, 8), 0.0, 1.0)
+    assert card.about["classes"] == [str(digit) for digit in range(10)]
     told = {key: card.about[key] for key in ("data", "images", "seed", "epochs", "batch")}
     assert told == {"data": "digits", "images": 100, "seed": 4, "epochs": 2, "batch": 32}
     assert len(card.about["fingerprint"]) == 32
+
+
+def test_what_is_finished_is_not_trained_again(tmp_path: Path) -> None:
+    """It is the generator that is there, unless it is another one; that stays as it is."""
+    data, out = images(tmp_path), tmp_path / "g.safetensors"
+    made = train_generator(data, out, **SMALL)
+    before = out.read_bytes(), out.stat().st_mtime_ns
+    again = train_generator(data, out, tell=lambda told: pytest.fail("it trains"), **SMALL)
+    assert again.sha256 == made.sha256
+    for other in ({"epochs": 3}, {"seed": 1}):
+        with pytest.raises(ConfigError, match=r"is there already, and is not what"):
+            train_generator(data, out, **{**SMALL, **other})
+    assert (out.read_bytes(), out.stat().st_mtime_ns) == before
+    (tmp_path / "notes.txt").write_text("no generator")
+    with pytest.raises(ConfigError, match="Choose another --out, or delete it"):
+        train_generator(data, tmp_path / "notes.txt", **SMALL)
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "labelled"])

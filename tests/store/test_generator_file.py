@@ -11,8 +11,11 @@ from safetensors import safe_open
 
 from ostraka.core.generator import TrainedGenerator
 from ostraka.core.samples import Samples, View
-from ostraka.errors import StoreError
+from ostraka.data.dataset import Dataset
+from ostraka.errors import ConfigError, StoreError
+from ostraka.runs.config import make
 from ostraka.runs.generator import READY, load_generator, told_of
+from ostraka.runs.plan import make_plan
 from ostraka.store import codec
 from ostraka.store import generator as files
 from ostraka.store.generator import read_generator, save_generator
@@ -125,6 +128,7 @@ def test_the_ready_one_is_the_small_dcgan_of_the_bundled_images() -> None:
     assert (ready.shape, ready.latent, ready.width) == ((1, 28, 28), 25, 16)
     assert ready.about["data"] == "fashion-4k"
     assert ready.about["images"] == 4000
+    assert ready.about["classes"][8] == "Bag"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +142,10 @@ def test_the_ready_one_is_the_small_dcgan_of_the_bundled_images() -> None:
 )
 def test_what_is_said_of_a_generator(name: str, data: str, side: int, said: list[str]) -> None:
     pixels = torch.zeros(2, 1, side, side, dtype=torch.uint8)
-    notes = told_of(_like_ready(), name, data, Samples(pixels, torch.zeros(2)))
+    held = _held(
+        Samples(pixels, torch.zeros(2)), ("Bag", "Coat") if "fashion" in data else ("A", "B")
+    )
+    notes = told_of(_like_ready(), name, data, held)
     assert len(notes) == len(said)
     assert all(words in note for words, note in zip(said, notes, strict=True))
 
@@ -150,7 +157,7 @@ def test_numbers_of_another_range_are_told_of(high: float, scale: float, told: i
     """A generator of values from 0 to 1 beside images from 0 to `high`, as their view scales."""
     x = torch.tensor([0.0, high]).view(2, 1, 1, 1).expand(2, 1, 28, 28)
     images = Samples(x, torch.zeros(2), view=View(scale=scale))
-    notes = told_of(replace(_like_ready(), low=0.0, high=1.0), "mine", "own.npz", images)
+    notes = told_of(replace(_like_ready(), low=0.0, high=1.0), "mine", "own.npz", _held(images))
     assert len(notes) == told
     assert all(
         f"makes values from 0 to 1, the images of own.npz lie between 0 and {high:g}" in note
@@ -158,5 +165,66 @@ def test_numbers_of_another_range_are_told_of(high: float, scale: float, told: i
     )
 
 
+SEEN = "was trained on images of 1 unknown classes (Bag): "
+NOT_SEEN = "an AUROC of 97 with them and of 53 without"
+
+
+@pytest.mark.parametrize(
+    ("about", "data", "said"),
+    [
+        ({"data": "fashion-4k", "classes": ["Bag", "Coat"]}, "fashion-mnist", SEEN),
+        ({"data": "own.npz", "classes": []}, "own.npz", SEEN),
+        ({"data": "all.npy", "classes": []}, "own.npz", "does not tell which classes"),
+        ({"data": "fashion-4k", "classes": ["Coat"]}, "fashion-mnist", "a server would not have"),
+        ({"data": "letters", "classes": ["A", "B"]}, "fashion-mnist", ""),
+    ],
+)
+def test_a_generator_that_has_seen_unknown_classes_comes_with_both_halves_of_the_note(
+    about: dict[str, Any], data: str, said: str
+) -> None:
+    """By the names of the classes on its card, or as it was trained on the very data."""
+    images = Samples(torch.zeros(2, 1, 28, 28, dtype=torch.uint8), torch.zeros(2))
+    held = _held(images, ("Coat",), ("Bag",))
+    notes = told_of(replace(_like_ready(), about=about), "mine.safetensors", data, held)
+    assert len(notes) == bool(said)
+    assert said in "".join(notes)
+    if "unknown" in said or "does not tell" in said:
+        assert NOT_SEEN in notes[0]
+        assert "mine.safetensors" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"method": "fedos"}, "objective.generator=ready"),
+        (
+            {"method": "fedov", "set": {"objective": {"outliers": "generator"}}},
+            "objective.outliers=generator:ready",
+        ),
+    ],
+)
+def test_the_packaged_one_is_refused_where_it_has_seen_unknown_classes(
+    settings: dict[str, Any], name: str
+) -> None:
+    """Unless it is asked for by name; where it has not, or no class is unknown, it is there."""
+    base = {"data": "fashion-4k", "parties": 2, "partition": "iid", "train_per_class": 5}
+    with pytest.raises(ConfigError, match=r"4 unknown classes \(Ankle boot, Bag, Shirt") as caught:
+        make_plan(make({**base, **settings, "known": 6}))
+    assert name in str(caught.value)
+    key, _, value = name.removeprefix("objective.").partition("=")
+    chosen = {**base, **settings, "set": {"objective": {key: value}}}
+    plan = make_plan(make({**chosen, "known": 6}))
+    assert sum("ready was trained on images of 4 unknown" in note for note in plan.notes) == 1
+    assert sum(NOT_SEEN in note for note in plan.notes) == 1
+    all_known = make_plan(make({**base, **settings}))
+    assert any("ready was trained on images like those" in note for note in all_known.notes)
+    make_plan(make({**base, **settings, "data": "digits", "known": 6}))
+
+
+def _held(images: Samples, known: tuple[str, ...] = (), unknown: tuple[str, ...] = ()) -> Dataset:
+    return Dataset("toy", known, images, images, info={"unknown": list(unknown)})
+
+
 def _like_ready() -> TrainedGenerator:
-    return replace(OWN, shape=(1, 28, 28), low=0.0, about={"data": "fashion-4k"})
+    about = {"data": "fashion-4k", "classes": ["Bag", "Coat"]}
+    return replace(OWN, shape=(1, 28, 28), low=0.0, about=about)

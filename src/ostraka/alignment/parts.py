@@ -5,8 +5,9 @@ Yang et al., "FedPD: Federated Open Set Recognition with Parameter Disentangleme
 equations 8 to 16. Two masks say which weights matter for the known classes (close) and for telling
 unknown samples (open). What the paper leaves open is settled so:
 
-* weights in neither mask would vanish under equation 16 read literally:
-  `remainder` says what becomes of them;
+* weights in neither mask, nearly half of a layer, would vanish under equation 16 read literally
+  (`remainder="drop"`). They move with the shared part ("shared"): left in their place ("average")
+  while the rest moves, they end at units that they do not belong to;
 * masks cover the layers' weights. Biases, batch norm and its running statistics follow
   one map, that of the shared part (of the whole networks where there is none:
   `divide=False`), and are counted once;
@@ -49,7 +50,7 @@ class Conquest:
     divide: bool = True
     conquer: bool = True
     maps: Literal["parts", "one"] = "parts"
-    remainder: Remainder = "average"
+    remainder: Remainder = "shared"
 
     def merge(
         self,

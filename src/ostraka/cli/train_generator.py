@@ -19,7 +19,7 @@ examples:
   ostraka train-generator --data digits --epochs 2 --out generator.safetensors
   ostraka run fedos --set objective.generator=generator.safetensors --rounds 3
 
-Stopped, the same command goes on where it was.
+Stopped, the same command goes on where it was; finished, it leaves the file as it is.
 """
 
 NUMBERS: dict[str, tuple[type, str, str]] = {
@@ -86,6 +86,7 @@ def act(options: argparse.Namespace) -> int:
             f"the generator and the picture of its images would both be {picture}; name the "
             "generator otherwise (--out generator.safetensors), or the picture (--picture)"
         )
+    there = options.out.exists()  # another file than its own is refused
     given = {name: getattr(options, name) for name in NUMBERS}
     made = train_generator(
         options.data,
@@ -97,7 +98,8 @@ def act(options: argparse.Namespace) -> int:
     draw_images_of(made, picture)
     size = "x".join(map(str, made.shape))
     count = sum(tensor.numel() for tensor in made.params.values())
-    print(f"Generator: {options.out} ({count:,} numbers, images of {size}). Drawn: {picture}")
+    title = "There already" if there else "Generator"
+    print(f"{title}: {options.out} ({count:,} numbers, images of {size}). Drawn: {picture}")
     return 0
 
 

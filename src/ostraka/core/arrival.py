@@ -58,6 +58,17 @@ def check_card(card: Card, classes: int) -> None:
     check_numbers(card, "its card")
 
 
+def check_size(held: int, **told: float) -> None:
+    """Refuse a weight or size above the number of samples that the party joined with: nobody is to
+    own a mean by what it says of itself afterwards."""
+    for name, value in told.items():
+        if value > max(1, held):
+            raise ReportRefused(
+                f"its {name} is {value:g}; it must be at most {max(1, held)}, for its party joined "
+                f"with {held} samples"
+            )
+
+
 def check_counts(counts: tuple[int, ...] | None, classes: int) -> None:
     """Refuse class counts that are not one whole number for each class."""
     if counts is None:

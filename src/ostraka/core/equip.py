@@ -1,12 +1,16 @@
-"""Methods and objectives with what they are sent beside the data: a generator."""
+"""What methods and objectives are sent beside the data: a generator, shared samples."""
 
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
+import torch
+from torch import Tensor
+
 from ostraka.core import settings
 from ostraka.core.generator import TrainedGenerator
 from ostraka.core.objective import Objective
-from ostraka.errors import ConfigError
+from ostraka.core.samples import Samples
+from ostraka.errors import ConfigError, DataError
 
 T = TypeVar("T")
 
@@ -39,3 +43,16 @@ def equipped(value: T, generator: TrainedGenerator) -> T:
         if spec.init and (new := equipped(old := getattr(value, spec.name), generator)) is not old
     }
     return replace(value, **changed) if changed else value  # type: ignore[type-var]
+
+
+def share_of(
+    shared: Samples, share: float, size: float, words: str, rng: torch.Generator
+) -> Tensor:
+    """Random places in `shared`: as many as a share of `size` samples; `words` say whose size."""
+    count = round(share * size)
+    if count > len(shared):
+        raise DataError(
+            f"{words}, and a share of {share:g} of that is {count}; held back for all are "
+            f"{len(shared)} samples. Hold back more (--shared), or set a smaller beta"
+        )
+    return torch.randperm(len(shared), generator=rng)[:count]

@@ -39,6 +39,9 @@ class Needs:
     public: bool = False
     shared: bool = False
     prior: bool = False
+    share: float = 0.0
+    """Labelled samples that go to all parties, as a share of a party's mean size: one draw by the
+    run's seed from those that were held back; 0: all of these."""
 
     def check(self, name: str, task: Task) -> None:
         """Raise a NeedError that names everything `task` lacks for the method `name`."""
@@ -47,7 +50,7 @@ class Needs:
             "shared": task.commons.shared is not None,
             "prior": task.commons.prior is not None,
         }
-        missing = [f.name for f in fields(self) if getattr(self, f.name) and not have[f.name]]
+        missing = [name for name, there in have.items() if getattr(self, name) and not there]
         if missing:
             advice = "; ".join(_ADVICE[name] for name in missing)
             raise NeedError(
@@ -78,7 +81,8 @@ class Round(Generic[Message]):
 class Report(Generic[Payload]):
     """A party's answer.
 
-    The engine keeps `memory` for that party and strips it: `aggregate` never sees it.
+    `weight` is what it counts in a mean: at most the number of the party's samples, or 1. The
+    engine keeps `memory` for that party and strips it: `aggregate` never sees it.
     """
 
     payload: Payload

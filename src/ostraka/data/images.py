@@ -15,23 +15,23 @@ ALONE = ("x", "x_train", "images")
 """What the one array of images may be called in a file without labels."""
 
 
-def load_images(name: str, data_dir: str | None = None) -> tuple[Samples, str]:
-    """The training images called `name`, and a hash of their values.
+def load_images(name: str, data_dir: str | None = None) -> tuple[Samples, str, tuple[str, ...]]:
+    """The training images called `name`, a hash of their values, and the classes that they are of.
 
     `name` is a data set, or a file: any that a run reads, a .npy array, or a .npz with images
     alone (`x`, `x_train` or `images`).
     """
-    alone = _alone(Path(name).expanduser())
+    alone, classes = _alone(Path(name).expanduser()), tuple[str, ...]()
     if alone is None:
         data = load(name, data_dirs(data_dir))
         if data.kind != "image":
             raise DataError(
                 f"{name} holds samples of the kind {data.kind}; a generator learns from images"
             )
-        samples = data.train.unlabelled()
+        samples, classes = data.train.unlabelled(), data.classes
     else:
         samples = as_samples(name, alone, PIXELS if alone.dtype == np.uint8 else View())
-    return samples, hash_of(samples.x)
+    return samples, hash_of(samples.x), classes
 
 
 def _alone(path: Path) -> Array | None:

@@ -256,7 +256,9 @@ class Follower(Watch):
         """Count a party; say why it failed."""
         name, took = self.names[outcome.party], human_seconds(outcome.seconds or 0.0)
         if outcome.failure is not None:
-            self.surface.say(f"{name} failed: {outcome.failure.reason}")
+            self.surface.say(
+                f"{name} failed in round {self.course.index}: {outcome.failure.reason}"
+            )
         elif self.verbose:
             loss = "" if outcome.loss is None else f"loss {outcome.loss:.3f}, "
             self.surface.say(f"round {self.course.index}, {name} done: {loss}{took}")

@@ -44,9 +44,18 @@ def show_summary(console: Console, summary: Summary) -> None:
         show_wide(console, _domains(summary))
     _show_selection(console, summary.selection)
     _show_suspects(console, summary.trust)
+    _show_dropped(console, summary.dropped)
     for note in notes_of(summary):
         console.print(f"Note: {note}", soft_wrap=True, highlight=False)
     console.print(f"Results: {summary.out}", soft_wrap=True, highlight=False)
+
+
+def _listed(console: Console, title: str, lines: Sequence[str]) -> None:
+    """A title and the first of its lines, whose names and reasons are no markup."""
+    left = len(lines) - SHOWN
+    more = [f"... and {left} more, in summary.json"] if left > 0 else []
+    for line in [title, *(f"  {line}" for line in [*lines[:SHOWN], *more])]:
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 def _show_selection(console: Console, selection: Mapping[str, Any]) -> None:
@@ -55,11 +64,8 @@ def _show_selection(console: Console, selection: Mapping[str, Any]) -> None:
         return
     chosen, why = selection["chosen"], selection["why"]
     count = f"{len(chosen)} of {len(selection['parties'])} members vote"
-    console.print(f"{count}, chosen by {selection['selector']}:", highlight=False)
-    for name in chosen[:SHOWN]:
-        console.print(f"  {name}: {why[name]}", soft_wrap=True, highlight=False)
-    if len(chosen) > SHOWN:
-        console.print(f"  ... and {len(chosen) - SHOWN} more, in summary.json", highlight=False)
+    title = f"{count}, chosen by {selection['selector']}:"
+    _listed(console, title, [f"{name}: {why[name]}" for name in chosen])
     for note in selection["notes"]:
         console.print(f"  ({note})", soft_wrap=True, highlight=False)
 
@@ -71,16 +77,26 @@ def _show_suspects(console: Console, trust: Mapping[str, Any]) -> None:
             f"Most members {what}; the vote makes up for it as far as it can.", soft_wrap=True
         )
     suspects: Mapping[str, Sequence[str]] = trust.get("suspects", {})
-    if not suspects:
-        return
-    console.print(
-        f"The vote found {len(suspects)} of {len(trust['parties'])} members unusual:",
-        highlight=False,
-    )
-    for name, words in list(suspects.items())[:SHOWN]:
-        console.print(f"  {name} {'; '.join(words)}", soft_wrap=True, highlight=False)
-    if len(suspects) > SHOWN:
-        console.print(f"  ... and {len(suspects) - SHOWN} more, in summary.json", highlight=False)
+    if suspects:
+        count = f"{len(suspects)} of {len(trust['parties'])}"
+        lines = [f"{name} {'; '.join(words)}" for name, words in suspects.items()]
+        _listed(console, f"The vote found {count} members unusual:", lines)
+
+
+def _show_dropped(console: Console, dropped: Sequence[Mapping[str, Any]]) -> None:
+    """Which parties were dropped, in which rounds and why, each with the same reason once."""
+    rounds: dict[tuple[str, str], list[str]] = {}
+    for one in dropped:
+        rounds.setdefault((one["party"], " ".join(one["why"].split())), []).append(
+            str(one["round"])
+        )
+    lines = [
+        f"{party}, round {', '.join(where[:SHOWN])}"
+        f"{f' and {len(where) - SHOWN} more' if where[SHOWN:] else ''}: {why}"
+        for (party, why), where in rounds.items()
+    ]
+    if lines:
+        _listed(console, "Dropped parties (failures.log has the tracebacks):", lines)
 
 
 def _show_confusion(console: Console, found: Confusion) -> None:
@@ -145,8 +161,6 @@ def _division_and_costs(summary: Summary) -> list[tuple[str, str]]:
     if "selection" in summary.spent:
         took = [f"{summary.spent[part]:.3f} s" for part in ("selection", "inference")]
         rows.append(("selection / inference", f"{' / '.join(took)} of CPU"))
-    if summary.dropped:
-        rows.append(("dropped parties", ", ".join(map(str, summary.dropped))))
     return rows
 
 

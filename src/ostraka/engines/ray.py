@@ -43,13 +43,16 @@ from ostraka.engines.ray_tasks import (
     to_tensor,
     versions_here,
 )
-from ostraka.errors import ConfigError
+from ostraka.errors import ConfigError, PartyFailed
 from ostraka.registry import ENGINES
 
 AHEAD = 2
 """Orders under way for each worker: the one it has, and one that is ready when it ends."""
 KNOCK_SECONDS = 10.0
 """How long a cluster's address is tried."""
+KNOCKS, BETWEEN_SECONDS = 3, 3.0
+"""How often a head that does not answer is tried, and the seconds between: Ray ends this process,
+in its own words, a minute after it lost the head."""
 LOOK_SECONDS = 1.0
 """How often the server looks after its workers while nothing arrives."""
 
@@ -94,9 +97,16 @@ class RayEngine(Settings, Engine):
                 yield crew
             finally:
                 crew.leave()
+        except HeadLost:
+            joined = True  # there is nothing to leave, and Ray would wait for its answer
+            raise
         finally:
             if not joined:
                 ray.shutdown()
+
+
+class HeadLost(PartyFailed):
+    """The head of the cluster no longer answers: no fault of any party."""
 
 
 def _join(ray: Any, address: str, workers: int | None) -> None:
@@ -155,9 +165,11 @@ class _Cluster(Crew):
     def __init__(self, ray: Any, engine: RayEngine, work: Work) -> None:
         self.ray, self.engine = ray, engine
         self.parties = work.parties.roster()
-        self.near = ray.get_runtime_context().get_node_id()
+        context, outside = ray.get_runtime_context(), engine.address.startswith("ray://")
+        self.head: str = engine.address if outside else getattr(context, "gcs_address", "")
+        self.near = context.get_node_id()
         # over ray:// this process has no node: the head's has none of our folders
-        self.node = "" if engine.address.startswith("ray://") else self.near
+        self.node = "" if outside else self.near
         self.gpus = _gpus(engine, work)
         with _arrays_for_tensors(ray):
             self.work = ray.put(work)
@@ -192,6 +204,8 @@ class _Cluster(Crew):
                     else:
                         flying[self._send(order, job)] = _Flight(job, attempt)
                 done, _ = self.ray.wait([*flying], num_returns=1, timeout=LOOK_SECONDS)
+                if not done:
+                    self._check_head()
                 self._hear(flying, tell)
                 for ref in done:
                     idle_since = time.monotonic()
@@ -268,12 +282,29 @@ class _Cluster(Crew):
                 raise cause from None
             return Outcome(party, Failure.of(party, cause))
         except errors.RayError as error:
+            self._check_head()
             if flight.attempt <= self.engine.retries:
                 return None
             first = str(error).strip().splitlines()[0]
             times = f"{flight.attempt} times" if flight.attempt > 1 else "once"
             return Outcome(party, Failure(party, f"its worker or node was lost {times}: {first}"))
         return outcome
+
+    def _check_head(self) -> None:
+        """Raise if the cluster's head has gone; nothing can be cancelled there any more."""
+        for left in reversed(range(KNOCKS)):
+            try:
+                return _knock(self.head)
+            except OSError as error:
+                if left:
+                    time.sleep(BETWEEN_SECONDS)
+                    continue
+                self.flying.clear()
+                raise HeadLost(
+                    f"the head of the Ray cluster at {self.head} no longer answers ({error}). What "
+                    "was finished is kept: start the cluster again, or choose another engine, and "
+                    "resume the run (ostraka run --resume --out DIR)"
+                ) from None
 
     def _give_up(self, flying: dict[Any, _Flight]) -> Iterator[Outcome]:
         """End those that take longer than the limit."""

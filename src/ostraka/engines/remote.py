@@ -41,6 +41,8 @@ POLL_SECONDS = 1.0
 """Answers are looked for this often."""
 DETAILS = 20_000
 """Characters of a traceback that a party may send."""
+SHOWN = 50
+"""Parties whose shares are shown."""
 SENDINGS = 3
 """How often an order is sent to a party whose node was started again meanwhile."""
 
@@ -64,6 +66,9 @@ class Remote(Settings, Engine):
     )
     largest: float = setting(
         4000.0, "megabytes that the answer of a party may have", span="(0, inf)"
+    )
+    most_samples: int | None = setting(
+        None, "most samples that a party may say it holds; none: any number", span="[1, inf)"
     )
 
     @abstractmethod
@@ -148,6 +153,10 @@ class Correspondence(Crew):
         self.late: dict[str, str] = {}
         """Letters whose answers come too late, and what is said of them."""
         self.said: tuple[str, float] = ("", 0.0)
+        self.sizes: dict[int, int] = {}
+        """What each party said that it holds when it first joined: it bounds what it counts."""
+        self.shown: dict[int, int] = {}
+        """The sizes whose shares were shown last."""
 
     def roster(self) -> Sequence[PartyRef]:
         """All parties that have joined, once all others were waited for."""
@@ -169,7 +178,12 @@ class Correspondence(Crew):
                 f"seconds, and at least {needed} are needed; missing: {self._named(absent)}. Start "
                 "them, or wait longer (--set engine.join=SECONDS)"
             )
-        return tuple(self.seats[party].ref for party in sorted(self.seats))
+        roster = tuple(self.seats[party].ref for party in sorted(self.seats))
+        sizes = {ref.id: ref.size for ref in roster}
+        if sizes != self.shown:
+            self.shown = sizes
+            self.say(shares_of(roster))
+        return roster
 
     def run(self, jobs: Sequence[Job], tell: Tell = silent) -> Iterator[Outcome]:
         """Send every job's order to its party; fetch answers until all have come or time is up."""
@@ -242,6 +256,11 @@ class Correspondence(Crew):
             problem = f"it says that it is {self._named([party])}, but its key is {whose}"
         elif not isinstance(size, int) or size < 1:
             problem = f"it says that it holds {shown(size, 32)} samples; at least one is needed"
+        elif size > (most := self.terms.most_samples or size):
+            problem = f"it says that it holds {size} samples; at most {most} are taken "
+            problem += "(engine.most_samples)"
+        elif size != self.sizes.get(party, size):
+            problem = f"it says that it holds {size} samples, and joined with {self.sizes[party]}"
         elif party in self.seats:
             taken = self.seats[party].node.id
             problem = f"it says that it is {self._named([party])}, and node {taken} is that already"
@@ -252,7 +271,7 @@ class Correspondence(Crew):
         assert isinstance(size, int)
         # by the server's own list: a party that calls itself something else is still who it is
         ref = PartyRef(party, size, self.names[party] or name)
-        self.seats[party] = Seat(ref, node)
+        self.seats[party], self.sizes[party] = Seat(ref, node), size
         self.excused.discard(party)
         self.say(f"{ref} has joined with {size} samples (node {node.id})")
 
@@ -338,6 +357,21 @@ class Correspondence(Crew):
             self.say(f"waiting {what}, up to {max(left, 0):.0f} seconds more")
             self.said = (what, self.clock())
         self.sleep(POLL_SECONDS)
+
+
+def shares_of(roster: Sequence[PartyRef]) -> str:
+    """What each party counts in a mean by size, the largest first, and a warning above one half."""
+    total = sum(ref.size for ref in roster)
+    ranked = sorted(roster, key=lambda ref: -ref.size)
+    named = [f"{ref} {100 * ref.size / total:.1f} %" for ref in ranked[:SHOWN]]
+    more = f" and {len(ranked) - SHOWN} more, at most {named[-1].split()[-2]} % each"
+    words = f"shares of a mean by size: {', '.join(named)}{more if ranked[SHOWN:] else ''}"
+    if len(ranked) > 1 and 2 * ranked[0].size > total:
+        words += (
+            f". Warning: {ranked[0]} counts for more than all others together. Check its size, set "
+            "engine.most_samples, or weigh all parties the same (weights=uniform)"
+        )
+    return words
 
 
 def outcome_of(answer: Letter, job: Job, largest: float = inf) -> Outcome:

@@ -18,6 +18,7 @@ from urllib.request import Request, urlopen
 
 from filelock import FileLock, Timeout
 
+from ostraka.engines.base import Outcome
 from ostraka.engines.flower import connected
 from ostraka.engines.gate import GATED
 from ostraka.engines.remote import Expected, say_aloud
@@ -28,6 +29,7 @@ from ostraka.federation.processes import ended_by_signals, environment, program
 from ostraka.federation.project import SERVER_FOLDER, Federation
 from ostraka.runs.config import build_engine, write_toml
 from ostraka.runs.loop import execute
+from ostraka.runs.plan import Plan
 from ostraka.runs.record import RunDir
 from ostraka.runs.results import Summary
 from ostraka.runs.watch import Watch
@@ -63,7 +65,7 @@ def run_over(grid: Any, root: Path, watch: Watch | None = None) -> None:
     with opened_log(federation.said, "a") as said, redirect_stderr(said):
         try:
             with connected(grid, Expected(federation.parties, federation.keys())):
-                execute(plan_of(federation), home, watch, resume=home.marks.exists())
+                execute(plan_of(federation), home, watch or Aloud(), resume=home.marks.exists())
             ended = {"done": True}
         except OstrakaError as error:
             ended = {"done": False, "words": str(error), "code": error.exit_code}
@@ -74,6 +76,24 @@ def run_over(grid: Any, root: Path, watch: Watch | None = None) -> None:
             raise
         finally:
             jsonfile.write_json(outcome_file(federation, os.environ[ATTEMPT]), ended)
+
+
+class Aloud(Watch):
+    """Says on the server's console which party failed, in which round and why."""
+
+    def run_begins(self, plan: Plan, out: Path) -> None:
+        """Take down who is who."""
+        self.names = plan.parties.names
+
+    def round_begins(self, index: int, rounds: int, parties: int, ready: int) -> None:
+        """Take down the round."""
+        self.index = index
+
+    def party_ends(self, outcome: Outcome) -> None:
+        """Nothing is said of a party that has finished."""
+        if outcome.failure is not None:
+            who, why = self.names[outcome.party], outcome.failure.reason
+            say_aloud(f"{who} failed in round {self.index}: {why}")
 
 
 def end_with(server: str | None) -> None:

@@ -13,8 +13,8 @@ L_open on every batch.
 
 Readings and deviations (see also the two modules above): the masks are of the trained model
 and averaged over the party's data; the largest half is taken layer by layer (`per="network"`:
-of all weights); weights in neither mask are averaged as they are; ties in the transport follow
-the shared part's map; the paper's reference is the second party, ours the first, and the first
+of all weights); weights in neither mask move with the shared part's map; ties in the transport
+follow that map too; the paper's reference is the second party, ours the first, and the first
 to have reported where that one has not. The network's K + 1 outputs are trained by
 cross-entropy in the first stage too. `merge="average"` is FedAvg and `merge="matched"` matched
 averaging (one map for the whole network, the paper's "FedMA" row) under the same local
@@ -135,7 +135,9 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
         "parts", "a map for each part, or one for all", server=True
     )
     remainder: Remainder = setting(
-        "average", "weights in neither mask: average, shared (map) or drop", server=True
+        "shared",
+        "weights in neither mask: shared (move with the shared part), average (stay) or drop",
+        server=True,
     )
     reference: int = setting(
         0, "number of the party that all others are aligned to", span="[0, inf)", server=True
@@ -292,7 +294,11 @@ _preset(
     "one map for whole networks, then the mean: FedPD's row FedMA (Table 3)",
     merge="matched",
 )
-_preset("fedpd-one-map", "ablation: FedPD's parts, moved by one map", maps="one")
+_preset(
+    "fedpd-one-map",
+    "ablation: one map moves all weights; the same result as fedpd-matched",
+    maps="one",
+)
 _preset(
     "fedpd-no-divide",
     "ablation: two overlapping subnetworks instead of three parts (Table 3)",

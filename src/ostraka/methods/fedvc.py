@@ -54,7 +54,7 @@ class FedVC(PlainAveraging):
         """Train the server's model on a fixed number of the party's samples."""
         rows = virtual(len(party.samples), self.samples, torch_rng(rnd.seed, "virtual"))
         fitted = self.train(rnd, party, rnd.message, samples=party.samples.take(rows))
-        return Report(fitted.params, float(self.samples), card_of(party, fitted))
+        return Report(fitted.params, 1.0, card_of(party, fitted))
 
 
 def virtual(size: int, count: int, rng: torch.Generator) -> Tensor:

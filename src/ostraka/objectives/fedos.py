@@ -51,7 +51,9 @@ class UnknownClass(Drawing):
         "sum", "sum: of the two means (the paper's); weighted-mean: one mean (the authors' code's)"
     )
     generator: str = setting(
-        "ready", "file of ostraka train-generator; ready: the small one in this package"
+        "auto",
+        "file of ostraka train-generator; ready: the small one in this package; auto: that one, "
+        "unless it was trained on images of unknown classes",
     )
     seed: int | None = field(default=None, init=False, compare=False, repr=False)
     """What samples are drawn by, where it is not the training's own seed."""

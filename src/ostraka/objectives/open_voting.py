@@ -96,7 +96,7 @@ class OpenVoting(Drawing):
     def draws_from(self) -> str:
         """The generator whose samples are the outliers."""
         name, _, file = self.outliers.partition(":")
-        return (file or "ready") if name == GENERATOR and self._destroys else ""
+        return (file or "auto") if name == GENERATOR and self._destroys else ""
 
     def check_samples(self, kind: Kind, shape: tuple[int, ...]) -> None:
         """Every operation of the mix must suit the samples."""

@@ -1,13 +1,14 @@
 """The answers of one round as they arrive: stored, looked at, counted, and some of them held."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any, final
 
+from ostraka.core.arrival import check_size
 from ostraka.core.card import Card
 from ostraka.core.method import Method, Report
 from ostraka.core.task import Task
@@ -38,12 +39,16 @@ class Arrivals:
     desk: Desk
     index: int
     totals: Totals
+    sizes: Mapping[int, int]
+    """Samples that each party joined with, which bound what it counts."""
     write_seconds: float = 0.0
     """A kill loses at most what was finished in that time."""
     refused: dict[int, Failure] = field(default_factory=dict)
     """Parties whose reports cannot be used."""
     remembering: set[int] = field(default_factory=set)
     """Parties that have a memory of this round."""
+    losses: list[float] = field(default_factory=list)
+    """The last loss of each party that tells one."""
     cpu_seconds: float = 0.0
     """What it took to store answers and to look at them."""
     _held: dict[Path, codec.Opened] = field(default_factory=dict)
@@ -96,7 +101,8 @@ class Arrivals:
             try:
                 self._look_at(outcome.party, answer.report, written=self.durable)
             except StoreError as error:
-                ended = replace(ended, failure=Failure.of(outcome.party, error))
+                self.refused[outcome.party] = Failure.of(outcome.party, error)
+            ended = replace(ended, failure=self.refused.get(outcome.party))
         self.cpu_seconds += time.process_time() - began
         return ended
 
@@ -123,6 +129,8 @@ class Arrivals:
             opened = opened_report(report, place)
             envelope = checked_envelope(opened.value(), party)
             self.method.inspect(self.task, envelope.report)
+            told = envelope.report
+            check_size(self.sizes[party], weight=told.weight, size=told.card.size)
         except Exception as error:  # whatever a party sends must not end the others' run
             place.path.unlink(missing_ok=True)
             failure = Failure.of(party, error)
@@ -131,6 +139,7 @@ class Arrivals:
             )
             return
         self._hold(place, opened, written)
+        self.losses += [told.card.scores["loss"]] if "loss" in told.card.scores else []
         self.totals.cpu_seconds += envelope.cpu_seconds
         if self.method.talks:
             self.totals.bytes_up += envelope.bytes_up

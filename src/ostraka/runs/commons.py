@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from ostraka.core.equip import share_of
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import torch_rng
 from ostraka.data.dataset import Dataset
@@ -95,6 +96,22 @@ def _from_elsewhere(config: Config, data: Dataset) -> Samples:
     if own.scale != seen.scale:
         other = replace(other, x=(other.x.double() * (own.scale / seen.scale)).float())
     return replace(other, view=replace(seen, augment=own.augment))
+
+
+def shared_with_all(config: Config, division: Division, share: float) -> Samples | None:
+    """The labelled samples of the commons: all that were held back, or, with a `share`, one draw
+    of that share of the parties' mean size (`Needs.share`)."""
+    shared, mean = division.shared, float(division.counts.sum(axis=1).mean())
+    if shared is None or not share:
+        return shared
+    if not round(share * mean):
+        raise DataError(
+            f"one shared set of {share:g} times the parties' mean size ({mean:g}; 0: not known "
+            "before they join) has no sample. Set a larger beta, or let every party draw its own "
+            "(--set sets=each)"
+        )
+    words = f"a party has {mean:g} samples on average"
+    return shared.take(share_of(shared, share, mean, words, torch_rng(config.seed, "share")))
 
 
 def prior_of(division: Division) -> Tensor:

@@ -6,7 +6,7 @@ two networks with their optimisers are saved beside the result.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from ostraka.objectives.gan import BETAS, Trainee
 from ostraka.runs.generator import span_of
 from ostraka.store.desk import Place
 from ostraka.store.files import retire, sweep
-from ostraka.store.generator import save_generator
+from ostraka.store.generator import read_generator, save_generator
 
 LEAST_IMAGES = 64
 EXAMPLE = "generator.safetensors"
@@ -76,14 +76,19 @@ def train_generator(
 
     `data` is the name of a data set, or a file: any that a run reads, or images alone, as .npy or
     as .npz without labels. `settings` are those of `GeneratorSettings`. Half-finished work lies
-    beside `out`, as OUT.progress, and is gone on with.
+    beside `out`, as OUT.progress, and is resumed. A generator that the same call has finished
+    before is returned as it is; any other file is never overwritten.
     """
     chosen, out = GeneratorSettings(**settings), Path(out)
     if out.is_dir():  # said before the training, not behind it
         raise ConfigError(f"{out} is a folder; give a file in it, such as {out / EXAMPLE}")
-    images, mark = load_images(data, data_dir)
+    images, mark, classes = load_images(data, data_dir)
     check_image(images.shape)
     images = _some(images, chosen)
+    told = {"data": data, "classes": list(classes), "fingerprint": mark, "version": __version__}
+    about = {**told, **values_of(chosen), "images": len(images)}
+    if out.exists():
+        return _finished(out, about)
     made_of = {"settings": values_of(chosen), "images": mark, "version": __version__}
     place = Place(
         out.with_name(out.name + ".progress"),
@@ -101,7 +106,6 @@ def train_generator(
                 goes_on = f"nothing was saved in its first {save_seconds:g} seconds, so the same "
                 goes_on += "command begins anew"
             raise Interrupted(f"stopped; {goes_on}") from None
-    about = {"data": data, "fingerprint": mark, "images": len(images), "version": __version__}
     low, high = training.span
     made = save_generator(
         out,
@@ -112,10 +116,24 @@ def train_generator(
             low=low,
             high=high,
             params=params_of(training.maker.module),
-            about={**about, **values_of(chosen), "images": len(images)},
+            about=about,
         ),
     )
     retire(place.path)
+    return made
+
+
+def _finished(out: Path, about: Mapping[str, Any]) -> TrainedGenerator:
+    """The generator that the same training has left there."""
+    try:
+        made = read_generator(out)
+    except StoreError:
+        made = None
+    if made is None or made.about != about:
+        raise ConfigError(
+            f"{out} is there already, and is not what this training would write. Choose another "
+            "--out, or delete it"
+        )
     return made
 
 

@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from ostraka import __version__
@@ -15,7 +17,7 @@ from ostraka.core.method import Method
 from ostraka.core.party import PartyRef
 from ostraka.core.predictor import Predictor
 from ostraka.core.spent import account, spent_on
-from ostraka.engines.base import Crew, Engine, Failure, Job, Work
+from ostraka.engines.base import Crew, Engine, Failure, Job, Outcome, Work
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, StoreError
 from ostraka.evaluation.evaluate import evaluate, seen_by_parties
@@ -134,13 +136,14 @@ class _Run:
         messages = self._send(state, drawn, index)
         desk = self._desk(messages, index)
         jobs = [self._job(desk, party, index, message) for party, message in messages.items()]
+        sizes = {ref.id: ref.size for ref in drawn}
         arrivals = Arrivals(
-            self.method, self.plan.task, desk, index, self.totals, self.save_seconds / WRITES
+            self.method, self.plan.task, desk, index, self.totals, sizes, self.save_seconds / WRITES
         )
         with arrivals:
             failures = self._run_jobs(crew, jobs, arrivals)
+            names = {ref.id: str(ref) for ref in drawn}
             if failures:
-                names = {ref.id: str(ref) for ref in drawn}
                 report_failures(self.plan.config, self.home, failures, names)
             failed = {failure.party for failure in failures}
             arrived = arrivals.reports(job.party for job in jobs if job.party not in failed)
@@ -150,7 +153,12 @@ class _Run:
             with account() as spent:
                 state = self.method.aggregate(self.task, state, arrived)
             self.totals.spend(spent)
-            self.totals.dropped += [failure.party for failure in failures]
+            if arrivals.losses:
+                mean = fmean(arrivals.losses)
+                self.totals.losses = [*self.totals.losses[:1], mean]
+            self.totals.dropped += [
+                {"party": names[f.party], "round": index, "why": f.reason} for f in failures
+            ]
             self.round = index
             if index % self.plan.config.eval_every == 0 or index == self.method.exchanges:
                 self._evaluate(state)
@@ -218,16 +226,17 @@ class _Run:
         todo = [job for job in jobs if job.party not in found]
         if self.shelf is not None:
             self.totals.reused = len(found)
-        self.watch.round_begins(arrivals.index, self.method.exchanges, len(jobs), len(found))
+        ready = len(found) - len(arrivals.refused)
+        self.watch.round_begins(arrivals.index, self.method.exchanges, len(jobs), ready)
+        before = [Outcome(party, arrivals.refused[party]) for party in sorted(arrivals.refused)]
         failures, cpu = list[Failure](), time.process_time()
-        for outcome in crew.run(todo, self.watch.party_at):
-            outcome = arrivals.store(outcome)
+        for outcome in chain(before, map(arrivals.store, crew.run(todo, self.watch.party_at))):
             self.watch.party_ends(outcome)
             if outcome.failure is not None:
                 failures.append(outcome.failure)
         # an engine may run parties in this process; their reports count that
         self.cpu_clock += time.process_time() - cpu - arrivals.cpu_seconds
-        return failures + [arrivals.refused[party] for party in sorted(arrivals.refused)]
+        return failures
 
     def _evaluate(self, state: Any) -> None:
         test = self.plan.test.to(self.device)

@@ -28,7 +28,7 @@ from ostraka.data.sources import data_dirs
 from ostraka.engines.guard import leave_if_imported_by_a_worker
 from ostraka.errors import ConfigError, NeedError
 from ostraka.registry import NETS
-from ostraka.runs.commons import prior_of, public_and_test, public_generator
+from ostraka.runs.commons import prior_of, public_and_test, public_generator, shared_with_all
 from ostraka.runs.config import Config, NetChoice, build_engine, build_method, resolve
 from ostraka.runs.division import Division, Exam, divide, labels_of, load_once, shown_as
 from ostraka.runs.generator import load_generator, told_of
@@ -124,7 +124,9 @@ def make_plan(
     source = generator_of(method)
     generator = load_generator(source) if source else None
     method = method if generator is None else equipped(method, generator)
-    commons = Commons(public, division.shared, nets, prior, generator)
+    shared = shared_with_all(config, division, method.needs.share)
+    said = told_of(generator, source, config.data, data) if generator else []
+    commons = Commons(public, shared, nets, prior, generator)
     recipe = recipe_of(config.net, data.kind, data.train.shape)
     task = Task(data.classes, data.train.shape, recipe, commons, data.test.view)
     check_network(task, config, method, len(everyone))
@@ -148,7 +150,7 @@ def make_plan(
         domain_counts=_domain_counts(division, tuple(test.domains)) if test.domains else None,
         notes=(
             *division.notes,
-            *(told_of(generator, source, config.data, data.train) if generator else ()),
+            *said,
             *division.shown,
             *_cut_short(method, everyone, _held(division.counts)),
             *method.notes(task, torch.as_tensor(division.counts)),

@@ -189,7 +189,8 @@ class Summary:
     cpu_seconds: float = 0.0
     bytes_up: int = 0
     bytes_down: int = 0
-    dropped: tuple[int, ...] = ()
+    dropped: tuple[Mapping[str, Any], ...] = ()
+    """Parties that failed and were dropped: `party` (its name), `round`, and `why`."""
     reused: int = 0
     start: StartFigures | None = None
     out: str = ""

@@ -2,18 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log, sqrt
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from ostraka.core.method import Iterative
 from ostraka.core.party import labels
+from ostraka.evaluation.evaluate import Evaluation
 from ostraka.runs.plan import Plan
 from ostraka.runs.promise import NEVER
 from ostraka.runs.results import BESIDE_ACCURACY, Best, DomainFigures, MetricsRow, Summary
 
 LAST = 20
 """Rounds at the end whose mean accuracy is reported (as FedOVA does)."""
+
+MOVED = 0.95
+"""A loss above this share of another one is no lower."""
 
 LEVELS = (50, 60, 70, 80, 85, 90, 95)
 """Percent of accuracy of which the first round that has them is reported."""
@@ -27,7 +32,10 @@ class Totals:
     cpu_seconds: float = 0.0
     bytes_up: int = 0
     bytes_down: int = 0
-    dropped: list[int] = field(default_factory=list)
+    dropped: list[dict[str, Any]] = field(default_factory=list)
+    """Name, round and reason of each party that failed and was dropped."""
+    losses: list[float] = field(default_factory=list)
+    """The parties' mean loss after the first round and after the last one."""
     reused: int = 0
     """Reports that another run had made already."""
     equipped: list[int] = field(default_factory=list)
@@ -68,7 +76,7 @@ def summarise(plan: Plan, rows: Sequence[MetricsRow], costs: Totals, out: Path) 
         per_part=_named({party: part.accuracy for party, part in last.per_part.items()}, names),
         per_domain={name: DomainFigures.of(part) for name, part in last.per_domain.items()},
         confusion=rows[-1].confusion or (),
-        notes=tuple(plan.notes),
+        notes=(*plan.notes, *_at_chance(last, costs.losses)),
         seconds=costs.seconds,
         cpu_seconds=costs.cpu_seconds,
         bytes_up=costs.bytes_up,
@@ -79,6 +87,29 @@ def summarise(plan: Plan, rows: Sequence[MetricsRow], costs: Totals, out: Path) 
         start=plan.start.figures(before[0].test.accuracy) if plan.start else None,
         out=str(out),
     )
+
+
+def _at_chance(test: Evaluation, losses: Sequence[float]) -> list[str]:
+    """A note where the result knows nothing and training has not moved: a learning rate that is too
+    high need not give NaN.
+
+    At chance: a balanced accuracy within two standard errors of guessing. Not moved: a loss no
+    lower than it was after round 1, or than that of guessing.
+    """
+    classes = sum(figure is not None for figure in test.per_class.values())
+    known = test.samples - test.unknown_samples
+    if classes < 2 or known <= 0 or test.balanced_accuracy is None or not losses:
+        return []
+    error = 100 * sqrt((1 - 1 / classes) / classes / known)
+    stuck = losses[-1] >= MOVED * min(losses[0], log(classes))
+    if test.balanced_accuracy > 100 / classes + 2 * error or not stuck:
+        return []
+    return [
+        f"the result is at chance (balanced accuracy {test.balanced_accuracy:.1f} % of {classes} "
+        f"classes), and the parties' loss has not fallen: {losses[0]:.3g} after round 1, "
+        f"{losses[-1]:.3g} at the end, where guessing gives {log(classes):.3g}. The learning rate "
+        "is probably too high or too low: try another one (--lr)"
+    ]
 
 
 def _named(figures: Mapping[int, float | None], names: Sequence[str]) -> dict[str, float | None]:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ostraka.core.arrival import check_size
 from ostraka.core.method import Report
 from ostraka.core.task import Task
 from ostraka.errors import ReportRefused
@@ -40,8 +41,9 @@ def check_strange_reports(method: AnyMethod, task: Task | None = None) -> None:
         state = method.init(stage.task, SEED)
         honest = [update(method, stage, i, 1, state, {}) for i in range(len(stage.parties))]
         honest = [replace(report, memory={}) for report in honest]
-        for report in honest:
+        for party, report in zip(stage.parties, honest, strict=True):
             method.inspect(stage.task, report)
+            check_size(party.ref.size, weight=report.weight, size=report.card.size)
         usual = _kinds(method.aggregate(stage.task, state, honest))
     advice = "in inspect, raise ReportRefused for it (core.arrival has checks of tensors)"
     for words, odd in strange(honest[0]):
