@@ -52,7 +52,7 @@ def per_domain(records: Sequence[Record]) -> list[Table]:
     A table for each data / partition, and AUROC's if any record has it.
     """
     tables = []
-    for place, mine in _by_place(records).items():
+    for place, mine in _by_place(distinct(records)).items():
         domains = list(dict.fromkeys(name for record in mine for name in _domains(record)))
         shown = [(figure, title) for figure, title in FIGURES if domains and _shown(mine, figure)]
         tables += [
@@ -83,7 +83,7 @@ def open_answers(records: Sequence[Record]) -> list[Table]:
     """
     return [
         _opened(mine, f"Open answers (%): {place}")
-        for place, mine in _by_place(records).items()
+        for place, mine in _by_place(distinct(records)).items()
         if any(_value(record, "unknown_refused") is not None for record in mine)
     ]
 
@@ -102,7 +102,7 @@ def over_rounds(records: Sequence[Record]) -> list[Table]:
     A table for each data / partition.
     """
     tables = []
-    for place, mine in _by_place(records).items():
+    for place, mine in _by_place(distinct(records)).items():
         several = [r for r in mine if r.summary is not None and r.summary.rounds > 1]
         if several:
             tables.append(_rounds_table(several, f"Over rounds (%): {place}"))
@@ -175,7 +175,7 @@ def _place(record: Record) -> str:
 
 def _by_place(records: Sequence[Record]) -> dict[str, list[Record]]:
     groups: dict[str, list[Record]] = {}
-    for record in distinct(records):
+    for record in records:
         groups.setdefault(_place(record), []).append(record)
     return groups
 

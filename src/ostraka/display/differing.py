@@ -100,9 +100,9 @@ def differences(config: Config, method: Any, table: str, seeds: int) -> Iterator
         own = seeds if key == "seeds" else settings.get(key)
         if key == "local.epochs":
             own = None if "local.steps" in settings or own is None else own * passes
-        if key == "objective.outliers" and own == usual.get(key) != "auto":
-            continue  # the outliers that the preset is named after
-        if own is not None and own != value:
+        if own is None or own == value or _idle(key, method):
+            continue
+        if key != "objective.outliers" or own == "auto" or own != usual.get(key):
             yield f"{WORDS.get(key, key)}: {own or 'none'} for {value or 'none'}"
     others = [
         f"{key}={value}"
@@ -111,6 +111,14 @@ def differences(config: Config, method: Any, table: str, seeds: int) -> Iterator
     ]
     if others:
         yield f"set: {', '.join(others)}"
+
+
+def _idle(key: str, method: Any) -> bool:
+    """Whether another setting leaves this one without effect."""
+    if key == "hold_out":
+        return not (getattr(method, "scored", False) or method.objective.refuses)
+    adversarial = key in ("objective.steps", "objective.size")
+    return adversarial and not method.objective.w_adversarial
 
 
 def _usual(config: Config, settings: Mapping[str, Any]) -> dict[str, Any]:

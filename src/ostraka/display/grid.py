@@ -41,16 +41,16 @@ class StoredGrid:
 
     def tables(self) -> list[Table]:
         """Accuracy and AUROC, then rounds, domains, open answers, and published figures."""
-        named = distinct(self.records)
-        first, *others = comparison(named)
+        records, named = self.records, distinct(self.records)
+        first, *others = comparison(records)
         told = (*exchanges(named), *self._public_samples(named), *self.notes)
-        known = beside(named)
+        known = beside(records)
         return [
             replace(first, notes=(*first.notes, *told)),
             *others,
-            *over_rounds(named),
-            *per_domain(named),
-            *open_answers(named),
+            *over_rounds(records),
+            *per_domain(records),
+            *open_answers(records),
             *([known] if known else []),
         ]
 
@@ -72,7 +72,7 @@ class StoredGrid:
 
     def save(self) -> None:
         """Write the tables of all cells beside them, and a row of CSV for each cell."""
-        tables, known = self.tables(), beside(distinct(self.records))
+        tables, known = self.tables(), beside(self.records)
         files = {
             "results.md": "\n\n".join(table.markdown() for table in tables) + "\n",
             "results.tex": latex(tables),
@@ -104,11 +104,13 @@ def stored_grid(folder: Path) -> StoredGrid:
         raise ConfigError(
             f"no cell of the grid {folder} has ended yet; go on with it by the same ostraka compare"
         )
-    stored = read_records(folder)
-    found: dict[tuple[str | int, ...], Record] = {}
-    for record in stored:
-        found.setdefault(record.cell, record)
-    records = list(found.values())
+    records: list[Record] = []
+    for record in read_records(folder):
+        if record.cell in {other.cell for other in records} and record.summary:
+            # the model it starts from was trained again since: not a second result of one seed
+            digest = record.summary.start.digest if record.summary.start else ""
+            record = replace(record, settings={**record.settings, "start_digest": digest})
+        records.append(record)
     homes = [
         RunDir(folder / "cells" / Path(r.summary.out).name) if r.summary else None for r in records
     ]
@@ -118,10 +120,8 @@ def stored_grid(folder: Path) -> StoredGrid:
         for path in sorted((folder / "cells").glob("*"))
         if not RunDir(path).summary.exists()
     ]
-    hidden = len(stored) - len(found)
-    notes = [f"{hidden} finished cells that began with an earlier initial model are not shown"]
-    notes = [*notes * bool(hidden), *[f"not finished: {', '.join(begun)}"] * bool(begun)]
-    return StoredGrid(folder, with_published(configs, records), configs, tuple(notes))
+    notes = (f"not finished: {', '.join(begun)}",) if begun else ()
+    return StoredGrid(folder, with_published(configs, records), configs, notes)
 
 
 def exchanges(records: Sequence[Record]) -> list[str]:

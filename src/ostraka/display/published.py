@@ -38,6 +38,7 @@ from ostraka.errors import ConfigError, PartitionError
 from ostraka.registry import BALLOTS, NETS, OBJECTIVES, PRESETS, SELECTORS
 from ostraka.runs.config import Config, build_method, canonical_method
 from ostraka.runs.results import BesidePublished, Record, Summary
+from ostraka.runs.rows import distinct
 
 FILE = "published_results.csv"
 
@@ -186,7 +187,7 @@ def beside(records: Sequence[Record]) -> Table | None:
     a row for each cell that has one; None if no cell has.
     """
     found: dict[str, dict[tuple[str, str], list[BesidePublished]]] = {}
-    for record in records:
+    for record in distinct(records):
         for figure, told in record.published.items():
             place = record.method, f"{record.data} / {record.partition}"
             found.setdefault(figure, {}).setdefault(place, []).append(told)
@@ -309,16 +310,19 @@ def _average(parts: Sequence[Published]) -> Published:
 def _lookup(
     config: Config, method: Any, ours: Summary, data: str, metric: str, known: int | str | None
 ) -> Published | None:
-    """What a paper prints of the cell; pooled data has no parties or rounds to differ in."""
+    """What papers print of the cell, the nearest; pooled data has no parties or rounds to differ
+    in.
+    """
     size = len(ours.selection["chosen"]) if ours.selection else None
     apart = ("net",) if method.pooled else tuple(APART)
+    near = []
     for name in _names(config, method):
-        for partition in (config.partition, *([POOLED] if method.pooled else [])):
+        own = not method.pooled or name == POOLED  # an objective stands there for an average
+        for partition in [config.partition] * own + [POOLED] * method.pooled:
             place = data, partition, config.net.name, name, ours.parties, ours.rounds
-            theirs = published(*place, metric, known, size, apart=apart)
-            if theirs is not None:
-                return theirs
-    return None
+            near.append(published(*place, metric, known, size, apart=apart))
+    found = [theirs for theirs in near if theirs is not None]
+    return min(found, key=lambda theirs: len(theirs.differs), default=None)
 
 
 def _names(config: Config, method: Any) -> list[str]:
