@@ -143,7 +143,8 @@ def _first_round(mine: Sequence[Summary], level: str) -> Cell:
     if not firsts:
         return MISSING
     mean, missed = sum(firsts) / len(firsts), len(mine) - len(firsts)
-    return Number(mean, f"{mean:g}" + (f" ({missed} never)" if missed else ""))
+    shown = f"{mean:.1f}".removesuffix(".0")
+    return Number(mean, shown + (f" ({missed} never)" if missed else ""))
 
 
 _COSTS: tuple[tuple[Callable[[Summary], float], Callable[[float], str]], ...] = (

@@ -5,7 +5,7 @@ description of each cell, from which CSV files are written.
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -50,13 +50,17 @@ def settings_of(config: Config) -> dict[str, Any]:
     return told
 
 
-def labels_of(names: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of rows; where two are alike, also the settings in which they differ."""
+def labels_of(
+    names: Sequence[str], settings: Sequence[Mapping[str, Any]], always: Collection[str] = ()
+) -> list[str]:
+    """The names of rows; where two are alike, also the settings in which they differ, and those of
+    `always` in which any two rows do.
+    """
     out = []
     for name, own in zip(names, settings, strict=True):
         alike = [other for other, its in zip(settings, names, strict=True) if its == name]
         keys = _differing(own, alike)
-        keys += [key for key in _differing(own, settings) if key in RUN_WIDE and key not in keys]
+        keys += [key for key in _differing(own, settings) if key in always and key not in keys]
         out.append(name + (f" ({', '.join(f'{key}={own[key]}' for key in keys)})" if keys else ""))
     return out
 
@@ -69,7 +73,8 @@ def distinct(records: Sequence[Record]) -> list[Record]:
     for record in records:
         rows.setdefault(record.row, record)
     firsts = list(rows.values())
-    labels = labels_of([one.method for one in firsts], [one.settings for one in firsts])
+    settings = [one.settings for one in firsts]
+    labels = labels_of([one.method for one in firsts], settings, RUN_WIDE)
     named = dict(zip(rows, labels, strict=True))
     return [replace(record, method=named[record.row]) for record in records]
 
