@@ -4,9 +4,11 @@ import csv
 import io
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ostraka.methods.panel import PanelMethod
+from ostraka.runs.division import load_once
 from ostraka.store import jsonfile
 from tests.cli.calling import ONE_EPOCH, TINY, Ostraka, Result
 
@@ -70,6 +72,14 @@ def test_settings_in_another_order_are_the_same_cell(ostraka: Ostraka) -> None:
     assert "are the same run; name one of them" in done.err
 
 
+def test_a_default_that_is_written_out_is_the_same_cell(ostraka: Ostraka) -> None:
+    words = ("compare", "fedavg", *GRID, "--partition", "iid", "--json", "--out", "grid")
+    first = ostraka(*words).json()["cells"]
+    again = ostraka(*words, "--set", "fraction=1.0", "--lr", "0.01").json()["cells"]
+    assert again == first
+    assert len(list(Path("grid/cells").iterdir())) == 1
+
+
 def test_a_failed_cell_is_reported_and_the_others_go_on(ostraka: Ostraka, fragile: str) -> None:
     done = ostraka("compare", fragile, "solo", *GRID, "--partition", "iid", "--out", "grid")
     assert done.code == 3
@@ -124,7 +134,7 @@ def test_tables_as_rich_markdown_csv_and_json(ostraka: Ostraka) -> None:
     assert [row["method"] for row in rows] == ["solo", "fedavg"]
     assert rows[0]["digits / iid n"] == "2"
     latex = ostraka(*words, "--format", "latex").out
-    assert r"method & digits / iid & digits / labels:5 & time" in latex
+    assert r"method & digits / iid & digits / labels:5 & CPU time" in latex
     assert latex.strip() == Path("grid/results.tex").read_text().strip()
     found = ostraka(*words, "--json").json()
     assert found.keys() == {"cells", "tables", "notes", "out"}
@@ -143,7 +153,8 @@ def test_open_set_grids_have_an_auroc_table(ostraka: Ostraka) -> None:
         "compare", "solo", *GRID, "--partition", "iid", "--known", "7", "--format", "markdown"
     )
     assert "**AUROC (%)**" in done.out
-    assert Path("runs/compare/auroc.csv").exists()
+    [row] = csv.DictReader(Path("runs/compare/accuracy.csv").read_text().splitlines())
+    assert 0 <= float(row["auroc"]) <= 100
 
 
 def test_open_set_grids_tell_how_the_open_answer_does(ostraka: Ostraka) -> None:
@@ -197,15 +208,83 @@ def test_a_grid_file_and_settings_of_one_method(ostraka: Ostraka) -> None:
         (("fedavg", "--seeds", "0"), "seeds is 0; give a number from 1"),
         (("fedavg", "--set", "solo:local.epochs=1"), "settings were given for solo"),
         (("fedavg", "sollo"), "Did you mean 'solo'?"),
+        (("fedova:outliers=none", "fedova"), "fedova:outliers=none and fedova are the same run"),
+        (("fedavg:lr=0.01", "fedavg"), "fedavg:lr=0.01 and fedavg are the same run; name one"),
+        (("fedavg", "--partition", "labels:2", "#C=2"), "the grid names partitions twice"),
+        (("feddf", "--public", "nowhere"), "no dataset 'nowhere' was found"),
+        (("fedavg", "--rate-from", "validation"), "give --validation 0.05"),
+        (("fedavg", "--partition", "labels:11"), "labels:11"),
     ],
 )
 def test_mistakes_are_refused_before_anything_trains(
     ostraka: Ostraka, words: tuple[str, ...], message: str
 ) -> None:
-    done = ostraka("compare", *words, *TINY[:2])
+    seeds = () if "--seeds" in words else ("--seeds", "3")
+    done = ostraka("compare", *words, *TINY[:2], *seeds)
     assert done.code == 2
     assert message in done.err
+    assert done.err.count("\n") == 1
     assert not Path("runs").exists()
+
+
+def test_all_mistakes_are_told_at_once_each_in_one_line(ostraka: Ostraka) -> None:
+    """Two methods, two data sets, two partitions, three seeds; one of each pair is wrong, and
+    what was good before stays as it is. Issue 32, A19.
+    """
+    good = ("compare", "solo", *GRID, "--partition", "iid", "--out", "grid")
+    ostraka(*good)
+    before = {path: path.read_bytes() for path in Path("grid").glob("*.*")}
+    done = ostraka(
+        "compare", "solo", "sollo", *GRID[2:], "--data", "digits", "mnits",
+        "--partition", "iid", "dirichelt:0.5", "--seeds", "3", "--out", "grid",
+    )  # fmt: skip
+    assert done.code == 2
+    first, *lines = done.err.splitlines()
+    assert first == "ostraka: the grid has 3 mistakes; nothing was trained or written:"
+    assert [line.split("'")[1] for line in lines] == ["sollo", "dirichelt", "mnits"]
+    assert {path: path.read_bytes() for path in Path("grid").glob("*.*")} == before
+    assert len(list(Path("grid/cells").iterdir())) == 1
+    assert ostraka(*good[:2], "sollo", "solso", *good[2:], "--dry-run").err.count("unknown") == 2
+
+
+def test_nothing_trains_where_one_cell_could_not(
+    ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mistake is in the last cell alone: a division among more parties than it has rows."""
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise AssertionError("something was trained")
+
+    monkeypatch.setattr("ostraka.runs.grid.execute", forbidden)
+    words = ("compare", "solo", *GRID[2:], "--data", "digits", "iris", "--parties", "50")
+    done = ostraka(*words, "--partition", "iid", "--out", "grid", "--train-per-class", "6")
+    assert done.code == 2
+    assert not Path("grid").exists()
+
+
+def test_finished_cells_need_no_data_to_be_checked(ostraka: Ostraka) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 255, (40, 8, 8, 1), dtype=np.uint8), np.arange(40) % 4
+    np.savez("own.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    words = ("compare", "solo", *GRID[2:], "--data", "own.npz", "--partition", "iid")
+    assert ostraka(*words, "--out", "grid").code == 0
+    Path("own.npz").unlink()
+    load_once.cache_clear()
+    assert ostraka(*words, "--out", "grid").code == 0
+    gone = ostraka(*words, "--seeds", "2", "--out", "grid")
+    assert gone.code == 2
+    assert "own.npz" in gone.err
+
+
+def test_cpu_time_counts_members_that_were_trained_once_for_two_rows(ostraka: Ostraka) -> None:
+    words = ("compare", "solo", "closed-voting", *GRID[: -len(ONE_EPOCH)], "--partition", "iid")
+    done = ostraka(*words, "--set", "local.epochs=40", "--json", "--out", "grid").json()
+    solo, vote = done["cells"]
+    assert (solo["reused"], vote["reused"]) == (0, 3)
+    assert vote["cpu_seconds"] > 0.5 * solo["cpu_seconds"]
+    assert list(done["tables"][0][0]) == ["method", "digits / iid", "CPU time", "up", "down"]
+    [note] = [note for note in done["notes"] if note.startswith("trained once and shared")]
+    assert "closed-voting took members that another row or call had trained" in note
 
 
 def test_a_method_that_needs_public_samples_halves_the_test_set_for_all(ostraka: Ostraka) -> None:

@@ -16,6 +16,7 @@ from ostraka.cli.listing import SHELVES
 from ostraka.core.method import Method
 from ostraka.registry import METHODS, NETS, OBJECTIVES
 from ostraka.runs.config import read_toml
+from ostraka.runs.record import RunDir
 from ostraka.runs.variant import read_variant
 from ostraka.store import jsonfile
 from tests.cli.calling import TINY, Ostraka
@@ -119,9 +120,14 @@ def test_a_method_without_local_training_is_named(ostraka: Ostraka) -> None:
             'method = "solo"',
             "describes one run (method = 'solo'), not a grid; use: ostraka run --config",
         ),
-        ("run", 'method = "fedavg"\nrounds = 3', "it belongs under [set] (rounds = ...)"),
+        ("run", 'method = "fedavg"\nfraction = 0.5', "it belongs under [set] (fraction = ...)"),
         ("run", 'method = "fedavg"\n[local]\nepochs = 3', "it belongs under [set.local]"),
-        ("run", 'method = "fedavg"\nepochs = 3', "it belongs under [set.local] (epochs = ...)"),
+        ("run", 'method = "fedavg"\nsteps = 3', "it belongs under [set.local] (steps = ...)"),
+        (
+            "run",
+            'method = "fedavg"\nepochs = 3\n[set.local]\nepochs = 4',
+            "exp.toml has epochs = 3 and local.epochs = 4 under [set]; give one of them",
+        ),
         (
             "run",
             'method = "fedov"\nballot = "sum"',
@@ -428,3 +434,28 @@ def test_the_progress_of_a_grid_names_what_is_compared(ostraka: Ostraka) -> None
     told = ostraka("compare", "fedavg:lr=0.01", "fedavg:lr=0.1", *QUICK, "--out", "rates").err
     assert "[1/2] fedavg:lr=0.01 on digits" in told
     assert "[2/2] fedavg:lr=0.1 on digits" in told
+
+
+def test_a_file_takes_the_names_of_the_options(ostraka: Ostraka) -> None:
+    """`--config` promises the same names; options lie over them. Issue 32, B."""
+    names = 'rounds = 2\nepochs = 1\nlr = 0.5\nbatch = 7\nobjective = "proser"\n'
+    Path("run.toml").write_text(f'method = "fedavg"\nunknown_rate = "5%"\n{names}')
+    words = ("run", "--config", "run.toml", *TINY, "--out", "mine")
+    assert ostraka(*words, "--batch", "9").code == 0
+    config = RunDir(Path("mine")).stored_config()
+    assert config.unknown_rate == 0.05
+    assert (config.set["rounds"], config.set["objective"]["name"]) == (2, "proser")
+    local = config.set["local"]
+    assert (local["epochs"], local["lr"], local["batch"]) == (1, 0.5, 9)
+    Path("grid.toml").write_text(f'methods = ["solo", "fedavg"]\n{names}')
+    cells = ostraka("compare", "--config", "grid.toml", *TINY, "--json").json()["cells"]
+    assert [cell["rounds"] for cell in cells] == [1, 2]
+    assert {cell["settings"]["local.batch"] for cell in cells} == {7}
+
+
+@pytest.mark.parametrize("given", ["%", "x%", "5 % or so"])
+def test_what_is_no_share_in_a_file(ostraka: Ostraka, given: str) -> None:
+    Path("run.toml").write_text(f'method = "fedavg"\nunknown_rate = "{given}"')
+    done = ostraka("run", "--config", "run.toml", *TINY)
+    assert done.code == 2
+    assert f"'unknown_rate' takes a number; '{given}' was given" in done.err

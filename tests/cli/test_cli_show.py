@@ -1,12 +1,13 @@
 """`ostraka show`: stored runs and grids, without their data."""
 
-from dataclasses import replace
+import csv
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ostraka.runs.results import BesidePublished
+from ostraka.display.published import Published
 from ostraka.store import jsonfile
 from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
@@ -60,7 +61,7 @@ def test_an_unfinished_run_says_how_far_it_is(ostraka: Ostraka, fragile: str) ->
     )
 
 
-@pytest.mark.parametrize("style", ["rich", "markdown", "csv"])
+@pytest.mark.parametrize("style", ["rich", "markdown", "csv", "latex"])
 def test_a_grid_is_shown_as_compare_shows_it(ostraka: Ostraka, style: str) -> None:
     ostraka(*GRID)
     expected = ostraka(*GRID, "--format", style).out
@@ -75,51 +76,120 @@ def test_a_grid_as_json(ostraka: Ostraka) -> None:
     assert [c["accuracy"] for c in found["cells"]] == [c["accuracy"] for c in expected["cells"]]
 
 
-def test_published_figures_are_shown_again(ostraka: Ostraka) -> None:
-    """They are stored with the records: a configuration with all settings written
-    out does not tell what was chosen.
-    """
-    ostraka(*GRID)
-    records = jsonfile.read_json(Path("grid/results.json"))
-    told = {
-        "value": 80.0,
-        "std": None,
-        "table": "Table 1",
-        "ours": records[0]["accuracy"],
-        "difference": 1.0,
-    }
-    records[0]["published"] = {"accuracy": told}
-    jsonfile.write_json(Path("grid/results.json"), records)
-    assert "Beside the published figures" in ostraka("show", "grid", "--format", "markdown").out
-
-
-def test_compare_stores_published_figures(
+def test_published_figures_are_shown_again(
     ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = BesidePublished(80.0, None, "Table 1", ours=10.0, difference=-70.0)
     monkeypatch.setattr(
-        "ostraka.display.published.with_published",
-        lambda configs, records: [
-            replace(record, published={"accuracy": told}) for record in records
-        ],
+        "ostraka.display.published.published",
+        lambda *_, **__: Published(80.0, None, "fedov-1", ("parties: 2 for 10",)),
     )
-    ostraka(*GRID)
-    assert [
-        r["published"]["accuracy"]["value"] for r in jsonfile.read_json(Path("grid/results.json"))
-    ] == [80.0] * 4
+    shown = ostraka(*GRID, "--format", "markdown").out
+    assert "Beside the published figures" in shown
+    assert "parties: 2 for 10" in shown
+    assert ostraka("show", "grid", "--format", "markdown").out == shown
+    stored = jsonfile.read_json(Path("grid/results.json"))
+    assert [r["published"]["accuracy"]["value"] for r in stored] == [80.0] * 4
+    assert stored[0]["published"]["accuracy"]["differs"][0] == "parties: 2 for 10"
 
 
-def test_cells_of_other_calls(ostraka: Ostraka, fragile: str) -> None:
-    """Earlier cells with other settings are counted, unfinished and failed ones named."""
-    words = ("compare", "solo", fragile, *TINY, "--out", "grid", "--set")
-    ostraka(*words, "local.epochs=1")
-    ostraka(*words, "local.epochs=2")
+def test_cells_of_other_settings_are_rows_of_their_own(ostraka: Ostraka) -> None:
+    """One seed at 2 epochs, two at 1: three figures, never averaged over both. Issue 32, A2."""
+    words = ("compare", "solo", *TINY, "--out", "grid")
+    long = ostraka(*words, "--seeds", "2", "--epochs", "2", "--json").json()["cells"]
+    [short] = ostraka(*words, "--seeds", "1", "--epochs", "1", "--json").json()["cells"]
+    found = ostraka("show", "grid", "--json").json()
+    place = "digits / iid"
+    rows = {row["method"]: row[place] for row in found["tables"][0]}
+    assert list(rows) == ["solo (local.epochs=1)", "solo (local.epochs=2)"]
+    assert (rows["solo (local.epochs=1)"]["n"], rows["solo (local.epochs=2)"]["n"]) == (1, 2)
+    assert rows["solo (local.epochs=1)"]["mean"] == short["accuracy"]
+    mean = (long[0]["accuracy"] + long[1]["accuracy"]) / 2
+    assert rows["solo (local.epochs=2)"]["mean"] == pytest.approx(mean)
+    told = [(cell["seed"], cell["settings"]["local.epochs"]) for cell in found["cells"]]
+    assert told == [(0, 1), (0, 2), (1, 2)]
+    # the stored tables are of all cells, the printed ones of the last call
+    assert "solo (local.epochs=2)" in Path("grid/results.md").read_text()
+    assert "local.epochs" not in ostraka(*words, "--seeds", "1", "--epochs", "1").out
+
+
+def test_accuracy_csv_has_a_row_for_each_cell_of_the_folder(ostraka: Ostraka) -> None:
+    words = ("compare", "solo", "fedavg", *TINY[2:], *ONE_EPOCH, "--out", "grid", "--data")
+    ostraka(*words, "digits", "--known", "6")
+    ostraka(*words, "digits", "iris", "--lr", "0.5", "--seeds", "2")
+    text = Path("grid/accuracy.csv").read_text()
+    rows = list(csv.DictReader(text.splitlines()))
+    assert len(rows) == 2 * 2 * 2 + 2
+    first = rows[0]
+    assert list(first)[:4] == ["method", "data", "partition", "seed"]
+    assert {"known", "local.lr", "auroc", "cpu_seconds", "error"} <= first.keys()
+    assert "local.epochs" not in first  # no two cells differ in it
+    assert [(row["known"], row["local.lr"]) for row in rows[-2:]] == [("6", "0.01"), ("6", "0.004")]
+    cells = ostraka("show", "grid", "--json").json()["cells"]
+    assert [float(row["accuracy"]) for row in rows] == [cell["accuracy"] for cell in cells]
+    assert [row["auroc"] != "" for row in rows] == [False] * 8 + [True] * 2
+
+
+def test_a_setting_of_the_whole_run_is_told_across_methods(ostraka: Ostraka) -> None:
+    ostraka("compare", "solo", *TINY, *ONE_EPOCH, "--known", "6", "--out", "grid")
+    ostraka("compare", "fedavg", *TINY, *ONE_EPOCH, "--out", "grid")
+    rows = ostraka("show", "grid", "--json").json()["tables"][0]
+    assert [row["method"] for row in rows] == ["fedavg", "solo (known=6)"]
+
+
+def test_variants_keep_their_names_in_later_calls(ostraka: Ostraka) -> None:
+    ostraka("compare", "fedavg:lr=0.5", *TINY, *ONE_EPOCH, "--out", "grid")
+    ostraka("compare", "solo", *TINY, *ONE_EPOCH, "--out", "grid")
+    rows = ostraka("show", "grid", "--json").json()["tables"][0]
+    assert [row["method"] for row in rows] == ["solo", "fedavg:lr=0.5"]
+
+
+def test_a_failed_call_loses_nothing(ostraka: Ostraka, fragile: str) -> None:
+    """Its failures are told, and the tables still have all that finished before."""
+    words = ("compare", *TINY, "--out", "grid", "--epochs")
+    ostraka(*words, "1", "solo")
+    good = jsonfile.read_json(Path("grid/results.json"))[0]["accuracy"]
+    assert ostraka(*words, "2", fragile).code == 3
+    rows = list(csv.DictReader(Path("grid/accuracy.csv").read_text().splitlines()))
+    assert [(row["method"], row["status"]) for row in rows] == [
+        ("fragile", "failed"), ("solo", "ok")
+    ]  # fmt: skip
+    assert f"| solo | **{good:.2f}** |" in Path("grid/results.md").read_text()
     shown = ostraka("show", "grid", "--json").json()
-    assert [cell["status"] for cell in shown["cells"]] == ["ok", "failed"]
-    assert "1 finished cells of earlier calls with other settings are not shown" in shown["notes"]
+    assert [cell["status"] for cell in shown["cells"]] == ["failed", "ok"]
     assert any(
         note.startswith("not finished: fragile--digits--iid--s0--") for note in shown["notes"]
     )
+
+
+def test_a_model_to_start_from_that_was_trained_again_is_not_averaged(ostraka: Ostraka) -> None:
+    """Cells of one row, place and seed that began with different models are rows of their own."""
+    ostraka("run", "fedavg", *TINY, *ONE_EPOCH, "--out", "first")
+    words = ("compare", "fedprox", *TINY, *ONE_EPOCH, "--start-from", "first", "--out", "grid")
+    ostraka(*words)
+    shutil.rmtree("first")
+    Path("grid/results.json").rename("old.json")
+    [old] = jsonfile.read_json(Path("old.json"))
+    ostraka("run", "fedavg", *TINY, *ONE_EPOCH, "--seed", "1", "--out", "first")
+    [new] = ostraka(*words, "--json").json()["cells"]
+    assert old["settings"] == new["settings"]
+    assert old["start"]["digest"] != new["start"]["digest"]
+    found = ostraka("show", "grid", "--json").json()
+    rows = {row["method"]: row["digits / iid"]["mean"] for row in found["tables"][0]}
+    digest = old["start"]["digest"]
+    assert rows == {
+        "fedprox": new["accuracy"],
+        f"fedprox (start_digest={digest})": old["accuracy"],
+    }
+
+
+def test_models_to_start_from_of_other_settings_are_rows_of_their_own(ostraka: Ostraka) -> None:
+    for name, lr in (("a", "0.1"), ("b", "0.5")):
+        ostraka("run", "fedavg", *TINY, *ONE_EPOCH, "--lr", lr, "--out", name)
+        words = ("compare", "fedprox", *TINY, *ONE_EPOCH, "--out", "grid")
+        ostraka(*words, "--start-from", name)
+    rows = ostraka("show", "grid", "--json").json()["tables"][0]
+    assert len({row["method"] for row in rows}) == 2
+    assert all(row["method"].startswith("fedprox (start_from=fedavg ") for row in rows)
 
 
 @pytest.mark.parametrize(

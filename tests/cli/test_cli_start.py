@@ -159,7 +159,7 @@ print("1 \\u2014 2 \\u00b1 \\u2588\\u2592\\u2500\\u732b")
         timeout=60,
         check=False,
     )
-    expected = "1 - 2 +- #+-?\n" if encoding == "ascii" else "1 - 2 ± #+-?\n"
+    expected = "1 - 2 ~ #+-?\n" if encoding == "ascii" else "1 - 2 ± #+-?\n"
     assert (done.returncode, done.stdout.decode(encoding)) == (0, expected)
 
 

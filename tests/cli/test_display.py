@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ostraka.cli.streams import locale_name
+from ostraka.cli.streams import PLAIN, locale_name
 from ostraka.display.division import show_division
 from ostraka.display.summary import show_summary
 from ostraka.display.tables import Mean, Number, Table
@@ -305,6 +305,19 @@ def test_the_locale_c_gets_plain_ascii(ostraka: Ostraka, monkeypatch: pytest.Mon
     done = ostraka("partition", "labels:2")
     assert done.out.isascii()
     assert "|   . |" in done.out
+
+
+def test_columns_stay_where_they_are_in_plain_ascii(
+    ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plus-minus sign is one character wide, and so is what stands for it. Issue 32, B."""
+    monkeypatch.setenv("LC_ALL", "C")
+    done = ostraka("compare", "solo", *TINY, *ONE_EPOCH, "--seeds", "2")
+    table = [line for line in done.out.splitlines() if line.startswith(("|", "+"))]
+    assert len(table) == 5
+    assert len({len(line) for line in table}) == 1
+    assert " ~ " in table[3]
+    assert {len(plain) for plain in PLAIN.values()} == {1}
 
 
 def test_numbers_stay_whole_where_names_are_broken() -> None:

@@ -1,5 +1,6 @@
 """Files of figures: formats, the same bytes every time, and places that cannot be written."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -78,3 +79,22 @@ def test_a_place_that_cannot_be_written_is_one_message(tmp_path: Path) -> None:
         save(new_figure(1, 1), tmp_path / ("a" * 300 + ".svg"))
     save(new_figure(1, 1), tmp_path / "new" / "deep" / "a.svg")
     assert [path.name for path in (tmp_path / "new" / "deep").iterdir()] == ["a.svg"]
+
+
+def test_a_full_disk_leaves_no_empty_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in place of an older one, nor where there was none. Issue 32, B."""
+    old = tmp_path / "old.svg"
+    save(new_figure(2, 2), old)
+    before = old.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("ostraka.store.codec.os.fsync", full)
+    for path in (old, tmp_path / "new.png"):
+        with pytest.raises(StoreError, match="No space left on device; free some space there"):
+            save(new_figure(3, 3), path)
+    assert old.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["old.svg"]

@@ -49,6 +49,17 @@ def test_means_over_seeds_rounds_to_and_bytes_of_a_round() -> None:
     assert over_rounds([Record.of(single)]) == []
 
 
+def test_rounds_have_one_decimal() -> None:
+    """The mean of 1, 1 and 3 is 1.666...; that of 2 and 2 is 2. Issue 32, B."""
+    firsts = ({"50": 1, "60": 2}, {"50": 1, "60": 2}, {"50": 3})
+    records = [
+        Record.of(replace(SUMMARY, seed=seed, reached=reached))
+        for seed, reached in enumerate(firsts)
+    ]
+    [row] = over_rounds(records)[0].rows
+    assert [str(one.text) for one in row[4:6] if isinstance(one, Number)] == ["1.7", "2 (1 never)"]
+
+
 def test_the_first_round_with_an_accuracy() -> None:
     """49, 65, 55, 85: 50 and 60 in round 2, 70 to 85 in round 8, no more."""
     accuracies = {1: 49.0, 2: 65.0, 4: 55.0, 8: 85.0}

@@ -11,6 +11,7 @@ import pytest
 from ostraka.data.partitions.spec import format_spec, parse
 from ostraka.data.sources.domains import NAMED
 from ostraka.data.sources.find import canonical
+from ostraka.display.latex import latex
 from ostraka.display.published import (
     PAPERS_NAME,
     SOFTMAX,
@@ -100,7 +101,8 @@ CELL = ("mnist", "labels:2", "simple-cnn", "fedavg", 10, 1)
 
 def test_a_figure_of_table_1() -> None:
     """FedOV, Table 1, CIFAR-10 with #C=2: FedOV 42.0 ± 2.4, and FedAvg 11.1 ± 1.9."""
-    assert published("cifar10", "labels:2", "simple-cnn", "fedov", 10, 1) == (42.0, 2.4, "fedov-1")
+    found = published("cifar10", "labels:2", "simple-cnn", "fedov", 10, 1)
+    assert found == (42.0, 2.4, "fedov-1", ())
     assert published("cifar10", "labels:2", "simple-cnn", "fedavg", 10, 1) == Published(
         11.1, 1.9, "fedov-1"
     )
@@ -128,9 +130,8 @@ def test_other_spellings_find_the_same(other: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("place", "value"),
-    [(0, "fashion-4k"), (0, "no such data"), (1, "labels:7"), (1, "nonsense"), (2, "mlp"),
-     (3, "centralised"), (4, 11), (5, 2)],
-)  # fmt: skip
+    [(0, "fashion-4k"), (0, "no such data"), (1, "labels:7"), (1, "nonsense"), (3, "centralised")],
+)
 def test_what_no_paper_has_is_none(place: int, value: Any) -> None:
     assert published(*CELL) is not None
     changed = list(CELL)
@@ -138,13 +139,51 @@ def test_what_no_paper_has_is_none(place: int, value: Any) -> None:
     assert published(*changed) is None  # type: ignore[arg-type]
 
 
-def test_known_classes_metrics_and_sizes_are_told_apart() -> None:
+@pytest.mark.parametrize(
+    ("place", "value", "differs"),
+    [
+        (2, "mlp", "network: mlp for simple-cnn"),
+        (4, 11, "parties: 11 for 10"),
+        (5, 2, "rounds: 2 for 1"),
+    ],
+)
+def test_what_may_differ_is_said(place: int, value: Any, differs: str) -> None:
+    changed = list(CELL)
+    changed[place] = value
+    found = published(*changed)  # type: ignore[arg-type]
+    assert found == published(*CELL)._replace(differs=(differs,))  # type: ignore[arg-type, union-attr]
+    exact = ("net", "parties", "rounds")
+    assert published(*changed, exact=exact) is None  # type: ignore[arg-type]
+
+
+def test_the_nearest_row_is_taken() -> None:
+    """FedOV, Tables 1 and 4, labels:2: 42.0 with 10 parties, 38.6 with 20, 33.1 with 40 and 26.4
+    with 80; 57 is nearer to 40 (1.43 times) than to 80 (1.40 times less) by ratio: 80 is.
+    """
+    cell = ("cifar10", "labels:2", "simple-cnn", "fedov")
+    for parties, nearest in ((11, 10), (14, 10), (15, 20), (56, 40), (57, 80), (20, 20)):
+        found = published(*cell, parties, 1)
+        assert found is not None
+        expected = published(*cell, nearest, 1, exact=("parties",))
+        assert expected is not None
+        assert (found.value, found.table) == (expected.value, expected.table)
+        said = () if parties == nearest else (f"parties: {parties} for {nearest}",)
+        assert found.differs == said
+
+
+def test_known_classes_and_metrics_are_told_apart() -> None:
     assert published(*CELL, metric="auroc") is None
     assert published(*CELL, known=4) is None
-    assert published(*CELL, size=5) is None
+
+
+def test_the_number_of_voting_members_is_compared() -> None:
+    """DeDES, Table S2 (10 parties, the net left open, 5 of them chosen): 98.34."""
     alike = ("emnist-digits", "dirichlet:0.4", "densenet", "dedes", 10, 1)
-    assert published(*alike, size=5) is not None  # that table leaves the net open
-    assert published(*alike) is None
+    found = published(*alike, size=5)
+    assert found == (98.34, None, "dedes-s2", ())
+    other = published(*alike, size=3)
+    assert other is not None
+    assert other.differs == ("voting members: 3 for 5",)
 
 
 def test_rounds_that_the_paper_leaves_open_fit_any() -> None:
@@ -175,20 +214,23 @@ def test_a_comparison_beside_the_papers() -> None:
     assert not records[2].published
     table = beside(records)
     assert table is not None
-    assert (
-        "| fedavg | cifar10 / labels:2 | accuracy | 14.10 ± 1.41 | 11.1 ± 1.9 | +3.0 | fedov-1 |"
-        in table.markdown()
-    )
+    row = "| fedavg | cifar10 / labels:2 | accuracy | 14.10 ± 1.41 | 11.1 ± 1.9 | +3.0 | [1] |"
+    assert f"{row} fedov-1 |" in table.markdown()
+    differs = "epochs: 10 for 200; learning rate: 0.01 for 0.001; seeds: 2 for 3"
+    assert f"- [1] {differs}" in table.markdown()
+    assert f"[1] {differs}" in latex([table])
+    assert table.records()[0]["differs"] == differs
+    assert told.differs == tuple(differs.split("; "))
     [line] = csv.DictReader(io.StringIO(table.csv()))
     assert float(line["published"]) == 11.1
     assert float(line["difference"]) == pytest.approx(3.0)
+    assert line["differs"] == differs
 
 
 @pytest.mark.parametrize(
     "more",
     [
         {"status": "failed", "error": "no"},
-        {"rounds": 2},
         {"set": {"objective": "proser"}},
         {"known_classes": [1, 2]},
     ],
@@ -256,9 +298,11 @@ def test_fewer_domains_stand_beside_the_same_ones_of_the_paper() -> None:
     assert told["accuracy, synthdigits-like"].value == 83.99
     table = beside([record])
     assert table is not None
-    assert table.notes == ("a stand-in",)
+    assert table.notes[-1] == "a stand-in"
+    assert told["accuracy, usps"].differs[0] == "parties: 2 for 5"
+    assert told["accuracy"].differs[:2] == ("parties: 2 for 5", "synthdigits-like for synthdigits")
     assert (
-        "| fedavg | hdr-fl / domain | accuracy, usps | 80.00 | 98.0 | -18.0 | fedpd-1 |"
+        "| fedavg | hdr-fl / domain | accuracy, usps | 80.00 | 98.0 | -18.0 | [1] | fedpd-1 |"
         in table.markdown()
     )
 
@@ -270,7 +314,6 @@ def test_fewer_domains_stand_beside_the_same_ones_of_the_paper() -> None:
         {"known": None},
         {"known": None, "known_classes": [0, 1, 2, 3, 4, 6]},
         {"partition": "iid"},
-        {"net": {"name": "simple-cnn"}},
         {"set": {"objective": {"name": "proser", "w_mix": 0.5}}},
     ],
 )
@@ -380,3 +423,72 @@ def test_fedovas_tables_stand_beside_the_mean_of_the_last_rounds(
     assert list(told) == ["accuracy, mean of the last 20 rounds"]
     (found,) = told.values()
     assert (found.value, found.ours) == (value, 80.0)
+
+
+def training_of(method: str, **values: Any) -> tuple[str, ...]:
+    """What is said to differ of the accuracy of one cell on CIFAR-10, labels:2, ten parties."""
+    config = make({"method": method, "data": "cifar10", "partition": "labels:2", **values})
+    held = {
+        "method": method, "data": "cifar10", "partition": "labels:2", "seed": 0, "parties": 10,
+        "rounds": 1, "accuracy": 50.0,
+    }  # fmt: skip
+    [told] = with_published([config], [Record.from_json(held)])
+    [figure] = told.published.values()
+    return figure.differs
+
+
+PAPERS_OWN = {"epochs": 200, "batch": 64, "lr": 0.001}
+
+
+def test_nothing_that_differs_goes_unsaid() -> None:
+    """FedOV trains 200 epochs of batches of 64 at 0.001 on all images, three seeds."""
+    assert training_of("fedavg", set={"local": PAPERS_OWN}) == ("seeds: 1 for 3",)
+    small = training_of("fedavg", train_per_class=30, set={"local": {**PAPERS_OWN, "epochs": 3}})
+    assert small == (
+        "training samples per class: 30 for all",
+        "epochs: 3 for 200",
+        "seeds: 1 for 3",
+    )
+    other = training_of("fedprox", set={"local": PAPERS_OWN, "mu": 7.0, "fraction": 0.5})
+    assert other == ("seeds: 1 for 3", "set: fraction=0.5, mu=7.0")
+    halved = training_of("fedavg", public="half-test", set={"local": PAPERS_OWN})
+    assert halved == ("test samples: half for all", "seeds: 1 for 3")
+    steps = training_of("fedavg", set={"local": {**PAPERS_OWN, "steps": 9}})
+    assert steps == ("seeds: 1 for 3", "set: local.steps=9")
+    paper = training_of("fedov", set={"recipe": "paper", "ballot": "sum"})
+    assert paper == ("seeds: 1 for 3",)
+    assert {"ballot: guarded for sum", "outliers: auto for destruction"} <= {*training_of("fedov")}
+    assert "share held out by parties: 0.1 for none" in training_of("fedov")
+
+
+def test_rounds_and_the_open_rate_of_fedpd_are_said() -> None:
+    """Tables of 100 rounds on the digits, one epoch in each, rates 0.01 and 0.0001."""
+    figures = on_domains("mnist", "usps") | {"rounds": 20}
+    told = cell_of("fedpd", figures, **HDR, set={"rounds": 20, "open_lr": 0.001}).published
+    differs = told["accuracy, mnist"].differs
+    assert differs == ("rounds: 20 for 100", "open-set learning rate: 0.001 for 0.0001")
+
+
+def test_pooled_epochs_are_those_of_all_rounds() -> None:
+    """Table 20: 200 epochs. Four rounds of fifty are as many, and neither parties nor rounds
+    differ.
+    """
+    figures = {"accuracy": 99.0, "open": {"open_accuracy": 70.0}, "rounds": 4}
+    training = {"rounds": 4, "objective": "proser", "local": {**PAPERS_OWN, "epochs": 50}}
+    told = cell_of("centralised", figures, data="mnist", known=6, set=training).published
+    assert told["accuracy, unknown as a class"].differs == ("seeds: 1 for 3",)
+
+
+def test_top_k_stands_beside_the_best_k() -> None:
+    """Table 11, CIFAR-10, labels:2: FedOV 42.2, while Table 1 has 42.0."""
+    training = {"recipe": "paper", "ballot": {"name": "top-k", "k": 4}}
+    config = make({"method": "fedov", "data": "cifar10", "set": training})
+    held = {
+        "method": "fedov", "data": "cifar10", "partition": "labels:2", "seed": 0, "parties": 10,
+        "rounds": 1, "accuracy": 50.0,
+    }  # fmt: skip
+    [told] = with_published([config], [Record.from_json(held)])
+    [(figure, found)] = told.published.items()
+    assert (figure, found.table) == ("accuracy, top-k", "fedov-11")
+    k = "k: 4 for the best on the test samples"
+    assert found.differs == (k, "seeds: 1 for 3", "set: ballot.k=4")

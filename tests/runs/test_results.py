@@ -1,6 +1,7 @@
 """Summaries, records and lines of metrics: written as they always were, read from any version."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -139,18 +140,24 @@ def test_a_summary_needs_what_every_version_wrote(key: str) -> None:
         Summary.from_json({name: value for name, value in SUMMARY.items() if name != key}, "mine")
 
 
-TOLD = {"value": 80.0, "std": None, "table": "fedov-1", "ours": 50.0, "difference": -30.0}
+TOLD = {
+    "value": 80.0, "std": None, "table": "fedov-1", "ours": 50.0, "difference": -30.0,
+    "differs": ["epochs: 3 for 200"],
+}  # fmt: skip
+SETTINGS = {"method": "fedov", "local.lr": 0.1, "net.options.hidden": [3]}
 
 
 def test_a_finished_cell_is_its_summary_with_a_status() -> None:
     """A method with settings of its own stands under the name that the grid gives it."""
-    stored = {**SUMMARY, "method": "fedov:lr=0.1", "status": "ok", "published": {"accuracy": TOLD}}
+    own = {"method": "fedov:lr=0.1", "settings": SETTINGS, "status": "ok"}
+    stored = {**SUMMARY, **own, "published": {"accuracy": TOLD}}
     found = Record.from_json(stored)
-    assert found.cell == ("fedov:lr=0.1", "digits", "iid", "3")
+    assert found.cell == (found.row, "digits", "iid", 3)
+    assert found.settings == SETTINGS
     assert found.status == "ok"
     assert found.summary is not None
     assert found.summary.accuracy == 50.0
-    told = BesidePublished(80.0, None, "fedov-1", 50.0, -30.0)
+    told = BesidePublished(80.0, None, "fedov-1", 50.0, -30.0, ("epochs: 3 for 200",))
     assert found.published == {"accuracy": told}
     assert json.dumps(found.to_json()) == json.dumps(stored)
 
@@ -158,17 +165,34 @@ def test_a_finished_cell_is_its_summary_with_a_status() -> None:
 def test_a_failed_cell_has_its_reason() -> None:
     stored = {
         "method": "solo", "data": "digits", "partition": "iid", "seed": 0,
-        "status": "failed", "error": "no room"
+        "settings": SETTINGS, "status": "failed", "error": "no room"
     }  # fmt: skip
     found = Record.from_json(stored)
     assert (found.status, found.error, found.summary) == ("failed", "no room", None)
+    assert found.settings == SETTINGS
     assert json.dumps(found.to_json()) == json.dumps(stored)
     assert Record.from_json({**stored, "error": None}).error == "no reason was recorded"
 
 
 def test_the_record_of_a_finished_run_goes_by_its_own_names() -> None:
     summary = Summary.from_json(SUMMARY)
-    assert Record.of(summary) == Record("fedov", "digits", "iid", 3, summary)
+    expected = Record("fedov", "digits", "iid", 3, summary, settings=SETTINGS)
+    assert Record.of(summary, SETTINGS) == expected
+
+
+def test_a_row_is_its_whole_configuration() -> None:
+    """Names and the order of settings say nothing, every value does; 1 is 1.0."""
+    one = Record.of(Summary.from_json(SUMMARY), {"method": "fedov", "local.lr": 1.0, "known": 6})
+    same = [
+        replace(one, method="fedov:lr=1"),
+        replace(one, settings={"known": 6, "method": "fedov", "local.lr": 1}),
+        replace(one, seed=7, data="wine"),
+    ]
+    assert {other.row for other in same} == {one.row}
+    assert same[2].cell != one.cell
+    for changed in ({"local.lr": 2.0}, {"known": 7}, {"parties": 3}, {"method": "solo"}):
+        assert replace(one, settings={**one.settings, **changed}).row != one.row
+    assert replace(one, settings={"method": "fedov", "local.lr": 1.0}).row != one.row
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,6 @@ from ostraka.core.values import convert
 from ostraka.display.formats import FORMATS
 from ostraka.errors import ConfigError
 from ostraka.runs.config import build_method, canonical_method, has_rounds, make, parse_assignments
-from ostraka.runs.variant import read_variant
 
 if TYPE_CHECKING:
     from ostraka.runs.grid import Grid
@@ -83,34 +83,27 @@ def add_to(verbs: Any) -> None:
 def act(options: argparse.Namespace) -> int:
     """Run the grid, print and store its tables."""
     from ostraka.display.costs import show_grid
-    from ostraka.display.grid import show, show_json, store, tables_of
+    from ostraka.display.grid import stored_grid
     from ostraka.display.progress import follow_grid
-    from ostraka.display.published import with_published
     from ostraka.display.rounds import draw_all
     from ostraka.engines.memory import keep_freed_memory
     from ostraka.runs.folder import check_free
-    from ostraka.runs.grid import cell_folder, read_records, run_grid, write_records
+    from ostraka.runs.grid import cell_folder, run_grid
 
     grid = make_grid(options)
-    cells = grid.cells()
     check_free(options.out, "grid")
     keep_freed_memory()  # votes and evaluation run in this process
     if options.dry_run:
-        show_grid(cells, options.out, options.json)
+        show_grid(grid.check(options.out), options.out, options.json)
         return 0
     with follow_grid(loudness(options)) as follow:
-        records = with_published(cells, run_grid(grid, options.out, follow))
-    others = read_records(options.out)[len(records) :]
-    write_records(options.out, [*records, *others])  # now with the published figures
-    tables, more, known = tables_of(cells, grid.labels(), records)
-    store(options.out, tables, more, known)
-    tables += more
-    drawn = draw_all([cell_folder(cell, options.out) for cell in cells], options.out)
-    if options.json:
-        show_json(tables, records, options.out)
-    else:
-        show(tables, options.format, options.out, drawn)
-    return 3 if any(record.status == "failed" for record in records) else 0
+        count = len(run_grid(grid, options.out, follow))
+    stored = stored_grid(options.out)
+    stored.save()
+    drawn = draw_all([cell_folder(cell, options.out) for cell in grid.cells()], options.out)
+    shown = stored.head(count)
+    shown.show(options.format, options.json, drawn)
+    return 3 if any(record.status == "failed" for record in shown.records) else 0
 
 
 def make_grid(options: argparse.Namespace) -> "Grid":
@@ -118,7 +111,7 @@ def make_grid(options: argparse.Namespace) -> "Grid":
 
     `METHOD:NAME=VALUE` sets something for one method.
     """
-    from ostraka.runs.grid import Grid
+    from ostraka.runs.grid import Grid, Mistakes
     from ostraka.runs.start import HALF_TEST
 
     single = [pair for pair in options.set if ":" in pair.partition("=")[0]]
@@ -138,10 +131,11 @@ def make_grid(options: argparse.Namespace) -> "Grid":
     for pair in single:
         method, _, rest = pair.partition(":")
         per_method[method] = settings.merge(per_method.get(method, {}), parse_assignments([rest]))
-    check_local(options, [read_variant(word)[0] for word in methods])
+    built = _built(methods)
+    check_local(options, built)
     rounds = values.get("set", {}).pop("rounds", None)
     if rounds is not None:
-        per_method = with_rounds(methods, rounds, per_method)
+        per_method = with_rounds(built, rounds, per_method)
     grid = Grid(
         methods=tuple(methods),
         data=tuple(options.data or _several(values, "data", ("fashion-4k",))),
@@ -150,22 +144,32 @@ def make_grid(options: argparse.Namespace) -> "Grid":
         base={key: value for key, value in values.items() if key not in AXES},
         per_method=per_method,
     )
-    if "public" not in values and any(build_method(cell).needs.public for cell in grid.cells()):
+    cells = grid.attempt(Mistakes())  # what is wrong with the others is said by `Grid.check`
+    if "public" not in values and any(build_method(cell).needs.public for cell in cells):
         return replace(grid, base={**grid.base, "public": HALF_TEST})
     return grid
 
 
+def _built(words: Sequence[str]) -> dict[str, Any]:
+    """The methods that words of a grid name, as they are by default; those that there are."""
+    built = {}
+    for word in words:
+        name = canonical_method(word.partition(":")[0])
+        with suppress(ConfigError):
+            built[name] = build_method(make({"method": name}))
+    return built
+
+
 def with_rounds(
-    methods: Sequence[str], rounds: Any, per_method: Mapping[str, Any]
+    built: Mapping[str, Any], rounds: Any, per_method: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The settings of single methods, with `rounds` for all that can have several and have no
     number of their own.
     """
-    names = dict.fromkeys(canonical_method(read_variant(word)[0]) for word in methods)
-    several = [name for name in names if has_rounds(build_method(make({"method": name})))]
-    if not several and rounds != 1:
+    several = [name for name, method in built.items() if has_rounds(method)]
+    if built and not several and rounds != 1:
         raise ConfigError(
-            f"rounds is {rounds}, but {', '.join(names)} have one exchange each; leave --rounds out"
+            f"rounds is {rounds}, but {', '.join(built)} have one exchange each; leave --rounds out"
         )
     per_method = {canonical_method(name): given for name, given in per_method.items()}
     return {

@@ -50,7 +50,7 @@ def act(options: argparse.Namespace) -> int:
 
     from ostraka.display.comparison import comparison
     from ostraka.display.division import show_division
-    from ostraka.display.grid import store
+    from ostraka.display.grid import stored_grid
     from ostraka.display.heatmap import heatmap_svg
     from ostraka.display.progress import NORMAL, follow_grid
     from ostraka.display.wide import show_wide
@@ -80,10 +80,9 @@ def act(options: argparse.Namespace) -> int:
     )
     with follow_grid(NORMAL) as follow:
         records = run_grid(grid, options.out, follow)
-    tables = comparison(records)
-    store(options.out, tables)
+    stored_grid(options.out).save()
     heatmap_svg(division.counts, names, classes, options.out / "division.svg", "Who holds what")
-    for table in tables:
+    for table in comparison(records):
         show_wide(console, table)
     console.print(
         "solo: each party's own model, on average.\n"

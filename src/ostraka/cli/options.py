@@ -19,6 +19,7 @@ from ostraka.runs.config import (
     make,
     parse_assignments,
     read_toml,
+    with_dots,
 )
 from ostraka.runs.variant import as_values
 
@@ -145,7 +146,7 @@ READERS: dict[str, Callable[[str], Any]] = {"unknown_rate": share, "known_classe
 
 def values_from(options: argparse.Namespace, names: Sequence[str] = ()) -> dict[str, Any]:
     """The configuration file, with the options that were given laid over it."""
-    values: dict[str, Any] = _read_file(options) if options.config else {}
+    values = _in_set(_read_file(options), options.config) if options.config else {}
     for name in (*RUN_OPTIONS, *names):
         given = getattr(options, name, None)
         if given is not None:
@@ -155,6 +156,25 @@ def values_from(options: argparse.Namespace, names: Sequence[str] = ()) -> dict[
         if getattr(options, key) is not None:
             values = settings.merge(values, {key: {"name": getattr(options, key)}})
     return _with_settings(values, options)
+
+
+OWN_OPTIONS = {"rounds": "rounds", **SHORT, "objective": "objective"}
+"""Settings of the method that have an option of their own, and their names after --set."""
+
+
+def _in_set(values: dict[str, Any], file: Path) -> dict[str, Any]:
+    """The values of a file; what it gives under the name of an option (`epochs`) is in `set`."""
+    own = {name: values.pop(option) for option, name in OWN_OPTIONS.items() if option in values}
+    inner = values.get("set", {})
+    for name, value in own.items() if isinstance(inner, Mapping) else ():
+        twice = {key: held for key, held in flat(with_dots(inner)) if key == name}
+        if twice:
+            raise ConfigError(
+                f"{file} has {name.rpartition('.')[2]} = {value} and {name} = {twice[name]} under "
+                "[set]; give one of them"
+            )
+        values["set"] = inner = settings.merge(inner, settings.nested(name, value))
+    return values
 
 
 def _with_settings(values: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ostraka.cli.group import add_task, form_of
 from ostraka.cli.options import place
+from ostraka.display.formats import FORMATS
 from ostraka.errors import ConfigError
 
 NAME = "show"
@@ -34,7 +35,7 @@ def add_to(verbs: Any) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=("rich", "markdown", "csv"),
+        choices=tuple(FORMATS),
         default="rich",
         help="how a grid's tables are printed",
     )
@@ -108,9 +109,10 @@ def act(options: argparse.Namespace) -> int:
         show_tables(tables, options.format, options.json)
         return 0
     if kind == "grid":
-        from ostraka.display.grid import show_stored
+        from ostraka.display.grid import stored_grid
 
-        show_stored(folder, options.format, options.json)
+        drawn = [name for name in ("rounds.svg", "bytes.svg") if (folder / name).exists()]
+        stored_grid(folder).show(options.format, options.json, drawn)
         return 0
     if kind == "run":
         from ostraka.display.stored import show_run

@@ -11,17 +11,17 @@ from typing import TextIO
 PLAIN = {
     "—": "-",
     "–": "-",
-    "±": "+-",
+    "±": "~",
     "×": "x",
-    "…": "...",
+    "…": ".",
     "·": ".",
-    "→": "->",
+    "→": ">",
     "░": "-",
     "▒": "+",
     "▓": "*",
 }
 """What is written for a character that the stream's encoding lacks;
-boxes and blocks have one for all of them.
+boxes and blocks have one for all of them. Each is one character, so columns stay where they are.
 """
 
 BOXES, BLOCKS = ("\u2500", "\u257f"), ("\u2580", "\u259f")

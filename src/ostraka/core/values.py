@@ -2,6 +2,7 @@
 
 import types
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from math import inf
 from numbers import Integral, Real
 from pathlib import Path
@@ -70,6 +71,9 @@ def _one_of(value: Any, allowed: tuple[Any, ...], path: str) -> Any:
 
 def _single(value: Any, hint: Any, path: str) -> Any:
     number = isinstance(value, Real) and not isinstance(value, bool)
+    if hint is float and isinstance(value, str) and value.endswith("%"):
+        with suppress(ValueError):
+            return float(value[:-1]) / 100
     if hint is float and number:
         try:
             return float(value)

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ostraka.errors import ConfigError, writing
+from ostraka.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,12 +43,14 @@ def check_suffix(path: Path) -> None:
 
 
 def save(figure: "Figure", path: Path) -> None:
-    """Write the figure as its suffix says; the same figure gives the same bytes.
+    """Write the figure in one step, as its suffix says; the same figure gives the same bytes.
 
-    A missing folder is made.
+    A missing folder is made. An error leaves an older picture whole, and no empty one.
     """
     from matplotlib import rc_context
     from matplotlib.text import Text
+
+    from ostraka.store.codec import write_atomically  # with torch: when something is drawn
 
     suffix, content = path.suffix.lower(), io.BytesIO()
     # text stays text (searchable, small); no date and no random ids,
@@ -59,6 +61,4 @@ def save(figure: "Figure", path: Path) -> None:
     drawn = {"svg.fonttype": "none", "svg.hashsalt": "ostraka", "text.parse_math": False}
     with rc_context(drawn):  # type: ignore[arg-type]
         figure.savefig(content, format=suffix[1:], dpi=150, metadata=UNDATED.get(suffix))
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.getvalue())
+    write_atomically(path, content.getvalue())

@@ -19,6 +19,7 @@ from ostraka.display.tables import (
 )
 from ostraka.errors import DataError
 from ostraka.runs.results import DomainFigures, Record, Summary
+from ostraka.runs.rows import distinct
 
 Figure = Literal["accuracy", "auroc", "open_balanced_accuracy", "known_refused", "unknown_refused"]
 """What a summary, and a domain of it, may have to compare."""
@@ -31,12 +32,13 @@ FIGURES: tuple[tuple[Figure, str], ...] = (
 
 
 def comparison(records: Sequence[Record]) -> list[Table]:
-    """A row for each method, a column for each data / partition: accuracy,
+    """A row for each method with its settings, a column for each data / partition: accuracy,
     and AUROC if there is any.
 
-    Means run over the seeds that finished; a note names those that did not. Time and traffic are
-    medians over the method's finished cells. Order: first come.
+    Means run over the seeds that finished; a note names those that did not. CPU time and traffic
+    are medians over the method's finished cells. Order: first come.
     """
+    records = distinct(records)
     _refuse_repeats(records)
     return [
         _compared(records, figure, title) for figure, title in FIGURES if _shown(records, figure)
@@ -50,7 +52,7 @@ def per_domain(records: Sequence[Record]) -> list[Table]:
     A table for each data / partition, and AUROC's if any record has it.
     """
     tables = []
-    for place, mine in _by_place(records).items():
+    for place, mine in _by_place(distinct(records)).items():
         domains = list(dict.fromkeys(name for record in mine for name in _domains(record)))
         shown = [(figure, title) for figure, title in FIGURES if domains and _shown(mine, figure)]
         tables += [
@@ -81,7 +83,7 @@ def open_answers(records: Sequence[Record]) -> list[Table]:
     """
     return [
         _opened(mine, f"Open answers (%): {place}")
-        for place, mine in _by_place(records).items()
+        for place, mine in _by_place(distinct(records)).items()
         if any(_value(record, "unknown_refused") is not None for record in mine)
     ]
 
@@ -100,7 +102,7 @@ def over_rounds(records: Sequence[Record]) -> list[Table]:
     A table for each data / partition.
     """
     tables = []
-    for place, mine in _by_place(records).items():
+    for place, mine in _by_place(distinct(records)).items():
         several = [r for r in mine if r.summary is not None and r.summary.rounds > 1]
         if several:
             tables.append(_rounds_table(several, f"Over rounds (%): {place}"))
@@ -141,11 +143,11 @@ def _first_round(mine: Sequence[Summary], level: str) -> Cell:
     if not firsts:
         return MISSING
     mean, missed = sum(firsts) / len(firsts), len(mine) - len(firsts)
-    return Number(mean, f"{mean:g}" + (f" ({missed} never)" if missed else ""))
+    shown = f"{mean:.1f}".removesuffix(".0")
+    return Number(mean, shown + (f" ({missed} never)" if missed else ""))
 
 
 _COSTS: tuple[tuple[Callable[[Summary], float], Callable[[float], str]], ...] = (
-    (lambda summary: summary.seconds, human_seconds),
     (lambda summary: summary.cpu_seconds, human_seconds),
     (lambda summary: summary.bytes_up, human_bytes),
     (lambda summary: summary.bytes_down, human_bytes),
@@ -246,12 +248,12 @@ def _compared(records: Sequence[Record], figure: Figure, title: str) -> Table:
         done = ([r for r in mine if _failure(r, figure) is None] for mine in methods.values())
         columns.append([_median(mine, cost, show) for mine in done])
     notes += _said(records)
-    notes.append(
-        "time, CPU time and bytes sent up and down: medians over the method's finished cells"
-    )
-    if any(record.summary and record.summary.reused for record in records):
+    notes.append("CPU time and bytes sent up and down: medians over the method's finished cells")
+    shared = dict.fromkeys(r.method for r in records if r.summary and r.summary.reused)
+    if shared:
         notes.append(
-            "time leaves out members that another cell had trained already; CPU time counts them"
+            f"trained once and shared: {', '.join(shared)} took members that another row or call "
+            "had trained; the CPU time of each row counts all training that its result needs"
         )
     rows = tuple(zip(methods, *columns, strict=True))
     return Table(("method", *places, *COSTS), rows, title, tuple(notes))
@@ -306,7 +308,7 @@ def _refuse_repeats(records: Sequence[Record]) -> None:
     for record in records:
         if record.cell in seen:
             raise DataError(
-                f"two results for {' / '.join(record.cell[:3])}, seed {record.seed}; a seed may "
-                "count only once"
+                f"two results for {record.method} / {_place(record)}, seed {record.seed}; a seed "
+                "may count only once"
             )
         seen.add(record.cell)

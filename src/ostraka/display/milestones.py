@@ -11,13 +11,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from ostraka.display.differing import differences
 from ostraka.display.published import published
-from ostraka.display.rounds import checked_rows, labels_of, settings_of
+from ostraka.display.rounds import checked_rows
 from ostraka.display.tables import MISSING, Cell, Number, Table, mean_over
 from ostraka.errors import ConfigError
 from ostraka.runs.config import Config, build_method
 from ostraka.runs.record import RunDir, nothing_in
 from ostraka.runs.results import MetricsRow, Summary
+from ostraka.runs.rows import labels_of, settings_of
 
 RELATIVE = "relative-accuracy"
 
@@ -118,14 +120,15 @@ def milestones(
     if not any(shares.values()):
         return tables
     said = dict.fromkeys(f"{place[1]}: {of:.2f} % is 100" for place, of in shares.items() if of)
+    differs: list[str] = []
     relative = [
         line
         for place, group in groups.items()
         if (of := shares[place])
-        for line in _relative(place, group, rounds, of)
+        for line in _relative(place, group, rounds, of, differs)
     ]
     title = "Relative accuracy by rounds (% of pooled training)"
-    return [*tables, Table(columns, relative, title=title, notes=tuple(said), keys=2)]
+    return [*tables, Table(columns, relative, title=title, notes=(*said, *differs), keys=2)]
 
 
 def _groups(runs: Sequence[Course]) -> dict[tuple[str, str], list[Course]]:
@@ -156,9 +159,13 @@ def _figures(group: Sequence[Course], rounds: Sequence[int], of: float = 100.0) 
 
 
 def _relative(
-    place: tuple[str, str], group: Sequence[Course], rounds: Sequence[int], of: float
+    place: tuple[str, str],
+    group: Sequence[Course],
+    rounds: Sequence[int],
+    of: float,
+    notes: list[str],
 ) -> list[tuple[Cell, ...]]:
-    """Our line and, where the papers have one, theirs."""
+    """Our line and, where the papers have one, theirs, with a note of what differs."""
     first = group[0]
     own: tuple[Cell, ...] = (*place, *_figures(group, rounds, of))
     if first.config.known or first.config.known_classes:  # the published ones know all classes
@@ -172,12 +179,19 @@ def _relative(
             first.summary.parties,
             index,
             RELATIVE,
+            exact=("rounds",),
         )
         for index in rounds
     ]
-    if not any(theirs):
+    known = next((one for one in theirs if one is not None), None)
+    if known is None:
         return [own]
+    differs = [
+        *known.differs,
+        *differences(first.config, build_method(first.config), known.table, len(group)),
+    ]
     cells = [MISSING if one is None else Number(one.value, f"{one.value:.2f}") for one in theirs]
+    notes += [f"{' on '.join(place)}, ours for theirs: {'; '.join(differs)}"] * bool(differs)
     return [own, (f"{place[0]}, published", place[1], *cells, MISSING, MISSING)]
 
 

@@ -19,10 +19,12 @@ An empty field of a row says that the paper leaves it open (rounds, net) or that
 """
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
+from math import log
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -30,11 +32,13 @@ from ostraka.data.partitions.spec import format_spec, parse
 from ostraka.data.sources.domains import LOOK_ALIKES, NAMED
 from ostraka.data.sources.find import canonical
 from ostraka.display.comparison import FIGURES
-from ostraka.display.tables import Cell, Number, Table, mean_over
+from ostraka.display.differing import differences
+from ostraka.display.tables import MISSING, Cell, Number, Table, mean_over
 from ostraka.errors import ConfigError, PartitionError
-from ostraka.registry import NETS, OBJECTIVES, PRESETS
+from ostraka.registry import BALLOTS, NETS, OBJECTIVES, PRESETS, SELECTORS
 from ostraka.runs.config import Config, build_method, canonical_method
 from ostraka.runs.results import BesidePublished, Record, Summary
+from ostraka.runs.rows import distinct
 
 FILE = "published_results.csv"
 
@@ -79,12 +83,22 @@ LAST_ROUNDS = "fedova"
 """The paper whose accuracy is the mean of the last 20 rounds."""
 
 
+TOP_K = "accuracy-best-top-k"
+"""FedOV's accuracy of the ballot top-k with the k that is best on the test samples."""
+
+APART = {"parties": "parties", "rounds": "rounds", "net": "network", "size": "voting members"}
+"""Columns in which a cell may differ from a row that stands beside it, and their words."""
+
+
 class Published(NamedTuple):
-    """A printed figure, its standard deviation if there is one, and the table it is from."""
+    """A printed figure, its standard deviation if there is one, the table it is from, and in what
+    our cell is another one.
+    """
 
     value: float
     std: float | None
     table: str
+    differs: tuple[str, ...] = ()
 
 
 def published(
@@ -97,29 +111,49 @@ def published(
     metric: str = "accuracy",
     known: int | str | None = None,
     size: int | None = None,
+    exact: Sequence[str] = (),
+    apart: Sequence[str] = tuple(APART),
 ) -> Published | None:
-    """The figure of one cell, in percent, or None.
+    """The nearest figure, in percent: of the same data, partition, method, metric and known
+    classes, which differs in as few of `apart` as possible; None if there is none.
 
-    Of several tables that have it, the paper's first.
+    `exact` names those that must be the same. Of several tables that have it, the paper's first.
     """
     name = canonical_method(method)
-    wanted = {
-        "dataset": canonical(data),
-        "partition": _spec(partition),
-        "method": PAPERS_NAME.get(name, name),
-        "parties": str(parties),
-        "metric": metric,
-        "known": "" if known is None else str(known),
-        "size": "" if size is None else str(size),
+    key = (canonical(data), _spec(partition), PAPERS_NAME.get(name, name), metric)
+    own = {"parties": str(parties), "rounds": str(rounds), "net": _net(net)}
+    own |= {} if size is None else {"size": str(size)}
+    own = {name: value for name, value in own.items() if name in apart}
+    found = [
+        (_apart(own, row), row)
+        for row in _index().get((*key, "" if known is None else str(known)), ())
+    ]
+    found = [one for one in found if not set(exact) & set(one[0])]
+    if not found:
+        return None
+    far, row = min(found, key=lambda one: (len(one[0]), sum(one[0].values())))
+    std = float(row["std"]) if row["std"] else None
+    differs = tuple(f"{APART[name]}: {own[name]} for {row[name]}" for name in far)
+    return Published(float(row["value"]), std, row["table"], differs)
+
+
+def _apart(own: Mapping[str, str], row: Mapping[str, str]) -> dict[str, float]:
+    """The columns in which a row is another cell than ours, and how far: by numbers' ratio."""
+    return {
+        name: abs(log(int(value) / int(row[name]))) if value.isdecimal() else 0.0
+        for name, value in own.items()
+        if row[name] not in ("", value)
     }
-    left_open = {"net": _net(net), "rounds": str(rounds)}
+
+
+@lru_cache(maxsize=1)
+def _index() -> dict[tuple[str, ...], list[dict[str, str]]]:
+    """The rows by what must be the same."""
+    out: dict[tuple[str, ...], list[dict[str, str]]] = {}
     for row in rows():
-        fits = all(row[key] == value for key, value in wanted.items())
-        if fits and all(row[key] in ("", value) for key, value in left_open.items()):
-            return Published(
-                float(row["value"]), float(row["std"]) if row["std"] else None, row["table"]
-            )
-    return None
+        key = tuple(row[name] for name in ("dataset", "partition", "method", "metric", "known"))
+        out.setdefault(key, []).append(row)
+    return out
 
 
 @lru_cache(maxsize=1)
@@ -129,16 +163,23 @@ def rows() -> tuple[dict[str, str], ...]:
     return tuple(csv.DictReader(text.splitlines()))
 
 
-def with_published(configs: Sequence[Config], records: Sequence[Record]) -> list[Record]:
-    """The records of a grid's cells.
+def with_published(configs: Sequence[Config | None], records: Sequence[Record]) -> list[Record]:
+    """The records of a grid's cells, each with its configuration (None for one that failed).
 
     Where the papers have a cell, with its figures under `published`. They are keyed by figure:
-    value, std, table, ours and the difference (ours minus theirs). A choice of known classes that
-    no paper has made has no counterpart, nor has an objective of the user's own choice, except
-    under FedAvg and centralised training, which papers compare by objective. HDR-FL with fewer than
-    its five domains stands beside the paper's figures on the same domains.
+    value, std, table, ours, the difference (ours minus theirs), and in what the cell is not the
+    paper's. A choice of known classes that no paper has made has no counterpart, nor has an
+    objective of the user's own choice, except under FedAvg and centralised training, which papers
+    compare by objective. HDR-FL with fewer than its five domains stands beside the paper's figures
+    on the same domains.
     """
-    return [_annotated(config, record) for config, record in zip(configs, records, strict=True)]
+    seeds = Counter((r.row, r.data, r.partition) for r in records if r.summary is not None)
+    return [
+        _annotated(config, record, record.summary, seeds[record.row, record.data, record.partition])
+        if config is not None and record.summary is not None
+        else record
+        for config, record in zip(configs, records, strict=True)
+    ]
 
 
 def beside(records: Sequence[Record]) -> Table | None:
@@ -146,50 +187,84 @@ def beside(records: Sequence[Record]) -> Table | None:
     a row for each cell that has one; None if no cell has.
     """
     found: dict[str, dict[tuple[str, str], list[BesidePublished]]] = {}
-    for record in records:
+    for record in distinct(records):
         for figure, told in record.published.items():
             place = record.method, f"{record.data} / {record.partition}"
             found.setdefault(figure, {}).setdefault(place, []).append(told)
+    numbers: dict[str, int] = {}
     lines = [
-        _line(*place, figure, told)
+        _line(*place, figure, told, numbers)
         for figure, cells in found.items()
         for place, told in cells.items()
     ]
     compared = [record.summary for record in records if record.published and record.summary]
-    notes = dict.fromkeys(note for summary in compared for note in summary.notes)
-    columns = ("method", "data / partition", "figure", "ours", "published", "difference", "table")
+    said = dict.fromkeys(note for summary in compared for note in summary.notes)
+    notes = (*([DIFFERS] if numbers else []), *(f"[{n}] {text}" for text, n in numbers.items()))
     title = "Beside the published figures (%)"
-    return Table(columns, lines, title=title, notes=tuple(notes), keys=3) if lines else None
+    return Table(COLUMNS, lines, title=title, notes=(*notes, *said), keys=3) if lines else None
+
+
+COLUMNS = (
+    "method", "data / partition", "figure", "ours", "published", "difference", "differs", "table"
+)  # fmt: skip
+DIFFERS = "differs: what is not as in the paper, ours for theirs"
 
 
 def _line(
-    method: str, place: str, figure: str, told: Sequence[BesidePublished]
+    method: str, place: str, figure: str, told: Sequence[BesidePublished], numbers: dict[str, int]
 ) -> tuple[Cell, ...]:
+    """A row; what differs is a number that stands for a note, and text in CSV and JSON."""
     theirs, ours = told[0], mean_over([one.ours for one in told])
     spread = "" if theirs.std is None else f" ± {theirs.std:.1f}"
     shown = Number(theirs.value, f"{theirs.value:.1f}{spread}")
     gap = ours.mean - theirs.value
-    return method, place, figure, ours, shown, Number(gap, f"{gap:+.1f}"), theirs.table
+    text = "; ".join(dict.fromkeys(words for one in told for words in one.differs))
+    differs: Cell = MISSING
+    if text:
+        differs = Number(text, f"[{numbers.setdefault(text, len(numbers) + 1)}]")
+    return (
+        method, place, figure, ours, shown, Number(gap, f"{gap:+.1f}"), differs, theirs.table
+    )  # fmt: skip
 
 
-def _annotated(config: Config, record: Record) -> Record:
-    if record.summary is None or (config.known_classes and _known(config) is None):
+def _annotated(config: Config, record: Record, ours: Summary, seeds: int) -> Record:
+    if config.known_classes and _known(config) is None:
         return record
+    method = build_method(config)
     told = {
-        figure: BesidePublished(*theirs, ours=ours, difference=ours - theirs.value)
-        for figure, ours, theirs in _pairs(config, record.summary)
-        if ours is not None
+        figure: BesidePublished(
+            theirs.value,
+            theirs.std,
+            theirs.table,
+            ours=value,
+            difference=value - theirs.value,
+            differs=(
+                *theirs.differs,
+                *differences(config, method, theirs.table.partition(",")[0], seeds),
+            ),
+        )
+        for figure, value, theirs in _pairs(config, method, ours)
+        if value is not None
     }
     return replace(record, published=told)
 
 
-def _pairs(config: Config, ours: Summary) -> Iterator[tuple[str, float | None, Published]]:
+def _pairs(
+    config: Config, method: Any, ours: Summary
+) -> Iterator[tuple[str, float | None, Published]]:
     """(figure, ours, theirs) of everything that the papers print of this cell."""
     if canonical(config.data) == HDR_FL:
-        yield from _hdr_fl(config, ours)
+        yield from _hdr_fl(config, method, ours)
         return
+    ballot = getattr(method, "ballot", None)
+    if ballot is not None and BALLOTS.name_of(type(ballot)) == "top-k":
+        theirs = _lookup(config, method, ours, config.data, TOP_K, None)
+        if theirs is not None:
+            k = f"k: {ballot.k} for the best on the test samples"
+            yield "accuracy, top-k", ours.accuracy, theirs._replace(differs=(*theirs.differs, k))
+            return
     for metric in METRICS:
-        theirs = _lookup(config, ours, config.data, metric, _known(config), ours.parties)
+        theirs = _lookup(config, method, ours, config.data, metric, _known(config))
         if theirs is not None and theirs.table in UNKNOWN_COUNTS:
             yield "accuracy, unknown as a class", ours.open.open_accuracy, theirs
         elif theirs is not None and theirs.table.startswith(f"{LAST_ROUNDS}-"):
@@ -198,7 +273,9 @@ def _pairs(config: Config, ours: Summary) -> Iterator[tuple[str, float | None, P
             yield metric, getattr(ours, metric), theirs
 
 
-def _hdr_fl(config: Config, ours: Summary) -> Iterator[tuple[str, float | None, Published]]:
+def _hdr_fl(
+    config: Config, method: Any, ours: Summary
+) -> Iterator[tuple[str, float | None, Published]]:
     """Figures on each domain, and the average: of domains that are not the paper's five,
     over the paper's same ones.
     """
@@ -210,11 +287,12 @@ def _hdr_fl(config: Config, ours: Summary) -> Iterator[tuple[str, float | None, 
         parts = {}
         for name, figures in per_domain.items():
             part = f"{HDR_FL}/{originals.get(name, name)}"
-            theirs = _lookup(config, ours, part, metric, None, len(NAMED[HDR_FL]))
+            theirs = _lookup(config, method, ours, part, metric, None)
             if theirs is not None:
-                parts[name] = theirs
-                yield f"{metric}, {name}", getattr(figures, metric), theirs
-        whole = _lookup(config, ours, f"{HDR_FL}/average", metric, None, len(NAMED[HDR_FL]))
+                alike = (f"{name} for {originals[name]}",) if name in originals else ()
+                parts[name] = theirs._replace(differs=(*theirs.differs, *alike))
+                yield f"{metric}, {name}", getattr(figures, metric), parts[name]
+        whole = _lookup(config, method, ours, f"{HDR_FL}/average", metric, None)
         if set(per_domain) != set(NAMED[HDR_FL]):
             whole = (
                 _average(list(parts.values())) if parts and len(parts) == len(per_domain) else None
@@ -224,40 +302,45 @@ def _hdr_fl(config: Config, ours: Summary) -> Iterator[tuple[str, float | None, 
 
 
 def _average(parts: Sequence[Published]) -> Published:
-    return Published(
-        fmean(p.value for p in parts), None, f"{parts[0].table}, mean of {len(parts)} domains"
-    )
+    table = f"{parts[0].table}, mean of {len(parts)} domains"
+    differs = tuple(dict.fromkeys(words for part in parts for words in part.differs))
+    return Published(fmean(p.value for p in parts), None, table, differs)
 
 
 def _lookup(
-    config: Config,
-    ours: Summary,
-    data: str,
-    metric: str,
-    known: int | str | None,
-    parties: int,
+    config: Config, method: Any, ours: Summary, data: str, metric: str, known: int | str | None
 ) -> Published | None:
-    method = build_method(config)
-    places = [(config.partition, parties, ours.rounds)]
-    if method.pooled:  # pooled data has no division, and rounds only multiply its epochs
-        places.append((POOLED, 1, 1))
+    """What papers print of the cell, the nearest; pooled data has no parties or rounds to differ
+    in.
+    """
+    size = len(ours.selection["chosen"]) if ours.selection else None
+    apart = ("net",) if method.pooled else tuple(APART)
+    near = []
     for name in _names(config, method):
-        for partition, count, rounds in places:
-            theirs = published(data, partition, config.net.name, name, count, rounds, metric, known)
-            if theirs is not None:
-                return theirs
-    return None
+        own = not method.pooled or name == POOLED  # an objective stands there for an average
+        for partition in [config.partition] * own + [POOLED] * method.pooled:
+            place = data, partition, config.net.name, name, ours.parties, ours.rounds
+            near.append(published(*place, metric, known, size, apart=apart))
+    found = [theirs for theirs in near if theirs is not None]
+    return min(found, key=lambda theirs: len(theirs.differs), default=None)
 
 
 def _names(config: Config, method: Any) -> list[str]:
-    """What the papers may call the method: its own name,
+    """What the papers may call the method: its own name, that of its selector,
     or the objective averaged or trained on pooled data.
     """
     own = canonical_method(config.method)
-    chosen = "objective" in config.set
+    usual = build_method(Config(method=own))
+    objective = getattr(method, "objective", None)
+    chosen = objective != getattr(usual, "objective", None)
     base = PRESETS.get(own).method if own in PRESETS.names() else own
     if base not in ("fedavg", "centralised"):
-        return [] if chosen else [own]
+        if type(objective) is not type(getattr(usual, "objective", None)):
+            return []
+        selector = SELECTORS.name_of(type(method.select)) if hasattr(method, "select") else "all"
+        if own in ("closed-voting", "dedes"):
+            return [own, "as"] if selector == "all" else [selector]
+        return [own] if selector == "all" else []
     names = [
         name for name, objective in OBJECTIVES.working().items() if method.objective == objective()
     ]

@@ -9,15 +9,13 @@ from typing import Any
 
 from ostraka.display.curves import Curve, accuracy_curves
 from ostraka.errors import ConfigError, DataError, StoreError
-from ostraka.runs.config import Config, build_method, flat, identity
+from ostraka.runs.config import build_method
 from ostraka.runs.record import RunDir, nothing_in
 from ostraka.runs.results import MetricsRow, Summary
+from ostraka.runs.rows import labels_of, settings_of
 
 AXES = {"rounds": "round", "bytes": "sent up and down so far"}
 """What accuracy may be drawn against, and how the axis is called."""
-
-SEED_BOUND = ("seed", "start_digest")
-"""What differs between the seeds of one curve."""
 
 
 @dataclass(frozen=True)
@@ -214,19 +212,3 @@ def _curve(label: str, group: Sequence[History], axis: str) -> Curve:
     if axis == "bytes":  # the same rounds, but cards of slightly different lengths
         x = [sum(sent) / len(group) for sent in zip(*(run.sent for run in group), strict=True)]
     return Curve(label, x, [run.accuracy for run in group], reference=not group[0].talks)
-
-
-def labels_of(names: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of curves; where two are alike, also the settings in which they differ."""
-    out = []
-    for name, own in zip(names, settings, strict=True):
-        alike = [other for other, its in zip(settings, names, strict=True) if its == name]
-        keys = [key for key in own if len({repr(one.get(key)) for one in alike}) > 1]
-        out.append(name + (f" ({', '.join(f'{key}={own[key]}' for key in keys)})" if keys else ""))
-    return out
-
-
-def settings_of(config: Config) -> dict[str, Any]:
-    """What decides the numbers of a run beside its seed, by dotted names."""
-    values = {key: value for key, value in identity(config).items() if key not in SEED_BOUND}
-    return {key.removeprefix("set."): value for key, value in flat(values)}

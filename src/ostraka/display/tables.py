@@ -16,7 +16,7 @@ from ostraka.errors import DataError, printable
 MISSING = "—"
 """Shown where there is no result; empty in CSV, null in JSON."""
 
-COSTS = ("time", "CPU time", "up", "down")
+COSTS = ("CPU time", "up", "down")
 """The last columns of a comparison."""
 
 
@@ -43,7 +43,7 @@ class Mean:
 class Number:
     """A value with the words it is shown in: people read `text`, CSV and JSON get `value`."""
 
-    value: float
+    value: float | str
     text: str
 
 

@@ -235,15 +235,12 @@ def identity(config: Config) -> dict[str, Any]:
 
 
 def chosen(config: Config) -> dict[str, Any]:
-    """The part of the identity that differs from the defaults:
-    it stays the same when a new setting comes with one.
+    """The part of the identity that differs from the defaults, by dotted names: it stays the same
+    when a new setting comes with one, and when a default is written out.
     """
-    usual = identity(Config())
-    return {
-        key: value
-        for key, value in identity(config).items()
-        if key == "method" or usual.get(key) != value
-    }
+    usual = dict(flat(identity(resolve(Config(method=config.method)))))
+    own = flat(identity(resolve(config)))
+    return {key: value for key, value in own if key == "method" or usual.get(key) != value}
 
 
 def changed(old: Config, new: Config) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from ostraka.core.digest import digest_of
 from ostraka.core.predictor import Promise
 from ostraka.errors import StoreError
 from ostraka.evaluation.evaluate import Confusion, Evaluation, OpenFigures
@@ -263,15 +264,18 @@ class BesidePublished:
     table: str
     ours: float
     difference: float
+    differs: tuple[str, ...] = ()
+    """In what our cell is not the paper's, each as `what: ours for theirs`."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return dict(vars(self))
+        return {**vars(self), "differs": list(self.differs)}
 
     @classmethod
     def from_json(cls, held: Any, origin: str) -> "BesidePublished":
         """What `to_json` gave."""
-        return cls(**read_fields(cls, held, origin))
+        values = read_fields(cls, held, origin)
+        return cls(**values | {"differs": tuple(values.get("differs", ()))})
 
 
 @dataclass(frozen=True)
@@ -290,11 +294,14 @@ class Record:
     error: str = ""
     published: Mapping[str, BesidePublished] = field(default_factory=dict)
     """What papers print of this cell, by figure."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What else decides its numbers, by dotted names (`rows.settings_of`)."""
 
     @classmethod
-    def of(cls, summary: Summary) -> "Record":
+    def of(cls, summary: Summary, settings: Mapping[str, Any] | None = None) -> "Record":
         """The record of a finished run, under its summary's own names."""
-        return cls(summary.method, summary.data, summary.partition, summary.seed, summary)
+        names = summary.method, summary.data, summary.partition, summary.seed
+        return cls(*names, summary, settings=settings or {})
 
     @property
     def status(self) -> Literal["ok", "failed"]:
@@ -302,9 +309,14 @@ class Record:
         return "failed" if self.summary is None else "ok"
 
     @property
-    def cell(self) -> tuple[str, str, str, str]:
-        """What no other record of the same tables may have: method, data, partition and seed."""
-        return self.method, self.data, self.partition, str(self.seed)
+    def row(self) -> str:
+        """The same for records that may be averaged: their settings are equal, all of them."""
+        return digest_of({"method": self.method, **self.settings})
+
+    @property
+    def cell(self) -> tuple[str, str, str, int]:
+        """What no other record of the same tables may have: settings, data, partition, seed."""
+        return self.row, self.data, self.partition, self.seed
 
     def to_json(self) -> dict[str, Any]:
         """The summary or the error as plain values, with the status."""
@@ -313,6 +325,7 @@ class Record:
             "data": self.data,
             "partition": self.partition,
             "seed": self.seed,
+            "settings": dict(self.settings),
         }
         if self.summary is None:
             return {**named, "status": self.status, "error": self.error}
@@ -326,9 +339,7 @@ class Record:
         values = read_fields(cls, held, origin)
         if held.get("status", "ok") != "ok":
             reason = str(held.get("error") or "no reason was recorded")
-            return cls(
-                values["method"], values["data"], values["partition"], values["seed"], None, reason
-            )
+            return cls(**values | {"summary": None, "error": reason, "published": {}})
         published = {
             figure: BesidePublished.from_json(beside, f"{origin}, 'published'")
             for figure, beside in values.pop("published", {}).items()
