@@ -15,7 +15,7 @@ the doubt it has of its own samples. With, for member m:
     b_m     = share * median of all a_m ("common"), or share * a_m ("own"); with public samples
               the b with mean_x sigmoid(b - g_m(x)) = tau_m over them, or half of each ("mix")
     tau_m   = sum_c pi_c min(1, n_mc / max_m n_mc), kept in [0.02, 0.98]
-    l_mc(x) = log sigmoid(b_m - g_m(x)) + max(log q_m(c|x), -30)
+    l_mc(x) = max(log sigmoid(b_m - g_m(x)), -30) + max(log q_m(c|x), -30)
               [+ log sigmoid(t_mc(x)), typicality]; what lies below -veto counts a hundredth:
               the order stays, the power to sink a class does not
     w_mc    = n_mc / (n_mc + kappa) if n_mc >= 2 else 0
@@ -49,7 +49,9 @@ from ostraka.voting.calibration import log_odds
 NOBODY = -1e4
 """Score of a class that no member has seen."""
 LEAST = -30.0
-"""The least log q; a probability of 0 would make NaN of a class that the member has no say in."""
+"""The least of each part of a claim. A probability of 0 would make NaN of a class that the member
+has no say in, and a network with huge weights would outweigh all others by its doubt.
+"""
 LEAK = 0.01
 """What counts of a claim beyond the veto; not nothing,
 or a class's only owner could no longer tell bad from worse.
@@ -171,7 +173,7 @@ def log_claims(logits: Tensor, offsets: Tensor) -> Tensor:
     """Log probability [M, B, K] that each member gives to each class,
     its doubt shifted by its offset [M].
     """
-    doubt = F.logsigmoid(offsets.unsqueeze(1) - log_odds(logits))
+    doubt = F.logsigmoid(offsets.unsqueeze(1) - log_odds(logits)).clamp(min=LEAST)
     return logits[..., :-1].log_softmax(dim=2).clamp(min=LEAST) + doubt.unsqueeze(2)
 
 

@@ -8,6 +8,8 @@ l_mc, pi_c the share of class c of all told samples, ramp(v; a, b) goes from 0 a
 Without looking at any samples:
 
     cap         told counts are scaled so that no party tells more samples than the median party
+    noise       w_mc is multiplied by 0.01 if m takes noise probes for known classes (above 0.5)
+                and at least half of the members do not
     gate        G = max(ramp(median told doubt; -0.5, 0),
                         ramp(median known probability on junk; 0.3, 0.5)):
                 members that doubt their own samples or claim junk have no doubt to be judged by
@@ -27,6 +29,9 @@ After looking at B unlabelled samples (`assess`), with omega = B / (B + 10):
                                  * ramp(mean claim / pi_c; 3, 5)
     claims      l_mc <- log sigmoid(a_mc z_mc + s_mc); a_mc = clip(3 / sd(z_mc), 1, 9)^(omega G);
                 s_mc = max(omega G, gamma_mc) * (the shift with mean claim pi_c)
+    flagged     w_mc of a member that is named as unusual for its own answers (`voting.trust`) is
+                multiplied by 1 - omega + 0.01 omega, for all its classes: who is flagged does not
+                lead where another owner is left
     lean        h = G * 100 / (B + 100): rescaled claims take the plain sum's place
 
 Agreement, budget and claims need each other and are found in two passes. The result is an
@@ -59,6 +64,7 @@ from ostraka.voting.calibrated import (
     owners_mean,
     uses_typicality,
 )
+from ostraka.voting.trust import flagged
 
 PASSES = 2
 """Rounds of agreement, budget and claims; more changed nothing."""
@@ -100,7 +106,9 @@ class Guarded(Ballot):
     )
     copies: bool = setting(True, "members that answer alike share one weight")
     agreement: bool = setting(
-        True, "members that do not agree with the others on a class have less say in it"
+        True,
+        "members that do not agree with the others on a class have less weight in it, and members "
+        "that are flagged as unusual have next to none in any class",
     )
     budget: bool = setting(
         True, "a member that claims far more of a class than it can have is shifted"
@@ -140,10 +148,10 @@ class Guarded(Ballot):
     def count(self, votes: Votes) -> Scores:
         """The owners' mean log probability of every class, as far as they are trusted."""
         seen = votes.assessment
-        claims, weights = self._claims(votes), owner_weights(self._told(votes), self.kappa)
+        claims = self._claims(votes)
         if seen is not None:
-            claims, weights = _rescaled(claims, seen), weights * seen.weight.to(weights)
-        known = owners_mean(self._limited(claims, votes), weights)
+            claims = _rescaled(claims, seen)
+        known = owners_mean(self._limited(claims, votes), self._weights(votes))
         lean = self._lean(votes)
         if lean > 0.0:
             known = (1.0 - lean) * known + lean * _log_sum(votes)
@@ -151,9 +159,7 @@ class Guarded(Ballot):
 
     def say(self, votes: Votes) -> Tensor:
         """The owners', as far as they are trusted; of all, where the panel leans on the sum."""
-        weights = owner_weights(self._told(votes), self.kappa)
-        if votes.assessment is not None:
-            weights = weights * votes.assessment.weight.to(weights)
+        weights = self._weights(votes)
         owners = shared_say(weights).unsqueeze(1).expand(-1, votes.logits.shape[1], -1)
         lean = self._lean(votes)
         return owners if lean <= 0.0 else (1.0 - lean) * owners + lean * super().say(votes)
@@ -171,7 +177,7 @@ class Guarded(Ballot):
 
     def _look(self, votes: Votes, sure: float, copies: Tensor) -> Assessment:
         told = self._told(votes)
-        base = owner_weights(told, self.kappa) / copies.sum(dim=1, keepdim=True)
+        base = self._owners(votes) / copies.sum(dim=1, keepdim=True)
         shares = told.sum(dim=0) / told.sum().clamp(min=1.0)
         first = self._claims(votes)
         odds = guards.log_odds_of(first)
@@ -193,7 +199,11 @@ class Guarded(Ballot):
                 )
         shift = _shift(odds, scale, strength, shares)
         weight = weight / copies.sum(dim=1, keepdim=True)
-        return Assessment(votes.logits.shape[1], weight, scale, shift, agreement, claimed, copies)
+        found = Assessment(votes.logits.shape[1], weight, scale, shift, agreement, claimed, copies)
+        if self.agreement:
+            odd = flagged(votes.cards, found, votes.junk)
+            weight[odd] = weight[odd].clamp(max=1.0 - sure + sure * guards.LEAST_TRUST)
+        return found
 
     def _copies(self, votes: Votes, sure: float) -> Tensor:
         own = torch.eye(len(votes.cards), device=votes.logits.device)
@@ -204,6 +214,18 @@ class Guarded(Ballot):
     def _told(self, votes: Votes) -> Tensor:
         counts = counts_of(votes.cards, "guarded").to(votes.logits)
         return guards.capped(counts) if self.cap else counts
+
+    def _owners(self, votes: Votes) -> Tensor:
+        """The weights of the owners [M, K] by what is known without looking at samples."""
+        weights = owner_weights(self._told(votes), self.kappa)
+        if self.junk:
+            weights[guards.taking_junk(votes.junk)] *= guards.LEAST_TRUST
+        return weights
+
+    def _weights(self, votes: Votes) -> Tensor:
+        """The same, as far as they are trusted after a look."""
+        weights, seen = self._owners(votes), votes.assessment
+        return weights if seen is None else weights * seen.weight.to(weights)
 
     def _claims(self, votes: Votes) -> Tensor:
         told = torch.tensor([float(card.calibration.get("doubt", 0.0)) for card in votes.cards])
