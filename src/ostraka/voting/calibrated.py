@@ -16,7 +16,7 @@ the doubt it has of its own samples. With, for member m:
               the b with mean_x sigmoid(b - g_m(x)) = tau_m over them, or half of each ("mix")
     tau_m   = sum_c pi_c min(1, n_mc / max_m n_mc), kept in [0.02, 0.98]
     l_mc(x) = max(log sigmoid(b_m - g_m(x)), -30) + max(log q_m(c|x), -30)
-              [+ log sigmoid(t_mc(x)), typicality]; what lies below -veto counts a hundredth:
+              [+ max(log sigmoid(t_mc(x)), -30), typicality]; what lies below -veto counts a hundredth:
               the order stays, the power to sink a class does not
     w_mc    = n_mc / (n_mc + kappa) if n_mc >= 2 else 0
     S_c(x)  = sum_m w_mc l_mc(x) / sum_m w_mc
@@ -118,10 +118,8 @@ class Calibrated(Ballot):
         """The owners' mean log probability of every class."""
         counts = counts_of(votes.cards).to(votes.logits)
         offsets = self._offsets(votes).to(votes.logits)
-        claims = log_claims(votes.logits, offsets)
-        if votes.typicality is not None:
-            claims = claims + F.logsigmoid(votes.typicality)
-        known = owners_mean(limited(claims, self.veto), self.weights(counts))
+        claims = limited(log_claims(votes.logits, offsets), votes.typicality, self.veto)
+        known = owners_mean(claims, self.weights(counts))
         return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
 
     def say(self, votes: Votes) -> Tensor:
@@ -177,8 +175,10 @@ def log_claims(logits: Tensor, offsets: Tensor) -> Tensor:
     return logits[..., :-1].log_softmax(dim=2).clamp(min=LEAST) + doubt.unsqueeze(2)
 
 
-def limited(claims: Tensor, veto: float) -> Tensor:
-    """The claims, of which what lies below -veto counts a hundredth."""
+def limited(claims: Tensor, usual: Tensor | None, veto: float) -> Tensor:
+    """The claims, with typicality where it is used; what lies below -veto counts a hundredth."""
+    if usual is not None:
+        claims = claims + F.logsigmoid(usual).clamp(min=LEAST)
     return torch.where(claims < -veto, LEAK * (claims + veto) - veto, claims)
 
 

@@ -151,7 +151,8 @@ class Guarded(Ballot):
         claims = self._claims(votes)
         if seen is not None:
             claims = _rescaled(claims, seen)
-        known = owners_mean(self._limited(claims, votes), self._weights(votes))
+        claims = limited(claims, votes.typicality, self.veto)
+        known = owners_mean(claims, self._weights(votes))
         lean = self._lean(votes)
         if lean > 0.0:
             known = (1.0 - lean) * known + lean * _log_sum(votes)
@@ -187,7 +188,7 @@ class Guarded(Ballot):
         weight, strength, shift = torch.ones_like(base), gated, torch.zeros_like(base)
         for _ in range(PASSES):
             shift = _shift(odds, scale, strength, shares)
-            claims = self._limited(_moved(first, odds, scale, shift), votes)
+            claims = limited(_moved(first, odds, scale, shift), votes.typicality, self.veto)
             others, voice = guards.said_by_others(claims, base * weight, copies)
             agreement = guards.agreement(claims, others, voice)
             if self.agreement:
@@ -231,11 +232,6 @@ class Guarded(Ballot):
         told = torch.tensor([float(card.calibration.get("doubt", 0.0)) for card in votes.cards])
         offset = (self.share * told.quantile(0.5)).to(votes.logits)
         return log_claims(votes.logits, offset.expand(len(votes.cards)))
-
-    def _limited(self, claims: Tensor, votes: Votes) -> Tensor:
-        if votes.typicality is not None:
-            claims = claims + F.logsigmoid(votes.typicality)
-        return limited(claims, self.veto)
 
     def _lean(self, votes: Votes) -> float:
         seen = votes.assessment.size if votes.assessment is not None and self.rescale else 0
