@@ -365,14 +365,6 @@ def test_a_member_that_takes_noise_for_classes_does_not_lead_without_a_look() ->
     )
 
 
-def test_a_member_that_takes_noise_for_classes_is_no_measure_for_others() -> None:
-    """The other owner of class 1 answers at random, which is known before the look."""
-    votes = shouting(panel(skill=5.0), 1, 5.0)
-    seen = Guarded().assess(replace(votes, junk=(0.05, 0.9, *[0.05] * 8)))
-    assert seen is not None
-    assert float(seen.weight[0, 1]) > 0.5
-
-
 def test_distances_without_end_count_no_more_than_a_certain_no() -> None:
     """Typicality ends at -30 as well: no class falls below -8 - 0.01 * 82."""
     usual = torch.zeros(10, SAMPLES, CLASSES)
