@@ -300,15 +300,26 @@ def other_shape() -> list[Member]:
             lambda: Ensemble([voter("a", ("cat", "Unknown"), ANNA), *three()[1:]]),
             "a class called 'Unknown'",
         ),
-        (
-            lambda: Ensemble([voter("a", ("cat", "dog"), ANNA, None)]),
-            "1 of 1 members tell no class counts",
-        ),
     ],
 )
 def test_members_that_cannot_vote_are_refused(make: Any, words: str) -> None:
     with pytest.raises(OstrakaError, match=words):
         make()
+
+
+def test_a_member_without_class_counts_does_not_end_the_vote() -> None:
+    """Its 100 samples are taken to be 50 of each of its two classes, and it is said."""
+    silent = voter("anna", ("cat", "dog"), ANNA, None)
+    mixed = Ensemble([silent, *three()[1:]])
+    assert mixed.notes[0].startswith("1 of 3 members disclose no class counts (anna)")
+    assert list(mixed.predict(samples())) == list(Ensemble(three()).predict(samples()))
+    alone = Ensemble([silent])
+    assert "counted by the plain sum" in alone.notes[0]
+    assert list(alone.predict(samples()[:2])) == ["cat", "dog"]
+    assert Ensemble([silent], "sum").notes == ()
+    assert mixed.promise.rate is None
+    assert mixed.trust() == {}
+    assert mixed.seeing(samples()).trust()["counts"][0] == [0, 0, 0]
 
 
 def test_a_stream_learns_whom_to_trust_as_it_goes() -> None:

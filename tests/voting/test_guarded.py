@@ -9,13 +9,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ostraka.core.card import Card
-from ostraka.errors import ConfigError
 from ostraka.store import codec
 from ostraka.testing import check_ballot
 from ostraka.testing.attackers import ATTACKERS, attacked, without
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Sum, Votes
-from ostraka.voting.calibrated import Calibrated
+from ostraka.voting.calibrated import Calibrated, counts_of
 from ostraka.voting.guarded import Guarded
 from ostraka.voting.trust import trust
 
@@ -300,11 +299,39 @@ def test_typicality_is_used_as_calibrated_does() -> None:
     assert not torch.equal(plain.agreement, usual.agreement)
 
 
-def test_members_that_tell_no_counts_are_named() -> None:
+@pytest.mark.parametrize("ballot", [Guarded(), Calibrated()], ids=str)
+def test_without_any_counts_votes_are_counted_as_the_plain_sum(
+    ballot: Guarded | Calibrated,
+) -> None:
+    votes = panel(skill=2.0)
+    for counts in (None, (0,) * CLASSES):
+        cards = [replace(card, counts=counts) for card in votes.cards]
+        silent = replace(votes, cards=cards)
+        assert ballot.assess(silent) is None
+        assert torch.equal(ballot.count(silent).closed, Sum().count(votes).closed)
+        assert torch.equal(ballot.say(silent), Sum().say(votes))
+        assert "so votes are counted by the plain sum" in ballot.notes(cards)[0]
+    assert ballot.notes(votes.cards) == ()
+
+
+def test_who_discloses_no_counts_is_taken_to_have_some_of_every_class() -> None:
+    """400 samples over ten classes: 40 of each, 40 / 140 beside 200 / 300 of each of two owners."""
     votes = panel()
-    silent = [replace(card, counts=None) for card in votes.cards]
-    with pytest.raises(ConfigError, match="the guarded ballot needs class counts, which p0, p1"):
-        Guarded().count(replace(votes, cards=silent))
+    mixed = replace(votes, cards=[*votes.cards[:9], replace(votes.cards[9], counts=None)])
+    weights = [200 / 300, 200 / 300, 40 / 140]
+    said = Guarded(batch=False).say(mixed)[[0, 1, 9], 0, 1].tolist()
+    assert said == pytest.approx([weight / sum(weights) for weight in weights])
+    assert "1 of 10 members disclose no class counts (p9)" in Guarded().notes(mixed.cards)[0]
+    assert accuracy(Guarded(), mixed) >= accuracy(Guarded(), votes) - 2
+
+
+def test_who_discloses_no_counts_has_none_of_a_class_that_it_does_not_know() -> None:
+    """400 samples over the five classes that it knows: 80 of each."""
+    votes = panel()
+    logits = votes.logits.clone()
+    logits[9, :, 5:10] = -torch.inf
+    cards = [*votes.cards[:9], replace(votes.cards[9], counts=None)]
+    assert counts_of(replace(votes, logits=logits, cards=cards))[9].tolist() == [80.0] * 5 + [0] * 5
 
 
 def closed(votes: Votes) -> Votes:

@@ -18,7 +18,7 @@ from ostraka.voting.ballots import Ballot, Votes
 from ostraka.voting.calibration import typicality
 from ostraka.voting.electorate import draws, hardly_trained, unkept
 from ostraka.voting.probes import junk_probes, known_mass
-from ostraka.voting.trust import trust
+from ostraka.voting.trust import flagged, trust
 from ostraka.voting.union import Standing, all_classes
 
 VOTES = 20_000_000
@@ -145,7 +145,8 @@ class Ensemble(Predictor):
         """The threshold at which a simulated electorate (`voting.electorate`)
         calls the share `rate` unknown.
 
-        Members that have hardly learnt get the threshold but no promise.
+        Members that have hardly learnt, that cannot answer unknown, or that disclose what the vote
+        contradicts get the threshold but no promise.
         """
         why = unkept(self.cards, rate)
         if why:
@@ -156,8 +157,26 @@ class Ensemble(Predictor):
             unknown.append(scores.unknown)
             weights.append(torch.full_like(scores.unknown, draw.share / len(scores.unknown)))
         threshold = threshold_for(rate, torch.cat(unknown), torch.cat(weights))
-        why = hardly_trained(self.cards)
+        why = self._contradicted() or hardly_trained(self.cards)
         return Placed(self, threshold), Promise(None if why else rate, "told", threshold, why)
+
+    def _contradicted(self) -> str:
+        """Why the vote is not what the members' cards let expect; empty: nothing is known."""
+        closed = [str(v.card) for v in self.voters if not v.model.objective.refuses]
+        if closed:
+            return (
+                f"{len(closed)} of {len(self.voters)} members cannot answer unknown "
+                f"({', '.join(closed[:5])}): they claim samples of unknown classes for their own"
+            )
+        if self.assessment is None:
+            return ""
+        odd = [str(self.cards[i]) for i in flagged(self.cards, self.assessment, self.junk)]
+        return (
+            f"the vote contradicts what {', '.join(odd[:5])} disclosed: see which members are "
+            "unusual, and leave them out"
+            if odd
+            else ""
+        )
 
     @torch.no_grad()
     def votes(self, x: Tensor) -> Votes:

@@ -57,11 +57,14 @@ from ostraka.voting import guards
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Ballot, Votes, shared_say
 from ostraka.voting.calibrated import (
+    any_counts,
     counts_of,
     limited,
     log_claims,
+    log_sum,
     owner_weights,
     owners_mean,
+    uncounted,
     uses_typicality,
 )
 from ostraka.voting.trust import flagged
@@ -117,10 +120,9 @@ class Guarded(Ballot):
         True, "where the panel leans on the sum, scale and shift all claims instead"
     )
 
-    @property
-    def wants_counts(self) -> bool:
-        """Yes: classes are judged by their owners."""
-        return True
+    def notes(self, cards: Sequence[Card]) -> tuple[str, ...]:
+        """Who discloses no class counts."""
+        return uncounted(cards)
 
     @property
     def wants_junk(self) -> bool:
@@ -141,7 +143,11 @@ class Guarded(Ballot):
         return scores.known.softmax(dim=1)
 
     def gate(self, votes: Votes) -> float:
-        """G: 0 for members whose doubt can be used, 1 for those that have none or too much."""
+        """G: 0 for members whose doubt can be used, 1 for those that have none or too much, or
+        where nobody discloses class counts.
+        """
+        if not any_counts(votes.cards):
+            return 1.0
         doubt = guards.doubting(votes.cards) if self.doubt else 0.0
         return max(doubt, guards.claims_junk(votes.junk) if self.junk else 0.0)
 
@@ -155,7 +161,7 @@ class Guarded(Ballot):
         known = owners_mean(claims, self._weights(votes))
         lean = self._lean(votes)
         if lean > 0.0:
-            known = (1.0 - lean) * known + lean * _log_sum(votes)
+            known = (1.0 - lean) * known + lean * log_sum(votes)
         return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
 
     def say(self, votes: Votes) -> Tensor:
@@ -170,7 +176,7 @@ class Guarded(Ballot):
         found from votes on unlabelled samples.
         """
         samples = votes.logits.shape[1]
-        if not self.batch or samples < FEWEST:
+        if not self.batch or samples < FEWEST or not any_counts(votes.cards):
             return None
         sure = samples / (samples + guards.HALF_SURE)
         copies = self._copies(votes, sure)
@@ -213,7 +219,7 @@ class Guarded(Ballot):
         return torch.maximum(own, sure * guards.alike(votes.logits.softmax(dim=2)[..., :-1]))
 
     def _told(self, votes: Votes) -> Tensor:
-        counts = counts_of(votes.cards, "guarded").to(votes.logits)
+        counts = counts_of(votes)
         return guards.capped(counts) if self.cap else counts
 
     def _owners(self, votes: Votes) -> Tensor:
@@ -272,15 +278,3 @@ def _rescaled(claims: Tensor, seen: Assessment) -> Tensor:
     moved = scale[members, classes].unsqueeze(1) * odds + shift[members, classes].unsqueeze(1)
     claims[members, :, classes] = F.logsigmoid(moved)  # `claims` is nobody else's
     return claims
-
-
-def _log_sum(votes: Votes) -> Tensor:
-    """Log of the plain sum as one answer [B, K]: each class's share of the sum,
-    times the least doubting member's.
-    """
-    shares = votes.logits.softmax(dim=2)
-    known = shares[..., :-1].sum(dim=0)
-    doubt = shares[..., -1].min(dim=0).values
-    return (
-        (known / known.sum(dim=1, keepdim=True) * (1.0 - doubt).unsqueeze(1)).clamp(min=1e-12).log()
-    )

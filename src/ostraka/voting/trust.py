@@ -58,11 +58,12 @@ def flagged(cards: Sequence[Card], seen: Assessment, junk: Sequence[float] = ())
 
 def _found(cards: Sequence[Card], seen: Assessment, junk: Sequence[float]) -> dict[str, Any]:
     names = labels([card.name or f"party {card.party}" for card in cards])
-    owned = [[n >= 1 for n in card.counts or ()] for card in cards]
+    counts = [list(card.counts or [0] * seen.agreement.shape[1]) for card in cards]
+    owned = [[n >= 1 for n in own] for own in counts]
     return {
         "samples": seen.size,
         "parties": list(names),
-        "counts": [list(card.counts or ()) for card in cards],
+        "counts": counts,
         "agreement": _owned(seen.agreement, owned),
         "claims": _owned(seen.claimed, owned),
         "copies": [[names[i], names[j]] for i, j in _pairs(seen.copies)],
