@@ -16,7 +16,7 @@ from ostraka.core.predictor import UNKNOWN
 from ostraka.core.samples import Samples
 from ostraka.core.task import Task
 from ostraka.core.told import LEVELS, quantiles
-from ostraka.errors import ConfigError, ReportRefused
+from ostraka.errors import ReportRefused
 from ostraka.methods import panel
 from ostraka.methods.closed_voting import ClosedVoting
 from ostraka.methods.fedov import FedOV

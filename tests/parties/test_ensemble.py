@@ -216,15 +216,19 @@ def test_a_selector_chooses_who_votes() -> None:
     assert ensemble.names == ("berta", "carl")
     assert ensemble.selection["chosen"] == ["berta", "carl"]
     assert "samples 200: place 3 of 3" in ensemble.selection["why"]["anna"]
-    left = Ensemble(members, ballot="sum", select={"name": "ds", "size": 1})
-    assert left.selection["notes"] == ["nobody who was chosen has samples of class dog"]
+    added = Ensemble(members, ballot="sum", select={"name": "ds", "size": 1})
+    assert added.names == ("berta", "carl")
+    assert added.selection["notes"] == ["1 added, so that every class has an owner"]
+    one = {"name": "ds", "size": 1, "every_class": False}
+    left = Ensemble(members, ballot="sum", select=one)
+    assert left.selection["notes"] == ["no selected member is known to have samples of class dog"]
 
 
 def test_members_with_lists_of_different_lengths_are_chosen_among() -> None:
     """dedes compares class counts: they must be brought to one list before."""
     wide = voter("dora", ("eel", "yak", "cat"), [(1, 0, 2, 0)] * 5, (50, 60, 70))
     ensemble = Ensemble([*three(), wide], select={"name": "ld", "size": 2})
-    assert len(ensemble.names) == 2
+    assert len(ensemble.names) == 3, "no two of them know all four classes"
     pool = Pool([three()[0], wide], ("cat", "dog", "eel", "yak"))
     assert [card.counts for card in pool.cards] == [(100, 100, 0, 0), (70, 0, 50, 60)]
 

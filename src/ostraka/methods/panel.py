@@ -47,7 +47,7 @@ from ostraka.voting.ballots import Ballot, Sum
 from ostraka.voting.choice import told
 from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.panel import Panel, Seat
-from ostraka.voting.selectors import All, Pool, Selector
+from ostraka.voting.selectors import All, Pool, Selector, chosen
 from ostraka.voting.training import Keep, Tell, Terms, train_member
 
 FAST = Budget(
@@ -240,7 +240,7 @@ class VotingMethod(PanelMethod):
         with spent_on("selection"):
             members, public = self.members(task, panel), task.commons.public
             pool = Pool(members, task.classes, panel.seed, public, self.ballot)
-            return replace(panel, choice=self.select.choose(pool))
+            return replace(panel, choice=chosen(self.select, pool))
 
     def selection(self, state: Panel) -> dict[str, Any]:
         """Who votes and why; empty where everybody does."""

@@ -26,7 +26,7 @@ from ostraka.runs.api import load_run
 from ostraka.voting.ballots import Ballot, Plurality
 from ostraka.voting.choice import told
 from ostraka.voting.ensemble import Ensemble as Vote
-from ostraka.voting.selectors import All, Pool, Selector
+from ostraka.voting.selectors import All, Pool, Selector, chosen
 from ostraka.voting.union import all_classes
 from ostraka.voting.window import EVERY, SIZE
 
@@ -151,7 +151,7 @@ def selected(
     chooser.load()
     classes = all_classes([member.model.classes for member in found.members])
     pool = Pool(found.members, classes, seed, public, ballot or Plurality())
-    made = chooser.choose(pool)
+    made = chosen(chooser, pool)
     kept = replace(
         found,
         members=tuple(found.members[i] for i in made.chosen),

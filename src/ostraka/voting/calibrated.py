@@ -112,9 +112,7 @@ class Calibrated(Ballot):
         samples as its counts let expect.
         """
         odds = log_odds(public.logits)
-        return tuple(
-            _solve(o, t) for o, t in zip(odds, _expected(counts_of(public)), strict=True)
-        )
+        return tuple(_solve(o, t) for o, t in zip(odds, _expected(counts_of(public)), strict=True))
 
     def count(self, votes: Votes) -> Scores:
         """The owners' mean log probability of every class."""
@@ -212,10 +210,14 @@ def counts_of(votes: Votes) -> Tensor:
     Of a member that discloses none, its samples are taken to be spread evenly over the classes
     that it knows: it has some weight in each, and less than an owner.
     """
-    known = knowing(votes)[:, 0]
-    sizes = torch.tensor([float(card.size) for card in votes.cards]).to(known)
+    return spread_counts(votes.cards, knowing(votes)[:, 0])
+
+
+def spread_counts(cards: Sequence[Card], known: Tensor) -> Tensor:
+    """The same, of members that know the classes where `known` [M, K] is 1."""
+    sizes = torch.tensor([float(card.size) for card in cards]).to(known)
     counts = known * (sizes / known.sum(dim=1).clamp(min=1.0)).unsqueeze(1)
-    for member, card in enumerate(votes.cards):
+    for member, card in enumerate(cards):
         if card.counts is not None:
             counts[member] = torch.tensor(card.counts).to(known)
     return counts
