@@ -349,7 +349,7 @@ def test_quantiles_that_nobody_can_have_promise_nothing() -> None:
     kept, promise = ensemble(Sum(), *liars, card(2, (5, 5))).keeping(0.05)
     assert isinstance(kept, Placed)
     assert promise.rate is None
-    assert "recognise less than half of their own held-out samples (median log odds -30.0" in (
+    assert "recognise less than half of their held-out samples (median log odds -30.0" in (
         promise.why
     )
     one = ensemble(Sum(), liars[0], card(1, (5, 5)), card(2, (5, 5)))

@@ -48,6 +48,7 @@ from ostraka.errors import ConfigError
 from ostraka.registry import BALLOTS
 from ostraka.voting.ballots import Ballot, Votes, knowing, shared_say
 from ostraka.voting.calibration import log_odds
+from ostraka.voting.union import few
 
 NOBODY = -1e4
 """Score of a class that no member has seen."""
@@ -230,19 +231,12 @@ def any_counts(cards: Sequence[Card]) -> bool:
 
 def uncounted(cards: Sequence[Card]) -> tuple[str, ...]:
     """What is said of members that disclose no class counts."""
-    silent = [str(card) for card in cards if card.counts is None]
     if not any_counts(cards):
-        return (
-            "no member discloses class counts of ten samples or more, so votes are counted by the "
-            "plain sum (tell=counts discloses them)",
-        )
-    if not silent:
-        return ()
-    return (
-        f"{len(silent)} of {len(cards)} members disclose no class counts ({', '.join(silent[:5])}"
-        f"{', ...' if len(silent) > 5 else ''}): their samples are taken to be spread evenly over "
-        "the classes that they know",
-    )
+        return ("no member discloses class counts, so votes are counted by the plain sum",)
+    silent = [str(card) for card in cards if card.counts is None]
+    words = f"{len(silent)} of {len(cards)} members disclose no class counts ({few(silent)})"
+    even = "their samples are taken to be spread evenly over the classes that they know"
+    return (f"{words}: {even}",) if silent else ()
 
 
 def log_sum(votes: Votes) -> Tensor:

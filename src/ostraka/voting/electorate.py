@@ -87,7 +87,7 @@ def unkept(cards: Sequence[Card], rate: float) -> str:
     if not any(any(card.counts or ()) for card in cards):
         return "the members tell fewer than ten samples of every class (tell=counts tells them)"
     told = [held(card.calibration) if curve(card.calibration, "claims") else 0 for card in cards]
-    total = sum(min(own, median_low(told)) for own in told)
+    total = sum(min(held_out, median_low(told)) for held_out in told)
     if total * rate < TWICE:
         return (
             f"the members tell of {total} samples that they were not trained "
@@ -102,19 +102,18 @@ def hardly_trained(cards: Sequence[Card]) -> str:
     what they tell of held-out samples is then no rule for others.
     """
     doubts = [float(card.calibration["doubt"]) for card in cards if "doubt" in card.calibration]
-    if doubts and median(doubts) > HARDLY:
+    middles = [found[MIDDLE] for card in cards if (found := curve(card.calibration, "claims"))]
+    if middles and median(middles) < 0:
         return (
-            "most members have hardly learnt to tell their own samples from unknown ones (median "
-            f"log odds of unknown {median(doubts):.1f}, above {HARDLY:g}): train longer"
+            "most members disclose that they recognise less than half of their held-out samples "
+            f"(median log odds {median(middles):.1f}, below 0): train longer"
         )
-    curves = [told for card in cards if (told := curve(card.calibration, "claims"))]
-    if curves and median(told[MIDDLE] for told in curves) < 0:
-        return (
-            "most members disclose that they recognise less than half of their own held-out "
-            f"samples (median log odds {median(told[MIDDLE] for told in curves):.1f}, below 0): "
-            "train longer, or leave out members whose cards cannot be true"
-        )
-    return ""
+    if not doubts or median(doubts) <= HARDLY:
+        return ""
+    return (
+        "most members have hardly learnt to tell their own samples from unknown ones (median log "
+        f"odds of unknown {median(doubts):.1f}, above {HARDLY:g}): train longer"
+    )
 
 
 def draws(cards: Sequence[Card], typical: bool) -> Iterator[Draw]:

@@ -19,7 +19,7 @@ from ostraka.voting.calibration import typicality
 from ostraka.voting.electorate import draws, hardly_trained, unkept
 from ostraka.voting.probes import junk_probes, known_mass
 from ostraka.voting.trust import flagged, trust
-from ostraka.voting.union import Standing, all_classes
+from ostraka.voting.union import Standing, all_classes, few
 
 VOTES = 20_000_000
 """Votes (members x samples x outputs) that are held at once; more samples go in several chunks."""
@@ -164,19 +164,11 @@ class Ensemble(Predictor):
         """Why the vote is not what the members' cards let expect; empty: nothing is known."""
         closed = [str(v.card) for v in self.voters if not v.model.objective.refuses]
         if closed:
-            return (
-                f"{len(closed)} of {len(self.voters)} members cannot answer unknown "
-                f"({', '.join(closed[:5])}): they claim samples of unknown classes for their own"
-            )
-        if self.assessment is None:
-            return ""
-        odd = [str(self.cards[i]) for i in flagged(self.cards, self.assessment, self.junk)]
-        return (
-            f"the vote contradicts what {', '.join(odd[:5])} disclosed: see which members are "
-            "unusual, and leave them out"
-            if odd
-            else ""
-        )
+            count = f"{len(closed)} of {len(self.voters)} members cannot answer unknown"
+            return f"{count} ({few(closed)}) and claim samples of unknown classes"
+        odd = flagged(self.cards, self.assessment, self.junk) if self.assessment else []
+        names = few([str(self.cards[i]) for i in odd])
+        return f"the vote contradicts what {names} disclosed; leave them out" if odd else ""
 
     @torch.no_grad()
     def votes(self, x: Tensor) -> Votes:

@@ -83,8 +83,8 @@ class Selector(Settings, ABC):
 
 
 def chosen(selector: Selector, pool: Pool) -> Choice:
-    """What the selector chooses among members of the pool, and unless it is set otherwise, an owner
-    of every class beside: of a class that nobody chosen has, the member with most samples of it.
+    """What the selector chooses, and unless it is set otherwise, of every class that nobody chosen
+    has the member with most samples of it.
     """
     made, count = selector.choose(pool), len(pool.members)
     team = [*made.chosen]
@@ -92,8 +92,7 @@ def chosen(selector: Selector, pool: Pool) -> Choice:
         raise ConfigError(
             f"the selector {SELECTORS.name_of(type(selector))} chose {team} of {count} members and "
             f"gave {len(made.why)} reasons; expected places from 0 to {count - 1}, ascending, and "
-            "a reason for each member. Choose by another selector, or mend this one with "
-            "ostraka.testing.check_selector"
+            "a reason for each member. Use another selector, or ostraka.testing.check_selector"
         )
     why, cards, lots = list(made.why), pool.cards, pool.lots()
     while selector.every_class and (missing := uncovered(cards, team)):
@@ -101,10 +100,9 @@ def chosen(selector: Selector, pool: Pool) -> Choice:
         most = max(range(count), key=lambda i: ((cards[i].counts or {label: 0})[label], -lots[i]))
         why[most] = f"added for class {pool.classes[label]}; {why[most]}"
         team.append(most)
-    if len(team) == len(made.chosen):
-        return made
-    note = f"{len(team) - len(made.chosen)} added, so that every class has an owner"
-    return replace(made, chosen=(*sorted(team),), why=(*why,), notes=(*made.notes, note))
+    more = len(team) - len(made.chosen)
+    notes = (f"{more} added, so that every class has an owner",) if more else ()
+    return replace(made, chosen=(*sorted(team),), why=(*why,), notes=(*made.notes, *notes))
 
 
 @final

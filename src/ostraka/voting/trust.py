@@ -20,8 +20,8 @@ FEW = 10
 """Told samples of a class below which nothing is expected of its owner."""
 COPY = 0.5
 """How far two members must be one to be named."""
-COPYING = "answer as others do"
-"""What is said of those."""
+COPYING = "answers as "
+"""How what is said of those begins."""
 
 
 def trust(
@@ -37,30 +37,10 @@ def trust(
     answer as one; `suspects` says in words what is unusual, by party, and `panel` what is so of
     most members and hence of no one. Classes are called by their numbers, or as in `classes`.
     """
-    found = _found(cards, seen, junk)
-    notes, panel = _notes(found, classes)
-    said = {
-        name: [words for who in notes.values() for words in who.get(place, ())]
-        for place, name in enumerate(found["parties"])
-    }
-    suspects = {name: words for name, words in said.items() if words}
-    return {**found, "suspects": suspects, "panel": panel}
-
-
-def flagged(cards: Sequence[Card], seen: Assessment, junk: Sequence[float] = ()) -> list[int]:
-    """Positions of the members that are named for what they answer alone.
-
-    Members that answer alike are named too, but nobody can say who copied whom.
-    """
-    notes, _ = _notes(_found(cards, seen, junk), ())
-    return sorted({place for what, who in notes.items() if what != COPYING for place in who})
-
-
-def _found(cards: Sequence[Card], seen: Assessment, junk: Sequence[float]) -> dict[str, Any]:
     names = labels([card.name or f"party {card.party}" for card in cards])
     counts = [list(card.counts or [0] * seen.agreement.shape[1]) for card in cards]
     owned = [[n >= 1 for n in own] for own in counts]
-    return {
+    found = {
         "samples": seen.size,
         "parties": list(names),
         "counts": counts,
@@ -69,18 +49,32 @@ def _found(cards: Sequence[Card], seen: Assessment, junk: Sequence[float]) -> di
         "copies": [[names[i], names[j]] for i, j in _pairs(seen.copies)],
         "junk": [round(mass, 3) for mass in junk],
     }
-
-
-def _notes(found: dict[str, Any], classes: Sequence[str]) -> tuple[dict[str, "Said"], list[str]]:
-    """What is unusual, of whom, and what is so of most members and hence of no one."""
     notes = {
         "agree with nobody on some class": _disagreeing(found, classes),
         "claim far too much": _overclaiming(found, classes),
         "take junk for known classes": _knowing_junk(found),
-        COPYING: _copying(found),
+        "answer as others do": _copying(found),
     }
-    common = [what for what, who in notes.items() if 2 * len(who) > len(found["parties"])]
-    return {what: who for what, who in notes.items() if what not in common}, common
+    common = [what for what, who in notes.items() if 2 * len(who) > len(names)]
+    said = {
+        names[p]: [w for what, who in notes.items() if what not in common for w in who.get(p, ())]
+        for p in range(len(names))
+    }
+    return {
+        **found,
+        "suspects": {name: words for name, words in said.items() if words},
+        "panel": common,
+    }
+
+
+def flagged(cards: Sequence[Card], seen: Assessment, junk: Sequence[float] = ()) -> list[int]:
+    """Positions of the members that are unusual by what they answer themselves.
+
+    Members that answer alike are suspects too, but nobody can say who copied whom.
+    """
+    found = trust(cards, seen, junk)
+    said = [found["suspects"].get(name, ()) for name in found["parties"]]
+    return [i for i, words in enumerate(said) if any(not w.startswith(COPYING) for w in words)]
 
 
 def low_agreement(found: Mapping[str, Any]) -> list[tuple[int, int]]:
@@ -136,7 +130,7 @@ def _knowing_junk(found: Mapping[str, Any]) -> Said:
 def _copying(found: Mapping[str, Any]) -> Said:
     pairs = [pair for a, b in found["copies"] for pair in ((a, b), (b, a))]
     twins = {p: [b for a, b in pairs if a == name] for p, name in enumerate(found["parties"])}
-    return {party: [f"answers as {', '.join(names)}"] for party, names in twins.items() if names}
+    return {party: [f"{COPYING}{', '.join(names)}"] for party, names in twins.items() if names}
 
 
 def _owned(values: Tensor, owned: Sequence[Sequence[bool]]) -> list[list[float | None]]:
