@@ -63,7 +63,7 @@ def fitted(votes: list[Votes], labels: Tensor, scales: bool) -> float | None:
     """Accuracy after fitting one shift for each member,
     and a scale if asked, to half of the labels.
     """
-    owners = counts_of(votes[0].cards)
+    owners = counts_of(votes[0])
     if not bool(
         (owners.count_nonzero(dim=1) == 1).all() and (owners.count_nonzero(dim=0) == 1).all()
     ):

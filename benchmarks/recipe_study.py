@@ -99,7 +99,7 @@ def judge(plan: Plan, panel: Panel) -> dict[str, float]:
         answers = torch.cat([ballot.count(votes).closed for votes in parts])
         figures[name] = 100 * (accuracy(answers, labels) or 0.0)
     doubts = torch.cat([log_odds(votes.logits) for votes in parts], dim=1)
-    strange = counts_of([member.card for member in panel.members])[:, labels] == 0
+    strange = counts_of(ensemble.votes(plan.test.samples.stored(slice(0, 1))))[:, labels] == 0
     each = [auroc(doubt, unknown) for doubt, unknown in zip(doubts, strange, strict=True)]
     # a member that holds every class has none
     known = [value for value in each if value is not None]

@@ -138,8 +138,13 @@ def test_select_says_who_and_why_and_writes_the_choice(ostraka: Ostraka, ward: P
     ]
     assert votes == [["berta", "carl"]] * 2
     shown = ostraka("select", ward, "--size", "2").out
-    assert "chosen by dedes" in shown
+    assert "chosen by cover" in shown
     assert "2 of 3 members vote." in shown
+    alone = ("--method", "ds", "--set", "size=1", "--json")
+    assert ostraka("select", ward, *alone).json()["chosen"] == ["berta", "carl"]
+    asked = ostraka("select", ward, *alone, "--set", "select.every_class=false").json()
+    assert asked["chosen"] == ["carl"]
+    assert asked["notes"] == ["no selected member is known to have samples of class dog"]
     selected = ostraka(
         "vote", ward, "--data", "test.npz", "--select", "ds", "--size", "2", "--json"
     )
@@ -163,7 +168,7 @@ def test_a_folder_of_chosen_members_holds_them_and_no_others(
         files = sorted(Path("chosen").iterdir())
         assert [path.name for path in files] == ["0-m.member", "1-m.member", "2-1-m.member"]
         assert {path.stat().st_mode & 0o777 for path in files} == {0o640}
-    fewer = ostraka("select", ward, "--method", "ds", "--size", "1", "--out", "chosen")
+    fewer = ostraka("select", ward, "--method", "ds", "--size", "2", "--out", "chosen")
     assert (fewer.code, "would ask these too; give a new folder" in fewer.err) == (2, True)
     assert sorted(Path("chosen").iterdir()) == files
 
@@ -206,7 +211,11 @@ def test_a_run_answers_as_it_did_and_its_members_anew(ostraka: Ostraka, ward: Pa
         ("predict ward --on new.npz test.npz wide.npz", "5 is asked for"),
         ("select ward --method dedess", "Did you mean 'dedes'?"),
         ("select ward --method all --size 2", "all takes everybody: choose by another one"),
-        ("select ward --size 1 --out ward", "holds 2 other members, '"),
+        ("select ward --size 2 --out ward", "holds 1 other members, '"),
+        ("select ward --method ds --set sise=2", "unknown setting 'select.sise'"),
+        ("select ward --method ds --size 1 --set size=2", "--set size is 2 and --size is 1; give"),
+        ("select ward --set name=ds", "--set name is 'ds' and --method is 'cover'; give one"),
+        ("select ward --set size", "--set takes NAME=VALUE"),
         ("select ward --out test.npz", "a file; give a list (.txt) or a folder"),
         ("distil ward --public new.npz --out s.member", "a student needs 20 at least"),
         ("distil ward --public generator --out s.member", "a generator makes images"),

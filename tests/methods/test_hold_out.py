@@ -16,7 +16,7 @@ from ostraka.core.predictor import UNKNOWN
 from ostraka.core.samples import Samples
 from ostraka.core.task import Task
 from ostraka.core.told import LEVELS, quantiles
-from ostraka.errors import ConfigError, ReportRefused
+from ostraka.errors import ReportRefused
 from ostraka.methods import panel
 from ostraka.methods.closed_voting import ClosedVoting
 from ostraka.methods.fedov import FedOV
@@ -25,6 +25,7 @@ from ostraka.runs.config import build_method, make
 from ostraka.voting import training
 from ostraka.voting.ballots import Sum
 from ostraka.voting.calibration import claims
+from ostraka.voting.panel import Panel, Seat
 
 TASK = Task(("ant", "bee", "cat"), (4,), Recipe("mlp", {"hidden": [5]}))
 OPEN = FedOV(objective=OpenVoting(outliers="none"), local=Budget(epochs=2))
@@ -155,10 +156,11 @@ def test_a_member_alone_needs_enough_held_out_samples() -> None:
 
 
 @pytest.mark.parametrize("ballot", ["guarded", "calibrated"])
-def test_a_ballot_by_owners_is_refused_before_training_if_nobody_tells_counts(ballot: str) -> None:
-    with pytest.raises(ConfigError, match=r"--set ballot=sum\), or tell=counts"):
-        build_method(make({"method": "fedov", "set": {"tell": "size", "ballot": ballot}}))
-    assert (
-        build_method(make({"method": "fedov", "set": {"tell": "size", "ballot": "top-k"}})).tell
-        == "size"
-    )
+def test_a_ballot_by_owners_says_so_if_nobody_tells_counts(ballot: str) -> None:
+    method = build_method(make({"method": "fedov", "set": {"tell": "size", "ballot": ballot}}))
+    panel = Panel((Seat(Card(0, 9), {}), Seat(Card(1, 9), {})))
+    assert "counted by the plain sum" in method.closing_notes(TASK, panel)[0]
+    told = Panel((Seat(Card(0, 9, (9, 0)), {}),))
+    assert method.closing_notes(TASK, told) == ()
+    other = build_method(make({"method": "fedov", "set": {"tell": "size", "ballot": "top-k"}}))
+    assert other.closing_notes(TASK, panel) == ()

@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ostraka.core.card import Card
+from ostraka.core.net import Recipe
 from ostraka.core.private import Private
+from ostraka.core.task import Task
 from ostraka.errors import ConfigError
 from ostraka.methods.fedov import FedOV
-from ostraka.methods.solo import Solo
-from ostraka.parties.dp import parse, promised
+from ostraka.parties.dp import parse
 from ostraka.parties.leaving import leaving
 from ostraka.parties.task_file import TaskFile, make_task
 from ostraka.parties.train import train_party
 from ostraka.store import codec
+from ostraka.voting.panel import Panel, Seat
 
 
 @pytest.mark.parametrize(
@@ -52,11 +55,14 @@ def test_what_is_none_is_refused(text: str, words: str) -> None:
 
 
 def test_a_ballot_is_no_matter_of_a_partys_promise() -> None:
-    """FedOV's own ballot wants counts, which a promise does not let a party tell."""
-    method = promised(FedOV(), Private(8.0))
-    assert method.dp == Private(8.0)
-    assert replace(method, dp=Private(), ballot=FedOV().ballot) == FedOV()
-    assert promised(Solo(), Private(8.0)).dp == Private(8.0)
+    """FedOV's own ballot uses counts, which a promise does not let a party tell; without them it
+    counts as the plain sum does, and says so.
+    """
+    method = FedOV(dp=Private(8.0))
+    assert replace(method, dp=Private()) == FedOV()
+    task, panel = Task(("a", "b"), (4,), Recipe("mlp")), Panel((Seat(Card(0, 9), {}),))
+    (note,) = method.closing_notes(task, panel)
+    assert "no member discloses class counts" in note
 
 
 @pytest.fixture

@@ -216,15 +216,19 @@ def test_a_selector_chooses_who_votes() -> None:
     assert ensemble.names == ("berta", "carl")
     assert ensemble.selection["chosen"] == ["berta", "carl"]
     assert "samples 200: place 3 of 3" in ensemble.selection["why"]["anna"]
-    left = Ensemble(members, ballot="sum", select={"name": "ds", "size": 1})
-    assert left.selection["notes"] == ["nobody who was chosen has samples of class dog"]
+    added = Ensemble(members, ballot="sum", select={"name": "ds", "size": 1})
+    assert added.names == ("berta", "carl")
+    assert added.selection["notes"] == ["1 added, so that every class has an owner"]
+    one = {"name": "ds", "size": 1, "every_class": False}
+    left = Ensemble(members, ballot="sum", select=one)
+    assert left.selection["notes"] == ["no selected member is known to have samples of class dog"]
 
 
 def test_members_with_lists_of_different_lengths_are_chosen_among() -> None:
     """dedes compares class counts: they must be brought to one list before."""
     wide = voter("dora", ("eel", "yak", "cat"), [(1, 0, 2, 0)] * 5, (50, 60, 70))
     ensemble = Ensemble([*three(), wide], select={"name": "ld", "size": 2})
-    assert len(ensemble.names) == 2
+    assert len(ensemble.names) == 3, "no two of them know all four classes"
     pool = Pool([three()[0], wide], ("cat", "dog", "eel", "yak"))
     assert [card.counts for card in pool.cards] == [(100, 100, 0, 0), (70, 0, 50, 60)]
 
@@ -300,15 +304,26 @@ def other_shape() -> list[Member]:
             lambda: Ensemble([voter("a", ("cat", "Unknown"), ANNA), *three()[1:]]),
             "a class called 'Unknown'",
         ),
-        (
-            lambda: Ensemble([voter("a", ("cat", "dog"), ANNA, None)]),
-            "1 of 1 members tell no class counts",
-        ),
     ],
 )
 def test_members_that_cannot_vote_are_refused(make: Any, words: str) -> None:
     with pytest.raises(OstrakaError, match=words):
         make()
+
+
+def test_a_member_without_class_counts_does_not_end_the_vote() -> None:
+    """Its 100 samples are taken to be 50 of each of its two classes, and it is said."""
+    silent = voter("anna", ("cat", "dog"), ANNA, None)
+    mixed = Ensemble([silent, *three()[1:]])
+    assert mixed.notes[0].startswith("1 of 3 members disclose no class counts (anna)")
+    assert list(mixed.predict(samples())) == list(Ensemble(three()).predict(samples()))
+    alone = Ensemble([silent])
+    assert "counted by the plain sum" in alone.notes[0]
+    assert list(alone.predict(samples()[:2])) == ["cat", "dog"]
+    assert Ensemble([silent], "sum").notes == ()
+    assert mixed.promise.rate is None
+    assert mixed.trust() == {}
+    assert mixed.seeing(samples()).trust()["counts"][0] == [0, 0, 0]
 
 
 def test_a_stream_learns_whom_to_trust_as_it_goes() -> None:

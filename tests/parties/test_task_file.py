@@ -91,7 +91,6 @@ BROKEN: list[tuple[str, str, str]] = [
     ('method = "fedov"', 'method = "fedof"', "unknown method 'fedof'. Did you mean 'fedov'?"),
     ('method = "fedov"', 'method = "fedavg"', "makes one model of all parties"),
     ('tell = "counts"', 'tell = "band"', "'tell' is 'band'; allowed: size, counts, bands"),
-    ('tell = "counts"', 'tell = "size"', "use the ballot sum or top-k"),
     ("rare = 10", "rare = -1", "'rare' is -1"),
     ("unknown_rate = 0.05", "unknown_rate = 1.0", "'unknown_rate' is 1"),
     ('standardise = "own"', 'standardise = "task"', "it takes 1 of each here"),

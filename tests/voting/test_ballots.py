@@ -248,12 +248,6 @@ def test_tuned_offset_claims_the_expected_share() -> None:
         assert torch.sigmoid(offset - odds).mean().item() == pytest.approx(0.5, abs=1e-4)
 
 
-def test_members_that_tell_no_counts_are_named() -> None:
-    silent = [Card(0, 5, name="north"), Card(1, 5, (5, 0), name="south")]
-    with pytest.raises(ConfigError, match="north did not tell"):
-        Calibrated().count(Votes(THREE[:2], silent))
-
-
 def test_typicality_on_needs_statistics() -> None:
     with pytest.raises(ConfigError, match="tell=statistics"):
         Calibrated(typicality="on").wants_typicality(ANYONE)

@@ -20,7 +20,7 @@ from ostraka.voting.choice import NOWHERE
 from ostraka.voting.cover import Cover
 from ostraka.voting.dedes import DeDES, LabelCounts
 from ostraka.voting.grouping import Grouping, label_skew
-from ostraka.voting.outliers import Box, Floor, Learnt, OutlierFilter
+from ostraka.voting.outliers import Box, Floor, KeepAll, Learnt, OutlierFilter
 from ostraka.voting.representation import kinds, layers, rows_of
 from ostraka.voting.selectors import Pool
 from tests.contract.test_all_plug_ins import NET_CASES
@@ -62,6 +62,40 @@ def test_unequal_sizes_decide_above_twice_the_median(largest: int, chosen: int) 
     both = zip(sizes, scores, strict=True)
     found = pool([member(i, size=n, score=s) for i, (n, s) in enumerate(both)])
     assert DeDES(1, clustering="kmeans").choose(found).chosen == (chosen,)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "largest"),
+    [((21, 10), True), ((20, 10), False), ((25, 20, 12, 11), True), ((24, 20, 12, 11), False)],
+)
+def test_the_median_of_an_even_cluster_is_the_lower_of_the_middle_two(
+    sizes: tuple[int, ...], largest: bool
+) -> None:
+    """The element at len // 2 of the sizes in descending order, as the authors take it: 10 of two,
+    12 of four. The mean of the middle two, 15.5 and 16, would call none of these unbalanced.
+    """
+    scores = [0.80, *[0.82] * (len(sizes) - 1)]
+    both = zip(sizes, scores, strict=True)
+    found = pool([member(i, size=n, score=s) for i, (n, s) in enumerate(both)])
+    nobody_out = DeDES(1, clustering="kmeans", filter=KeepAll())
+    assert (nobody_out.choose(found).chosen == (0,)) == largest
+
+
+def test_a_score_on_few_samples_is_no_outlier_beside_scores_on_many() -> None:
+    """Twelve honest scores on 60 samples, so the box reaches to 1 - 1.5 * 0 = 1. 5 of 6 is left out
+    without its number of samples; 12 of 60 is with it too.
+    """
+    scores = [(1.0, 60)] * 12 + [(5 / 6, 6), (0.2, 60)]
+    members = [member(i, 3.0 * i, score=s) for i, (s, _) in enumerate(scores)]
+    everybody = replace(KMEANS, size=14)
+    assert everybody.choose(pool(members)).chosen == tuple(range(12))
+    told = [
+        replace(m, card=replace(m.card, calibration={"held": n}))
+        for m, (_, n) in zip(members, scores, strict=True)
+    ]
+    assert everybody.choose(pool(told)).chosen == tuple(range(13))
+    strict = replace(everybody, filter=Box(errors=0.0))
+    assert strict.choose(pool(told)).chosen == tuple(range(12))
 
 
 def test_the_later_revision() -> None:

@@ -3,6 +3,7 @@ against an independent simulation, and against liars.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import exp, log
 
 import numpy as np
@@ -11,13 +12,18 @@ import torch
 from torch import Tensor
 
 from ostraka.core.card import Card
+from ostraka.core.objective import Objective
 from ostraka.core.predictor import Placed, Promise, Scores, open_scores
 from ostraka.core.samples import View
 from ostraka.core.told import LEVELS, quantiles
+from ostraka.objectives.cross_entropy import CrossEntropy
+from ostraka.objectives.open_voting import OpenVoting
+from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Ballot, Plurality, Sum, TopK
 from ostraka.voting.calibrated import Calibrated
 from ostraka.voting.electorate import _clipped, _familiarity, _together, draws
 from ostraka.voting.ensemble import Ensemble, Voter
+from ostraka.voting.guarded import Guarded
 from ostraka.voting.union import Standing
 
 RAMP = tuple(10 * level - 2 for level in LEVELS)
@@ -45,8 +51,8 @@ class Reading:
 
     view = View()
 
-    def __init__(self, place: int) -> None:
-        self.place = place
+    def __init__(self, place: int, objective: Objective | None = None) -> None:
+        self.place, self.objective = place, objective or OpenVoting()
 
     def inputs(self, x: Tensor) -> Tensor:
         return x
@@ -153,8 +159,8 @@ def test_plurality_refuses_nobody_rather_than_too_many() -> None:
     With the ramp one owner of one abstains on a fifth of its samples. 5 % cannot be kept by
     refusing a fifth, so none is refused; a rate of 30 % can.
     """
-    owner = ensemble(Plurality(), card(0, (100,)), card(1, (100,), claims=None))
-    x = torch.tensor([[[-9.0, 0.0], [-9.0, 0.0]]])  # both abstain
+    owner = ensemble(Plurality(), card(0, (100,)))
+    x = torch.tensor([[[-9.0, 0.0]]])  # it abstains
     kept, _ = owner.keeping(0.05)
     assert kept.scores(x).open.tolist() == [0]
     kept, _ = owner.keeping(0.3)
@@ -288,8 +294,12 @@ def test_members_that_tell_no_counts_or_too_little_promise_nothing() -> None:
         ([Card(0, 9, None), card(1, (5, 5))], "tell=counts"),
         (
             [card(0, (5, 5), claims=None), card(1, (5, 5), RAMP, held=39)],
-            "tell of 39 samples that they were not trained on; 40",
+            "tell of 0 samples that they were not trained on, none",
         ),
+        ([card(i, (5, 5), held=13) for i in range(3)], "tell of 39 samples"),
+        # 2 * 10 and not 2 * 10 + 10 ** 6; of two members the smaller
+        ([card(0, (5, 5), held=10**6), *[card(i, (5, 5), held=10) for i in (1, 2)]], "tell of 30"),
+        ([card(0, (5, 5), held=10**6), card(1, (5, 5), held=10)], "tell of 20"),
     ):
         kept, promise = ensemble(Sum(), *cards).keeping(0.05)
         assert isinstance(kept, Ensemble), "the ballot's own threshold stays"
@@ -305,6 +315,56 @@ def test_members_that_have_hardly_learnt_get_a_line_and_a_warning() -> None:
     assert promise.rate is None
     assert promise.threshold == kept.threshold
     assert "median log odds of unknown -0.3" in promise.why
+
+
+def test_who_cannot_answer_unknown_or_is_contradicted_gets_a_line_and_no_promise() -> None:
+    """A closed-set member claims samples of unknown classes whatever the line is; one that the
+    others contradict has not what its card says. The line is where it would be.
+    """
+    cards = [card(i, (5, 5)) for i in range(3)]
+    sound = ensemble(Guarded(), *cards)
+    placed, promise = sound.keeping(0.05)
+    assert isinstance(placed, Placed)
+    assert promise.rate == 0.05
+    closed = Voter(Reading(2, CrossEntropy()), cards[2], sound.voters[2].standing)  # type: ignore[arg-type]
+    kept, promise = replace(sound, voters=[*sound.voters[:2], closed]).keeping(0.05)
+    assert isinstance(kept, Placed)
+    assert promise.rate is None
+    assert promise.threshold == kept.threshold == placed.threshold
+    assert "1 of 3 members cannot answer unknown (party 2)" in promise.why
+    one = torch.ones(3, 2)
+    agreed = torch.tensor([[0.9, 0.9], [0.8, 0.8], [0.1, 0.8]])
+    seen = Assessment(100, one, one, 0 * one, agreed, one, torch.eye(3))
+    _, promise = sound.remembering(seen).keeping(0.05)
+    assert promise.rate is None
+    assert "the vote contradicts what party 2 disclosed" in promise.why
+    sound_seen = replace(seen, agreement=torch.full((3, 2), 0.9))
+    assert sound.remembering(sound_seen).keeping(0.05)[1].rate == 0.05
+
+
+def test_quantiles_that_nobody_can_have_promise_nothing() -> None:
+    """Of three members two disclose that they recognise no held-out sample."""
+    low = (-30.0,) * len(LEVELS)
+    liars = [card(i, (5, 5), low) for i in range(2)]
+    kept, promise = ensemble(Sum(), *liars, card(2, (5, 5))).keeping(0.05)
+    assert isinstance(kept, Placed)
+    assert promise.rate is None
+    assert "recognise less than half of their held-out samples (median log odds -30.0" in (
+        promise.why
+    )
+    one = ensemble(Sum(), liars[0], card(1, (5, 5)), card(2, (5, 5)))
+    assert one.keeping(0.05)[1].rate == 0.05
+
+
+def test_one_who_tells_of_extreme_doubt_moves_the_curve_of_all_together_little() -> None:
+    """Ten members of three held-out samples each draw by the curve of all together; one that
+    discloses -30 is clipped before it has a tenth of it.
+    """
+    honest = [card(i, (1, 1), held=5) for i in range(10)]
+    liar = card(9, (1, 1), (-30.0,) * len(LEVELS), held=5)
+    plain = Calibrated(share=0.0)
+    fair, moved = line(plain, *honest), line(plain, *honest[:9], liar)
+    assert moved == pytest.approx(fair, abs=0.3)
 
 
 def votes_of(counts: Tensor, labels: Tensor, sharpness: Tensor, rng: torch.Generator) -> Tensor:

@@ -9,14 +9,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ostraka.core.card import Card
-from ostraka.errors import ConfigError
 from ostraka.store import codec
 from ostraka.testing import check_ballot
 from ostraka.testing.attackers import ATTACKERS, attacked, without
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Sum, Votes
-from ostraka.voting.calibrated import Calibrated
+from ostraka.voting.calibrated import Calibrated, counts_of
 from ostraka.voting.guarded import Guarded
+from ostraka.voting.trust import trust
 
 CLASSES, SAMPLES = 10, 400
 LABELS = torch.arange(SAMPLES) % CLASSES
@@ -181,7 +181,9 @@ def test_the_order_of_members_and_samples_does_not_matter() -> None:
     votes = attacked(panel(), "constant", 1)
     members, rows = torch.randperm(10), torch.randperm(SAMPLES)
     turned = Votes(
-        votes.logits[members][:, rows], [votes.cards[m] for m in members], junk=votes.junk
+        votes.logits[members][:, rows],
+        [votes.cards[m] for m in members],
+        junk=[votes.junk[m] for m in members],
     )
     a, b = Guarded().assess(votes), Guarded().assess(turned)
     assert a is not None
@@ -220,18 +222,20 @@ DEFENCES = [
 @pytest.mark.parametrize(("attack", "number", "part", "gain"), DEFENCES, ids=lambda v: str(v))
 def test_each_defence_is_worth_its_place(attack: str, number: int, part: str, gain: float) -> None:
     """With the part, the vote is better by some points than without it,
-    on average over two draws of attackers.
+    on average over two draws of attackers, who see through noise probes.
     """
     with_it, without_it = 0.0, 0.0
+    whole = Guarded(agreement=part != "budget")  # which flags those that claim too much as well
     for seed in range(2):
         votes = attacked(panel(skill=4.0, seed=seed), attack, number, seed)
-        with_it += accuracy(Guarded(), votes) / 2
-        without_it += accuracy(replace(Guarded(), **{part: False}), votes) / 2
+        votes = replace(votes, junk=(0.05,) * 10)
+        with_it += accuracy(whole, votes) / 2
+        without_it += accuracy(replace(whole, **{part: False}), votes) / 2
     assert with_it > without_it + gain
 
 
 def test_the_cap_is_worth_its_place_without_a_batch() -> None:
-    votes = attacked(panel(skill=4.0), "constant", 1)
+    votes = attacked(panel(skill=4.0), "adaptive on junk", 1)
     assert (
         accuracy(Guarded(batch=False), votes) > accuracy(Guarded(batch=False, cap=False), votes) + 3
     )
@@ -295,11 +299,39 @@ def test_typicality_is_used_as_calibrated_does() -> None:
     assert not torch.equal(plain.agreement, usual.agreement)
 
 
-def test_members_that_tell_no_counts_are_named() -> None:
+@pytest.mark.parametrize("ballot", [Guarded(), Calibrated()], ids=str)
+def test_without_any_counts_votes_are_counted_as_the_plain_sum(
+    ballot: Guarded | Calibrated,
+) -> None:
+    votes = panel(skill=2.0)
+    for counts in (None, (0,) * CLASSES):
+        cards = [replace(card, counts=counts) for card in votes.cards]
+        silent = replace(votes, cards=cards)
+        assert ballot.assess(silent) is None
+        assert torch.equal(ballot.count(silent).closed, Sum().count(votes).closed)
+        assert torch.equal(ballot.say(silent), Sum().say(votes))
+        assert "so votes are counted by the plain sum" in ballot.notes(cards)[0]
+    assert ballot.notes(votes.cards) == ()
+
+
+def test_who_discloses_no_counts_is_taken_to_have_some_of_every_class() -> None:
+    """400 samples over ten classes: 40 of each, 40 / 140 beside 200 / 300 of each of two owners."""
     votes = panel()
-    silent = [replace(card, counts=None) for card in votes.cards]
-    with pytest.raises(ConfigError, match="the guarded ballot needs class counts, which p0, p1"):
-        Guarded().count(replace(votes, cards=silent))
+    mixed = replace(votes, cards=[*votes.cards[:9], replace(votes.cards[9], counts=None)])
+    weights = [200 / 300, 200 / 300, 40 / 140]
+    said = Guarded(batch=False).say(mixed)[[0, 1, 9], 0, 1].tolist()
+    assert said == pytest.approx([weight / sum(weights) for weight in weights])
+    assert "1 of 10 members disclose no class counts (p9)" in Guarded().notes(mixed.cards)[0]
+    assert accuracy(Guarded(), mixed) >= accuracy(Guarded(), votes) - 2
+
+
+def test_who_discloses_no_counts_has_none_of_a_class_that_it_does_not_know() -> None:
+    """400 samples over the five classes that it knows: 80 of each."""
+    votes = panel()
+    logits = votes.logits.clone()
+    logits[9, :, 5:10] = -torch.inf
+    cards = [*votes.cards[:9], replace(votes.cards[9], counts=None)]
+    assert counts_of(replace(votes, logits=logits, cards=cards))[9].tolist() == [80.0] * 5 + [0] * 5
 
 
 def closed(votes: Votes) -> Votes:
@@ -315,3 +347,87 @@ def test_closed_members_are_rescaled_and_never_unknown() -> None:
     assert scores.threshold == float("inf")
     assert bool(scores.known.isfinite().all())
     assert accuracy(Guarded(), votes) >= accuracy(Sum(), votes)
+
+
+def shouting(votes: Votes, who: int, scale: float) -> Votes:
+    """The votes, those of one member replaced by random ones times `scale`."""
+    logits = votes.logits.clone()
+    rng = torch.Generator().manual_seed(7)
+    logits[who] = scale * torch.randn(logits[who].shape, generator=rng)
+    return replace(votes, logits=logits)
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e10])
+@pytest.mark.parametrize("look", [False, True])
+@pytest.mark.parametrize("ballot", [Guarded(), Guarded(junk=False), Calibrated()], ids=str)
+def test_huge_weights_count_no_more_than_a_certain_no(
+    ballot: Guarded | Calibrated, look: bool, scale: float
+) -> None:
+    """A claim ends at -30 for doubt and -30 for the class, of which what lies beyond the veto of
+    8 counts a hundredth: no class of a mean falls below -8 - 0.01 * 52.
+    """
+    votes = shouting(panel(skill=4.0), 0, scale)
+    seen = ballot.assess(votes) if look else None
+    assert float(ballot.count(replace(votes, assessment=seen)).known.min()) >= -8.0 - 0.01 * 52
+    usual = accuracy(ballot, shouting(panel(skill=4.0), 0, 30.0))
+    assert accuracy(ballot, votes) == pytest.approx(usual, abs=5.0)
+
+
+def test_a_member_that_takes_noise_for_classes_does_not_lead_without_a_look() -> None:
+    """Two owners of 200 samples of a class, 200 / 300 each: of the one that is sure of noise a
+    hundredth counts, so it has 1 / 101 of the say.
+    """
+    votes, plain = panel(), Guarded(batch=False)
+    odd = replace(votes, junk=(0.05, 0.6, *[0.05] * 8))
+    assert float(plain.say(votes)[1, 0, 1]) == pytest.approx(1 / 2)
+    assert float(plain.say(odd)[1, 0, 1]) == pytest.approx(1 / 101)
+    assert float(plain.say(odd)[0, 0, 1]) == pytest.approx(100 / 101)
+    at_the_line = replace(votes, junk=(0.05, 0.5, *[0.05] * 8))
+    assert float(plain.say(at_the_line)[1, 0, 1]) == pytest.approx(1 / 2)
+    off = replace(plain, junk=False)
+    assert float(off.say(odd)[1, 0, 1]) == pytest.approx(1 / 2)
+    torch.testing.assert_close(
+        plain.count(odd).known[:, 1],
+        (100 * own(plain, votes, 0, 1) + own(plain, votes, 1, 1)) / 101,
+    )
+
+
+def test_distances_without_end_count_no_more_than_a_certain_no() -> None:
+    """Typicality ends at -30 as well: no class falls below -8 - 0.01 * 82."""
+    usual = torch.zeros(10, SAMPLES, CLASSES)
+    usual[0] = -1e9
+    for ballot in (Guarded(), Calibrated()):
+        scores = ballot.count(replace(panel(), typicality=usual))
+        assert float(scores.known.min()) >= -8 - 0.01 * 82
+
+
+def own(ballot: Guarded, votes: Votes, member: int, label: int) -> Tensor:
+    """What one member alone says of a class."""
+    cards = [
+        card if m == member else replace(card, counts=(0,) * CLASSES)
+        for m, card in enumerate(votes.cards)
+    ]
+    return replace(ballot, cap=False).count(replace(votes, cards=cards)).known[:, label]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e10])
+def test_who_is_flagged_does_not_lead_in_any_class(scale: float) -> None:
+    """A member that answers at random has a hundredth of what it would have, in all its classes,
+    and the vote is what it is without it.
+    """
+    for who in range(4):
+        votes = shouting(panel(members=20, skill=5.0), who, 5 * scale)
+        seen = Guarded().assess(votes)
+        assert seen is not None
+        assert f"p{who}" in trust(votes.cards, seen, votes.junk)["suspects"]
+        sure = SAMPLES / (SAMPLES + 10)
+        assert float(seen.weight[who].max()) <= 1 - sure + 0.01 * sure + 1e-6
+        assert float(seen.weight[[m for m in range(20) if m != who]].min()) > 0.01
+        others = [m for m in range(20) if m != who]
+        left = replace(
+            votes,
+            logits=votes.logits[others],
+            cards=[votes.cards[m] for m in others],
+            junk=votes.junk[1:],
+        )
+        assert accuracy(Guarded(), votes) >= accuracy(Guarded(), left) - 1

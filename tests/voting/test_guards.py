@@ -52,6 +52,12 @@ def test_junk_gates_by_the_median() -> None:
     assert guards.claims_junk(()) == 0.0
 
 
+def test_who_takes_junk_is_found_unless_most_members_do() -> None:
+    assert guards.taking_junk([0.5, 0.51, 0.0, 0.9]) == [1, 3]
+    assert guards.taking_junk([0.6, 0.7, 0.0]) == []
+    assert guards.taking_junk([]) == []
+
+
 def test_log_odds_of_log_probabilities() -> None:
     """Of 1/2: 0; of 3/4: log 3; certainty stays finite and on its side."""
     found = guards.log_odds_of(torch.tensor([0.5, 0.75]).log())

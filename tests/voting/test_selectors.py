@@ -1,15 +1,27 @@
 """Who votes: all, the best, the largest, or some by lot."""
 
+from dataclasses import dataclass, replace
+
 import pytest
 
 from ostraka.core.card import Card
 from ostraka.errors import ConfigError
 from ostraka.registry import FILTERS, SELECTORS
+from ostraka.testing import ContractBroken, check_selector
 from ostraka.voting.choice import Choice, told
 from ostraka.voting.dedes import DeDES
 from ostraka.voting.outliers import Box, Floor, KeepAll, Learnt
-from ostraka.voting.selectors import All, Best, BestValidation, MostData, Random, Selector
-from tests.voting.pool import member, pool
+from ostraka.voting.selectors import (
+    All,
+    Best,
+    BestValidation,
+    MostData,
+    Pool,
+    Random,
+    Selector,
+    chosen,
+)
+from tests.voting.pool import CLASSES, member, pool
 
 
 def test_names_and_the_papers_names() -> None:
@@ -88,6 +100,76 @@ def test_box_filter_by_hand() -> None:
     assert Box().least(scores) == pytest.approx(0.1 - 1.5 * 0.7)
 
 
+@pytest.mark.parametrize(
+    ("score", "asked", "excused"),
+    [(5 / 6, 6, True), (4 / 6, 6, False), (50 / 60, 60, False), (1.0, 6, True), (0.2, 0, False)],
+)
+def test_what_chance_excuses_by_hand(score: float, asked: int, excused: bool) -> None:
+    """Two errors add 2 right and 2 wrong ones: 5 of 6 is 7 of 10, 0.7, with an error of
+    sqrt(.7 * .3 / 10) = 0.145; 0.833 + 0.29 reaches 1. 4 of 6: 0.667 + 2 * sqrt(.6 * .4 / 10) =
+    0.976. 50 of 60: 0.833 + 2 * sqrt(.8125 * .1875 / 64) = 0.931.
+    """
+    card = member(0).card
+    told = replace(card, calibration={"held": asked} if asked else {})
+    assert Box().excuses(score, told, [1.0, 1.0, 1.0]) == excused
+    assert not Floor().excuses(score, told, [1.0, 1.0, 1.0])
+
+
+def test_the_interval_is_measured_against_the_lower_quantile() -> None:
+    """Scores 0.0, 0.1 .. 1.0: their tenth is 0.1, and 6 samples all wrong may be chance beside it
+    (2 of 10: 0 + 2 * 0.126), but not beside 0.3.
+    """
+    told = replace(member(0).card, calibration={"held": 6})
+    scores = [i / 10 for i in range(11)]
+    assert Box().excuses(0.0, told, scores)
+    assert not Box(low=0.3).excuses(0.0, told, scores)
+
+
+@dataclass(frozen=True)
+class Odd(Selector):
+    """Chooses what it is told to."""
+
+    places: tuple[int, ...] = ()
+    reasons: int = 3
+
+    def choose(self, pool: Pool) -> Choice:
+        return Choice(self.places, ("because",) * self.reasons)
+
+
+COUNTED = [(9, 0), (0, 5), (0, 9)]
+
+
+def counted() -> Pool:
+    members = [member(i, score=0.5) for i in range(3)]
+    each = zip(members, COUNTED, strict=True)
+    return Pool([replace(m, card=replace(m.card, counts=c)) for m, c in each], CLASSES)
+
+
+@pytest.mark.parametrize("odd", [Odd((7,)), Odd(()), Odd((-1,)), Odd((1, 0)), Odd((0,), 2)])
+def test_members_that_do_not_exist_are_refused_by_name(
+    odd: Odd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SELECTORS, "name_of", lambda cls: "odd")
+    with pytest.raises(ConfigError, match=r"the selector odd chose .* of 3 members .* from 0 to 2"):
+        chosen(odd, counted())
+    with pytest.raises(ContractBroken, match="Odd"):
+        check_selector(odd)
+
+
+def test_no_class_is_left_without_an_owner_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of bees the third member has most."""
+    found, pool_ = chosen(Odd((0,)), counted()), counted()
+    assert found.chosen == (0, 2)
+    assert found.why == ("because", "because", "added for class bee; because")
+    assert found.notes == ("1 added, so that every class has an owner",)
+    assert chosen(Odd((0,), every_class=False), pool_).chosen == (0,)
+    whole = Odd((0, 2))
+    assert chosen(whole, pool_) == whole.choose(pool_)
+    silent = replace(pool_.members[1], card=replace(pool_.members[1].card, counts=None))
+    mixed = replace(pool_, members=[pool_.members[0], silent, pool_.members[2]])
+    assert chosen(Odd((1,)), mixed).chosen == (0, 1, 2), "what a silent member has is not known"
+
+
 def test_floor_filter_by_hand() -> None:
     """Quantiles 0.25 and 0.75 of 0.0 .. 1.0; the least score plus half."""
     assert Floor().least([i / 10 + 0.2 for i in range(11)]) == pytest.approx(0.2 + 0.5)
@@ -107,7 +189,7 @@ def test_what_is_told_of_a_choice() -> None:
     found = told(Choice((0, 2), ("a", "b", "c"), (0, 1, 0)), cards)
     assert found["chosen"] == ["party 0", "party 2"]
     assert found["why"]["party 1"] == "b"
-    assert found["notes"] == ["nobody who was chosen has samples of class 1"]
+    assert found["notes"] == ["no selected member is known to have samples of class 1"]
     assert told(Choice((0, 1), ("a", "b", "c")), cards)["notes"] == []
 
 

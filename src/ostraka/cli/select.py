@@ -19,6 +19,7 @@ EXAMPLE = """\
 examples:
   ostraka select wards/ --method dedes --size 6
   ostraka select 'offers/*.member' --method ds --size 3 --out chosen.txt
+  ostraka select wards/ --method dedes --set filter=learnt --set filter.errors=1
   ostraka vote chosen.txt --data test.npz
 """
 
@@ -36,12 +37,19 @@ def add_to(verbs: Any) -> None:
     parser.add_argument(
         "--method",
         dest="select",
-        default="dedes",
+        default="cover",
         metavar="NAME",
-        help="how they are chosen (ostraka list selectors); default: dedes",
+        help="how they are chosen (ostraka list selectors); default: cover",
     )
     parser.add_argument(
         "--size", metavar="N", help="members that are chosen, a number or auto; default: auto"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the selector, such as every_class=false; repeatable",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of lots (default 0)")
     parser.add_argument(
@@ -66,7 +74,7 @@ def act(options: argparse.Namespace) -> int:
     if out is not None and out.suffix != LIST and out.exists() and not out.is_dir():
         raise ConfigError(f"--out is {out}, a file; give a list ({LIST}) or a folder")
     found = gather(options.files, options.skip_broken)
-    kept, why = selected(found, selector_of(options), None, options.seed)
+    kept, why = selected(found, _selector(options), None, options.seed)
     why = why or {
         "selector": "all",
         "parties": list(found.names),
@@ -82,6 +90,22 @@ def act(options: argparse.Namespace) -> int:
     if out is not None:
         _write(kept, out, LIST)
     return 0
+
+
+def _selector(options: argparse.Namespace) -> dict[str, Any]:
+    """The selector with its size and its other settings, which may be called select.NAME too."""
+    from ostraka.core.settings import merge
+    from ostraka.runs.config import parse_assignments
+
+    table = selector_of(options)
+    assigned = parse_assignments([pair.removeprefix("select.") for pair in options.set])
+    both = sorted({*table} & {*assigned})
+    if both:
+        raise ConfigError(
+            f"--set {both[0]} is {assigned[both[0]]!r} and --{both[0].replace('name', 'method')} "
+            f"is {table[both[0]]!r}; give one of them"
+        )
+    return merge(table, assigned)
 
 
 def _write(kept: "Gathered", out: Path, suffix: str) -> None:

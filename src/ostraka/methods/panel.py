@@ -47,7 +47,7 @@ from ostraka.voting.ballots import Ballot, Sum
 from ostraka.voting.choice import told
 from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.panel import Panel, Seat
-from ostraka.voting.selectors import All, Pool, Selector
+from ostraka.voting.selectors import All, Pool, Selector, chosen
 from ostraka.voting.training import Keep, Tell, Terms, train_member
 
 FAST = Budget(
@@ -208,19 +208,9 @@ class VotingMethod(PanelMethod):
         "code", "the student's divergence: as FedOV's code or its text", server=True
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.dp.wanted and not self.dp.counts and self.ballot.wants_counts:
-            raise ConfigError(
-                "with dp no class counts are told, but the ballot judges a class by who has "
-                "samples of it; use the ballot sum or top-k (--set ballot=sum), or spend a part of "
-                "the promise on counts with noise (--set dp.counts=0.5)"
-            )
-        if self.tell == "size" and self.ballot.wants_counts:
-            raise ConfigError(
-                "tell is 'size', but the ballot judges a class by who has samples of it; use the "
-                "ballot sum or top-k (--set ballot=sum), or tell=counts"
-            )
+    def closing_notes(self, task: Task, state: Panel) -> tuple[str, ...]:
+        """What the ballot has to say of those that vote."""
+        return self.ballot.notes([seat.card for seat in state.voters])
 
     @property
     def needs(self) -> Needs:
@@ -250,7 +240,7 @@ class VotingMethod(PanelMethod):
         with spent_on("selection"):
             members, public = self.members(task, panel), task.commons.public
             pool = Pool(members, task.classes, panel.seed, public, self.ballot)
-            return replace(panel, choice=self.select.choose(pool))
+            return replace(panel, choice=chosen(self.select, pool))
 
     def selection(self, state: Panel) -> dict[str, Any]:
         """Who votes and why; empty where everybody does."""

@@ -17,8 +17,7 @@ from ostraka.core.party import labels
 from ostraka.core.predictor import Placed, Predictor, Promise
 from ostraka.core.samples import Samples, stored_values
 from ostraka.core.settings import choice
-from ostraka.data.own.collection import some
-from ostraka.errors import ConfigError, DataError
+from ostraka.errors import ConfigError
 from ostraka.parties.answering import RATE, Answering
 from ostraka.parties.gathering import Gathered, gather
 from ostraka.parties.stream import Stream
@@ -27,7 +26,7 @@ from ostraka.runs.api import load_run
 from ostraka.voting.ballots import Ballot, Plurality
 from ostraka.voting.choice import told
 from ostraka.voting.ensemble import Ensemble as Vote
-from ostraka.voting.selectors import All, Pool, Selector
+from ostraka.voting.selectors import All, Pool, Selector, chosen
 from ostraka.voting.union import all_classes
 from ostraka.voting.window import EVERY, SIZE
 
@@ -63,7 +62,7 @@ class Ensemble(Answering):
         voting, self._selection = selected(found, select, seen, seed, counting)
         vote = _vote(voting.members, counting, classes, seen)
         super().__init__(vote, vote.classes, voting.names, unknown_rate)
-        self._voting, self._notes = voting, found.notes
+        self._voting, self._notes = voting, (*found.notes, *counting.notes(vote.cards))
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -152,7 +151,7 @@ def selected(
     chooser.load()
     classes = all_classes([member.model.classes for member in found.members])
     pool = Pool(found.members, classes, seed, public, ballot or Plurality())
-    made = chooser.choose(pool)
+    made = chosen(chooser, pool)
     kept = replace(
         found,
         members=tuple(found.members[i] for i in made.chosen),
@@ -168,21 +167,14 @@ def _vote(
     public: Samples | None,
 ) -> Vote:
     """The vote, with what its ballot wants to know beforehand."""
-    vote, name = Vote.of(members, ballot, classes), BALLOTS.name_of(type(ballot))
-    silent = [str(card) for card in vote.cards if card.counts is None]
-    if ballot.wants_counts and silent:
-        raise DataError(
-            f"the ballot {name} judges a class by who has samples of it, and {len(silent)} of "
-            f"{len(members)} members tell no class counts ({some(silent)}); count by sum or top-k, "
-            "or leave them out"
-        )
+    vote = Vote.of(members, ballot, classes)
     if ballot.wants_junk:
         vote = replace(vote, junk=vote.known_junk())
     if not ballot.wants_public:
         return vote
     if public is None:
         raise ConfigError(
-            f"the ballot {name} is set to be tuned on public samples; "
+            f"the ballot {BALLOTS.name_of(type(ballot))} is set to be tuned on public samples; "
             "give some (public), or other settings"
         )
     return replace(vote, tuned=ballot.tune(vote.votes_on(public)))

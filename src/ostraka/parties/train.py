@@ -28,7 +28,7 @@ from ostraka.data.standardise import statistics
 from ostraka.engines.threads import one_thread
 from ostraka.errors import ConfigError, Interrupted, StoreError, writing
 from ostraka.methods.panel import PanelMethod
-from ostraka.parties.dp import check_covered, promised
+from ostraka.parties.dp import check_covered
 from ostraka.parties.halt import Halting, Tell, check_free, deliver, place_of, tidy, was_delivered
 from ostraka.parties.rare import rare_classes, without
 from ostraka.parties.samples import OwnData, collected
@@ -95,7 +95,7 @@ def train_party(
     _check(name, path, replace_file)
     agreed, held = _given(data, task)
     samples = held.for_classes(agreed.classes)
-    method = agreed.build_method() if dp is None else promised(agreed.build_method(), dp)
+    method = agreed.build_method() if dp is None else replace(agreed.build_method(), dp=dp)
     rare = rare_classes(samples, agreed.classes, agreed.rare)
     if method.dp.wanted:
         check_covered(agreed.standardise, samples)

@@ -72,10 +72,9 @@ class Ballot(Settings, ABC):
         """Whether `count` needs to know how usual a sample is for each member."""
         return False
 
-    @property
-    def wants_counts(self) -> bool:
-        """Whether members must tell how many samples of each class they have."""
-        return False
+    def notes(self, cards: Sequence[Card]) -> tuple[str, ...]:
+        """What has to be said of counting the votes of members with these cards."""
+        return ()
 
     @property
     def wants_public(self) -> bool:

@@ -15,11 +15,14 @@ the doubt it has of its own samples. With, for member m:
     b_m     = share * median of all a_m ("common"), or share * a_m ("own"); with public samples
               the b with mean_x sigmoid(b - g_m(x)) = tau_m over them, or half of each ("mix")
     tau_m   = sum_c pi_c min(1, n_mc / max_m n_mc), kept in [0.02, 0.98]
-    l_mc(x) = log sigmoid(b_m - g_m(x)) + max(log q_m(c|x), -30)
-              [+ log sigmoid(t_mc(x)), typicality]; what lies below -veto counts a hundredth:
-              the order stays, the power to sink a class does not
+    l_mc(x) = max(log sigmoid(b_m - g_m(x)), -30) + max(log q_m(c|x), -30)
+              [+ max(log sigmoid(t_mc(x)), -30), typicality]; what lies below -veto counts a
+              hundredth: the order stays, the power to sink a class does not
     w_mc    = n_mc / (n_mc + kappa) if n_mc >= 2 else 0
     S_c(x)  = sum_m w_mc l_mc(x) / sum_m w_mc
+
+A member that discloses no counts has n_mc = its size spread evenly over the classes that it knows;
+where nobody discloses any, S is the log of the plain sum.
 
 The answer is argmax S; the unknown score is -max S, and unknown where the best class has a mean
 probability below 1/2. Counts are trusted, and a false count gives its party a say in a class that
@@ -43,13 +46,16 @@ from ostraka.core.predictor import Scores
 from ostraka.core.settings import setting
 from ostraka.errors import ConfigError
 from ostraka.registry import BALLOTS
-from ostraka.voting.ballots import Ballot, Votes, shared_say
+from ostraka.voting.ballots import Ballot, Votes, knowing, shared_say
 from ostraka.voting.calibration import log_odds
+from ostraka.voting.union import few
 
 NOBODY = -1e4
 """Score of a class that no member has seen."""
 LEAST = -30.0
-"""The least log q; a probability of 0 would make NaN of a class that the member has no say in."""
+"""The least of each part of a claim. A probability of 0 would make NaN of a class that the member
+has no say in, and a network with huge weights would outweigh all others by its doubt.
+"""
 LEAK = 0.01
 """What counts of a claim beyond the veto; not nothing,
 or a class's only owner could no longer tell bad from worse.
@@ -90,10 +96,9 @@ class Calibrated(Ballot):
         """Whether the scale of doubt is found on public samples."""
         return self.public != "none"
 
-    @property
-    def wants_counts(self) -> bool:
-        """Yes: classes are judged by their owners."""
-        return True
+    def notes(self, cards: Sequence[Card]) -> tuple[str, ...]:
+        """Who discloses no class counts."""
+        return uncounted(cards)
 
     def wants_typicality(self, cards: Sequence[Card]) -> bool:
         """Whether the embedding statistics of the members are used."""
@@ -108,23 +113,22 @@ class Calibrated(Ballot):
         samples as its counts let expect.
         """
         odds = log_odds(public.logits)
-        return tuple(
-            _solve(o, t) for o, t in zip(odds, _expected(counts_of(public.cards)), strict=True)
-        )
+        return tuple(_solve(o, t) for o, t in zip(odds, _expected(counts_of(public)), strict=True))
 
     def count(self, votes: Votes) -> Scores:
         """The owners' mean log probability of every class."""
-        counts = counts_of(votes.cards).to(votes.logits)
         offsets = self._offsets(votes).to(votes.logits)
-        claims = log_claims(votes.logits, offsets)
-        if votes.typicality is not None:
-            claims = claims + F.logsigmoid(votes.typicality)
-        known = owners_mean(limited(claims, self.veto), self.weights(counts))
+        claims = limited(log_claims(votes.logits, offsets), votes.typicality, self.veto)
+        known = owners_mean(claims, self.weights(counts_of(votes)))
+        if not any_counts(votes.cards):
+            known = log_sum(votes)
         return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
 
     def say(self, votes: Votes) -> Tensor:
         """The owners', by how many samples they tell of."""
-        weights = self.weights(counts_of(votes.cards).to(votes.logits))
+        if not any_counts(votes.cards):
+            return super().say(votes)
+        weights = self.weights(counts_of(votes))
         return shared_say(weights).unsqueeze(1).expand(-1, votes.logits.shape[1], -1)
 
     def weights(self, counts: Tensor) -> Tensor:
@@ -171,12 +175,14 @@ def log_claims(logits: Tensor, offsets: Tensor) -> Tensor:
     """Log probability [M, B, K] that each member gives to each class,
     its doubt shifted by its offset [M].
     """
-    doubt = F.logsigmoid(offsets.unsqueeze(1) - log_odds(logits))
+    doubt = F.logsigmoid(offsets.unsqueeze(1) - log_odds(logits)).clamp(min=LEAST)
     return logits[..., :-1].log_softmax(dim=2).clamp(min=LEAST) + doubt.unsqueeze(2)
 
 
-def limited(claims: Tensor, veto: float) -> Tensor:
-    """The claims, of which what lies below -veto counts a hundredth."""
+def limited(claims: Tensor, usual: Tensor | None, veto: float) -> Tensor:
+    """The claims, with typicality where it is used; what lies below -veto counts a hundredth."""
+    if usual is not None:
+        claims = claims + F.logsigmoid(usual).clamp(min=LEAST)
     return torch.where(claims < -veto, LEAK * (claims + veto) - veto, claims)
 
 
@@ -199,22 +205,50 @@ def owners_mean(claims: Tensor, weights: Tensor) -> Tensor:
     return torch.where(total > 0, known, torch.full_like(known, NOBODY))
 
 
-def counts_of(cards: Sequence[Card], ballot: str = "calibrated") -> Tensor:
-    """Class counts of all members [M, K]."""
-    silent = [card.name or str(card.party) for card in cards if card.counts is None]
-    if silent:
-        raise ConfigError(
-            f"the {ballot} ballot needs class counts, which {', '.join(silent[:5])} did not tell; "
-            "use the ballot sum or top-k, or train with --set tell=counts"
-        )
-    counts = torch.tensor([card.counts for card in cards], dtype=torch.float32)
-    if not counts.any():
-        raise ConfigError(
-            f"the {ballot} ballot needs class counts, and all members tell fewer than 10 "
-            "samples of every class; train with --set tell=counts, or use the ballot "
-            "sum or top-k"
-        )
+def counts_of(votes: Votes) -> Tensor:
+    """Class counts of all members [M, K].
+
+    Of a member that discloses none, its samples are taken to be spread evenly over the classes
+    that it knows: it has some weight in each, and less than an owner.
+    """
+    return spread_counts(votes.cards, knowing(votes)[:, 0])
+
+
+def spread_counts(cards: Sequence[Card], known: Tensor) -> Tensor:
+    """The same, of members that know the classes where `known` [M, K] is 1."""
+    sizes = torch.tensor([float(card.size) for card in cards]).to(known)
+    counts = known * (sizes / known.sum(dim=1).clamp(min=1.0)).unsqueeze(1)
+    for member, card in enumerate(cards):
+        if card.counts is not None:
+            counts[member] = torch.tensor(card.counts).to(known)
     return counts
+
+
+def any_counts(cards: Sequence[Card]) -> bool:
+    """Whether anything is known of who has samples of which class."""
+    return any(any(card.counts or ()) for card in cards)
+
+
+def uncounted(cards: Sequence[Card]) -> tuple[str, ...]:
+    """What is said of members that disclose no class counts."""
+    if not any_counts(cards):
+        return ("no member discloses class counts, so votes are counted by the plain sum",)
+    silent = [str(card) for card in cards if card.counts is None]
+    words = f"{len(silent)} of {len(cards)} members disclose no class counts ({few(silent)})"
+    even = "their samples are taken to be spread evenly over the classes that they know"
+    return (f"{words}: {even}",) if silent else ()
+
+
+def log_sum(votes: Votes) -> Tensor:
+    """Log of the plain sum as one answer [B, K]: each class's share of the sum,
+    times the least doubting member's.
+    """
+    shares = votes.logits.softmax(dim=2)
+    known = shares[..., :-1].sum(dim=0)
+    doubt = shares[..., -1].min(dim=0).values
+    return (
+        (known / known.sum(dim=1, keepdim=True) * (1.0 - doubt).unsqueeze(1)).clamp(min=1e-12).log()
+    )
 
 
 def _expected(counts: Tensor) -> list[float]:

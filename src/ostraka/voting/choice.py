@@ -34,7 +34,7 @@ def told(choice: Choice, cards: Sequence[Card], classes: Sequence[str] = ()) -> 
     `classes` the names of what they count (none: their numbers).
     """
     left = ", ".join(classes[i] if classes else str(i) for i in uncovered(cards, choice.chosen))
-    warning = [f"nobody who was chosen has samples of class {left}"] if left else []
+    warning = [f"no selected member is known to have samples of class {left}"] if left else []
     names = labels([card.name or f"party {card.party}" for card in cards])
     return {
         "parties": list(names),
@@ -46,11 +46,8 @@ def told(choice: Choice, cards: Sequence[Card], classes: Sequence[str] = ()) -> 
 
 
 def uncovered(cards: Sequence[Card], team: Sequence[int]) -> list[int]:
-    """The classes of which others have samples but nobody in the team does,
-    where all tell their counts; else none that is known of.
-    """
-    if any(card.counts is None for card in cards):
-        return []
-    have = [sum(column) for column in zip(*(card.counts or () for card in cards), strict=True)]
-    kept = [cards[i].counts or () for i in team]
+    """The classes of which others disclose samples but nobody in the team does."""
+    told = {i: card.counts for i, card in enumerate(cards) if card.counts is not None}
+    have = [sum(column) for column in zip(*told.values(), strict=True)]
+    kept = [told[i] for i in team if i in told]
     return [c for c, n in enumerate(have) if n and not any(counts[c] for counts in kept)]

@@ -27,9 +27,9 @@ from ostraka.core.settings import setting
 from ostraka.errors import ConfigError
 from ostraka.registry import SELECTORS
 from ostraka.voting.ballots import Votes
+from ostraka.voting.calibrated import any_counts, spread_counts, uncounted
 from ostraka.voting.choice import Choice
 from ostraka.voting.inspection import team_answers
-from ostraka.voting.representation import rows_of
 from ostraka.voting.selectors import Pool, Selector, Size
 from ostraka.voting.sizing import asked, covering, size_by_votes, sizes_to_try
 
@@ -65,6 +65,9 @@ class Cover(Selector):
         known = known_by_answers(votes, pool) if votes and by_answers else known_by_counts(pool)
         order, gains = added_in_turn(known, pool.lots())
         count, notes = len(pool.members), [f"by {'answers' if by_answers else 'class counts'}"]
+        if not by_answers:
+            silent = ("no member discloses class counts, so the largest come first",)
+            notes.extend(uncounted(pool.cards) if any_counts(pool.cards) else silent)
         if self.size == "auto":
             teams = covering(pool, {tried: order[:tried] for tried in sizes_to_try(count)})
             size, words = min((n for n in teams if 2 * n >= count), default=count), "half or more"
@@ -94,8 +97,12 @@ def known_by_answers(votes: Votes, pool: Pool) -> Tensor:
 
 
 def known_by_counts(pool: Pool) -> Tensor:
-    """[M, K]: a party's share of all samples of a class, as far as is told."""
-    counts = torch.as_tensor(rows_of(pool, "counts")).double()
+    """[M, K]: a party's share of all samples of a class; who discloses no counts is taken to have
+    its samples spread evenly over the classes that it knows.
+    """
+    cards = pool.cards
+    knows = torch.tensor([[name in m.model.classes for name in pool.classes] for m in pool.members])
+    counts = spread_counts(cards, knows.double())
     return counts / counts.sum(dim=0).clamp(min=1)
 
 

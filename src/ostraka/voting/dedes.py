@@ -87,7 +87,8 @@ class Clustered(Selector):
     score: Score = setting("validation", "accuracy on held-out samples, or mean confidence in them")
     unbalanced: float = setting(
         2.0,
-        "largest over median size in a cluster above which the largest party's member votes",
+        "largest over median size in a cluster above which the largest party's member votes; the "
+        "median of an even number is the lower of the two in the middle",
         span="[1, inf)",
     )
 
@@ -118,7 +119,11 @@ class Clustered(Selector):
         scores = scores_of(cards, self.score)
         told = [score for score in scores if score is not None]
         least = self.filter.least(told) if told else float("-inf")
-        usual = [i for i, score in enumerate(scores) if score is None or score >= least]
+        usual = [
+            i
+            for i, score in enumerate(scores)
+            if score is None or score >= least or self.filter.excuses(score, cards[i], told)
+        ]
         notes, silent = [], len(cards) - len(told)
         if not usual:  # somebody must vote all the same
             usual = list(range(len(cards)))
@@ -224,8 +229,9 @@ class Clustered(Selector):
         lots: Sequence[int],
     ) -> tuple[str, dict[int, tuple[float, float, int]]]:
         """By what a cluster's member is chosen, and the rank of each: the highest is chosen."""
-        own = [sizes[i] for i in group]
-        uneven = max(own) > self.unbalanced * float(np.median(own))
+        own = sorted((sizes[i] for i in group), reverse=True)
+        # as the authors' code: of an even number the lower of the two in the middle
+        uneven = own[0] > self.unbalanced * own[len(own) // 2]
         if uneven or any(scores[i] is None for i in group):
             return "most samples", {i: (sizes[i], scores[i] or 0.0, -lots[i]) for i in group}
         by_score = {i: (scores[i] or 0.0, float(sizes[i]), -lots[i]) for i in group}

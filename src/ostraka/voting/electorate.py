@@ -27,7 +27,7 @@ errs on the side of fewer refusals.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
-from statistics import median
+from statistics import median, median_low
 
 import torch
 import torch.nn.functional as F
@@ -40,6 +40,8 @@ DRAWS = 2000
 """Simulated samples of all classes together, shared out by the classes' sizes."""
 FEWEST = 50
 """Simulated samples of a class, however small."""
+MIDDLE = LEVELS.index(0.5)
+"""Where the median is among the quantiles."""
 ENOUGH = 10
 """Held-out samples below which a member's own quantiles say less
 than those of all members together.
@@ -84,12 +86,13 @@ def unkept(cards: Sequence[Card], rate: float) -> str:
         return "not all members tell how many samples of each class they have (tell=counts)"
     if not any(any(card.counts or ()) for card in cards):
         return "the members tell fewer than ten samples of every class (tell=counts tells them)"
-    total = sum(held(card.calibration) for card in cards if curve(card.calibration, "claims"))
+    told = [held(card.calibration) if curve(card.calibration, "claims") else 0 for card in cards]
+    total = sum(min(held_out, median_low(told)) for held_out in told)
     if total * rate < TWICE:
         return (
             f"the members tell of {total} samples that they were not trained "
-            f"on; {ceil(TWICE / rate)} are needed for a rate of {rate:g}: give "
-            "a larger hold_out, or more data"
+            f"on, none counted for more than the median member; {ceil(TWICE / rate)} are needed "
+            f"for a rate of {rate:g}: give a larger hold_out, or more data"
         )
     return ""
 
@@ -99,6 +102,12 @@ def hardly_trained(cards: Sequence[Card]) -> str:
     what they tell of held-out samples is then no rule for others.
     """
     doubts = [float(card.calibration["doubt"]) for card in cards if "doubt" in card.calibration]
+    middles = [found[MIDDLE] for card in cards if (found := curve(card.calibration, "claims"))]
+    if middles and median(middles) < 0:
+        return (
+            "most members disclose that they recognise less than half of their held-out samples "
+            f"(median log odds {median(middles):.1f}, below 0): train longer"
+        )
     if not doubts or median(doubts) <= HARDLY:
         return ""
     return (
@@ -110,7 +119,7 @@ def hardly_trained(cards: Sequence[Card]) -> str:
 def draws(cards: Sequence[Card], typical: bool) -> Iterator[Draw]:
     """Simulated votes, class by class; `typical`: with typicality, for ballots that use it."""
     counts = torch.tensor([card.counts for card in cards], dtype=torch.float64)
-    claims = _clipped(_curves(cards, "claims"))
+    claims = _curves(cards, "claims")
     standing = _curves(cards, "standing") if typical else None
     known = _familiarity(counts)
     shares = counts.sum(dim=0) / counts.sum()
@@ -157,9 +166,9 @@ def _levels(owners: int, number: int, label: int) -> Tensor:
 
 
 def _curves(cards: Sequence[Card], name: str) -> Tensor:
-    """The told quantiles of all members [M, LEVELS].
+    """The told quantiles of all members [M, LEVELS], those of log odds clipped.
 
-    Who rests on few samples, or none, gets those of all together.
+    Who rests on few samples, or none, gets those of all together, each clipped before.
     """
     told = {
         i: found
@@ -167,6 +176,8 @@ def _curves(cards: Sequence[Card], name: str) -> Tensor:
         if (found := curve(card.calibration, name)) is not None
     }
     known = torch.tensor(list(told.values()), dtype=torch.float64).clamp(-SURE, SURE)
+    if name == "claims":
+        known = _clipped(known)
     samples = torch.tensor([held(cards[i].calibration) for i in told], dtype=torch.float64)
     curves = _together(known, samples).repeat(len(cards), 1)
     enough = samples >= ENOUGH
@@ -181,7 +192,8 @@ def _together(curves: Tensor, samples: Tensor) -> Tensor:
     """
     grid = (torch.arange(GRID, dtype=torch.float64) + 0.5) / GRID
     values = read(curves, grid.expand(len(curves), GRID)).flatten()
-    weights = torch.minimum(samples, samples.quantile(0.5)).repeat_interleave(GRID)
+    usual = median_low(samples.tolist())  # of two the smaller: nobody is half of a mean
+    weights = samples.clamp(max=usual).repeat_interleave(GRID)
     values, order = values.sort()
     mass = weights[order].cumsum(0) / weights.sum()
     place = torch.searchsorted(mass, torch.tensor(LEVELS, dtype=torch.float64) - 1e-9)

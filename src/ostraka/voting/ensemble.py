@@ -18,8 +18,8 @@ from ostraka.voting.ballots import Ballot, Votes
 from ostraka.voting.calibration import typicality
 from ostraka.voting.electorate import draws, hardly_trained, unkept
 from ostraka.voting.probes import junk_probes, known_mass
-from ostraka.voting.trust import trust
-from ostraka.voting.union import Standing, all_classes
+from ostraka.voting.trust import flagged, trust
+from ostraka.voting.union import Standing, all_classes, few
 
 VOTES = 20_000_000
 """Votes (members x samples x outputs) that are held at once; more samples go in several chunks."""
@@ -145,7 +145,8 @@ class Ensemble(Predictor):
         """The threshold at which a simulated electorate (`voting.electorate`)
         calls the share `rate` unknown.
 
-        Members that have hardly learnt get the threshold but no promise.
+        Members that have hardly learnt, that cannot answer unknown, or that disclose what the vote
+        contradicts get the threshold but no promise.
         """
         why = unkept(self.cards, rate)
         if why:
@@ -156,8 +157,18 @@ class Ensemble(Predictor):
             unknown.append(scores.unknown)
             weights.append(torch.full_like(scores.unknown, draw.share / len(scores.unknown)))
         threshold = threshold_for(rate, torch.cat(unknown), torch.cat(weights))
-        why = hardly_trained(self.cards)
+        why = self._contradicted() or hardly_trained(self.cards)
         return Placed(self, threshold), Promise(None if why else rate, "told", threshold, why)
+
+    def _contradicted(self) -> str:
+        """Why the vote is not what the members' cards let expect; empty: nothing is known."""
+        closed = [str(v.card) for v in self.voters if not v.model.objective.refuses]
+        if closed:
+            count = f"{len(closed)} of {len(self.voters)} members cannot answer unknown"
+            return f"{count} ({few(closed)}) and claim samples of unknown classes"
+        odd = flagged(self.cards, self.assessment, self.junk) if self.assessment else []
+        names = few([str(self.cards[i]) for i in odd])
+        return f"the vote contradicts what {names} disclosed; leave them out" if odd else ""
 
     @torch.no_grad()
     def votes(self, x: Tensor) -> Votes:

@@ -8,6 +8,8 @@ l_mc, pi_c the share of class c of all told samples, ramp(v; a, b) goes from 0 a
 Without looking at any samples:
 
     cap         told counts are scaled so that no party tells more samples than the median party
+    noise       w_mc is multiplied by 0.01 if m takes noise probes for known classes (above 0.5)
+                and at least half of the members do not
     gate        G = max(ramp(median told doubt; -0.5, 0),
                         ramp(median known probability on junk; 0.3, 0.5)):
                 members that doubt their own samples or claim junk have no doubt to be judged by
@@ -27,6 +29,9 @@ After looking at B unlabelled samples (`assess`), with omega = B / (B + 10):
                                  * ramp(mean claim / pi_c; 3, 5)
     claims      l_mc <- log sigmoid(a_mc z_mc + s_mc); a_mc = clip(3 / sd(z_mc), 1, 9)^(omega G);
                 s_mc = max(omega G, gamma_mc) * (the shift with mean claim pi_c)
+    flagged     w_mc of a member that is named as unusual for its own answers (`voting.trust`) is
+                multiplied by 1 - omega + 0.01 omega, for all its classes: who is flagged does not
+                lead where another owner is left
     lean        h = G * 100 / (B + 100): rescaled claims take the plain sum's place
 
 Agreement, budget and claims need each other and are found in two passes. The result is an
@@ -52,13 +57,17 @@ from ostraka.voting import guards
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Ballot, Votes, shared_say
 from ostraka.voting.calibrated import (
+    any_counts,
     counts_of,
     limited,
     log_claims,
+    log_sum,
     owner_weights,
     owners_mean,
+    uncounted,
     uses_typicality,
 )
+from ostraka.voting.trust import flagged
 
 PASSES = 2
 """Rounds of agreement, budget and claims; more changed nothing."""
@@ -100,7 +109,9 @@ class Guarded(Ballot):
     )
     copies: bool = setting(True, "members that answer alike share one weight")
     agreement: bool = setting(
-        True, "members that do not agree with the others on a class have less say in it"
+        True,
+        "members that do not agree with the others on a class have less weight in it, and members "
+        "that are flagged as unusual have next to none in any class",
     )
     budget: bool = setting(
         True, "a member that claims far more of a class than it can have is shifted"
@@ -109,10 +120,9 @@ class Guarded(Ballot):
         True, "where the panel leans on the sum, scale and shift all claims instead"
     )
 
-    @property
-    def wants_counts(self) -> bool:
-        """Yes: classes are judged by their owners."""
-        return True
+    def notes(self, cards: Sequence[Card]) -> tuple[str, ...]:
+        """Who discloses no class counts."""
+        return uncounted(cards)
 
     @property
     def wants_junk(self) -> bool:
@@ -133,27 +143,30 @@ class Guarded(Ballot):
         return scores.known.softmax(dim=1)
 
     def gate(self, votes: Votes) -> float:
-        """G: 0 for members whose doubt can be used, 1 for those that have none or too much."""
+        """G: 0 for members whose doubt can be used, 1 for those that have none or too much, or
+        where nobody discloses class counts.
+        """
+        if not any_counts(votes.cards):
+            return 1.0
         doubt = guards.doubting(votes.cards) if self.doubt else 0.0
         return max(doubt, guards.claims_junk(votes.junk) if self.junk else 0.0)
 
     def count(self, votes: Votes) -> Scores:
         """The owners' mean log probability of every class, as far as they are trusted."""
         seen = votes.assessment
-        claims, weights = self._claims(votes), owner_weights(self._told(votes), self.kappa)
+        claims = self._claims(votes)
         if seen is not None:
-            claims, weights = _rescaled(claims, seen), weights * seen.weight.to(weights)
-        known = owners_mean(self._limited(claims, votes), weights)
+            claims = _rescaled(claims, seen)
+        claims = limited(claims, votes.typicality, self.veto)
+        known = owners_mean(claims, self._weights(votes))
         lean = self._lean(votes)
         if lean > 0.0:
-            known = (1.0 - lean) * known + lean * _log_sum(votes)
+            known = (1.0 - lean) * known + lean * log_sum(votes)
         return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
 
     def say(self, votes: Votes) -> Tensor:
         """The owners', as far as they are trusted; of all, where the panel leans on the sum."""
-        weights = owner_weights(self._told(votes), self.kappa)
-        if votes.assessment is not None:
-            weights = weights * votes.assessment.weight.to(weights)
+        weights = self._weights(votes)
         owners = shared_say(weights).unsqueeze(1).expand(-1, votes.logits.shape[1], -1)
         lean = self._lean(votes)
         return owners if lean <= 0.0 else (1.0 - lean) * owners + lean * super().say(votes)
@@ -163,7 +176,7 @@ class Guarded(Ballot):
         found from votes on unlabelled samples.
         """
         samples = votes.logits.shape[1]
-        if not self.batch or samples < FEWEST:
+        if not self.batch or samples < FEWEST or not any_counts(votes.cards):
             return None
         sure = samples / (samples + guards.HALF_SURE)
         copies = self._copies(votes, sure)
@@ -171,7 +184,7 @@ class Guarded(Ballot):
 
     def _look(self, votes: Votes, sure: float, copies: Tensor) -> Assessment:
         told = self._told(votes)
-        base = owner_weights(told, self.kappa) / copies.sum(dim=1, keepdim=True)
+        base = self._owners(votes) / copies.sum(dim=1, keepdim=True)
         shares = told.sum(dim=0) / told.sum().clamp(min=1.0)
         first = self._claims(votes)
         odds = guards.log_odds_of(first)
@@ -181,7 +194,7 @@ class Guarded(Ballot):
         weight, strength, shift = torch.ones_like(base), gated, torch.zeros_like(base)
         for _ in range(PASSES):
             shift = _shift(odds, scale, strength, shares)
-            claims = self._limited(_moved(first, odds, scale, shift), votes)
+            claims = limited(_moved(first, odds, scale, shift), votes.typicality, self.veto)
             others, voice = guards.said_by_others(claims, base * weight, copies)
             agreement = guards.agreement(claims, others, voice)
             if self.agreement:
@@ -193,7 +206,11 @@ class Guarded(Ballot):
                 )
         shift = _shift(odds, scale, strength, shares)
         weight = weight / copies.sum(dim=1, keepdim=True)
-        return Assessment(votes.logits.shape[1], weight, scale, shift, agreement, claimed, copies)
+        found = Assessment(votes.logits.shape[1], weight, scale, shift, agreement, claimed, copies)
+        if self.agreement:
+            odd = flagged(votes.cards, found, votes.junk)
+            weight[odd] = weight[odd].clamp(max=1.0 - sure + sure * guards.LEAST_TRUST)
+        return found
 
     def _copies(self, votes: Votes, sure: float) -> Tensor:
         own = torch.eye(len(votes.cards), device=votes.logits.device)
@@ -202,18 +219,25 @@ class Guarded(Ballot):
         return torch.maximum(own, sure * guards.alike(votes.logits.softmax(dim=2)[..., :-1]))
 
     def _told(self, votes: Votes) -> Tensor:
-        counts = counts_of(votes.cards, "guarded").to(votes.logits)
+        counts = counts_of(votes)
         return guards.capped(counts) if self.cap else counts
+
+    def _owners(self, votes: Votes) -> Tensor:
+        """The weights of the owners [M, K] by what is known without looking at samples."""
+        weights = owner_weights(self._told(votes), self.kappa)
+        if self.junk:
+            weights[guards.taking_junk(votes.junk)] *= guards.LEAST_TRUST
+        return weights
+
+    def _weights(self, votes: Votes) -> Tensor:
+        """The same, as far as they are trusted after a look."""
+        weights, seen = self._owners(votes), votes.assessment
+        return weights if seen is None else weights * seen.weight.to(weights)
 
     def _claims(self, votes: Votes) -> Tensor:
         told = torch.tensor([float(card.calibration.get("doubt", 0.0)) for card in votes.cards])
         offset = (self.share * told.quantile(0.5)).to(votes.logits)
         return log_claims(votes.logits, offset.expand(len(votes.cards)))
-
-    def _limited(self, claims: Tensor, votes: Votes) -> Tensor:
-        if votes.typicality is not None:
-            claims = claims + F.logsigmoid(votes.typicality)
-        return limited(claims, self.veto)
 
     def _lean(self, votes: Votes) -> float:
         seen = votes.assessment.size if votes.assessment is not None and self.rescale else 0
@@ -254,15 +278,3 @@ def _rescaled(claims: Tensor, seen: Assessment) -> Tensor:
     moved = scale[members, classes].unsqueeze(1) * odds + shift[members, classes].unsqueeze(1)
     claims[members, :, classes] = F.logsigmoid(moved)  # `claims` is nobody else's
     return claims
-
-
-def _log_sum(votes: Votes) -> Tensor:
-    """Log of the plain sum as one answer [B, K]: each class's share of the sum,
-    times the least doubting member's.
-    """
-    shares = votes.logits.softmax(dim=2)
-    known = shares[..., :-1].sum(dim=0)
-    doubt = shares[..., -1].min(dim=0).values
-    return (
-        (known / known.sum(dim=1, keepdim=True) * (1.0 - doubt).unsqueeze(1)).clamp(min=1e-12).log()
-    )

@@ -71,6 +71,12 @@ def claims_junk(junk: Sequence[float]) -> float:
     return float(ramp(torch.tensor(list(junk)).quantile(0.5), CLAIMS_JUNK)) if junk else 0.0
 
 
+def taking_junk(junk: Sequence[float]) -> list[int]:
+    """Positions of the members that take noise probes for known classes; none if most do."""
+    found = [place for place, mass in enumerate(junk) if mass > CLAIMS_JUNK[1]]
+    return found if 2 * len(found) <= len(junk) else []
+
+
 def log_odds_of(claims: Tensor) -> Tensor:
     """Log odds of log probabilities; those of certainty are kept finite."""
     bounded = claims.clamp(-30.0, -1e-6)

@@ -27,6 +27,12 @@ class OutlierFilter(Settings, ABC):
     def least(self, scores: Sequence[float]) -> float:
         """The score below which a member is an outlier among these (one or more)."""
 
+    def excuses(self, score: float, card: Card, scores: Sequence[float]) -> bool:
+        """Whether a score below the least among `scores` rests on so few samples that it may be
+        chance.
+        """
+        return False
+
     def dismisses(self, card: Card) -> str:
         """Why a member is left out by its own card, whoever else is there; empty: it is not."""
         return ""
@@ -69,11 +75,29 @@ class BoxPlot(Quantiles):
     low: float = setting(0.10, "share of the scores below the lower quantile", span="[0, 1]")
     high: float = setting(0.75, "share of the scores below the upper quantile", span="[0, 1]")
     scale: float = setting(1.5, "by how much of their distance below the lower", span="[0, inf)")
+    errors: float = setting(
+        2.0,
+        "a score that lies within so many standard errors, by its number of held-out samples, of "
+        "the lower quantile is no outlier",
+        span="[0, inf)",
+    )
 
     def least(self, scores: Sequence[float]) -> float:
         """The lower quantile minus its share of the distance."""
         low, high = np.quantile(scores, [self.low, self.high], method="higher")
         return float(low - self.scale * (high - low))
+
+    def excuses(self, score: float, card: Card, scores: Sequence[float]) -> bool:
+        """Whether the lower quantile lies in the score's interval by Agresti and Coull: half of the
+        squared errors is added to the right and to the wrong samples, so that 6 of 6 has a width.
+        """
+        asked = held(card.calibration)
+        number = asked + self.errors**2
+        if not asked or not number:
+            return False
+        share = (score * asked + self.errors**2 / 2) / number
+        width = self.errors * sqrt(max(0.0, share * (1 - share)) / number)
+        return bool(score + width >= np.quantile(scores, self.low, method="higher"))
 
 
 @final
@@ -92,7 +116,9 @@ class Learnt(BoxPlot):
     none is an outlier among them; a training that went wrong ends at that share.
     """
 
-    errors: float = setting(1.0, "standard errors that count as chance", span="[0, inf)")
+    chance: float = setting(
+        1.0, "standard errors of the largest class's share that count as chance", span="[0, inf)"
+    )
 
     def dismisses(self, card: Card) -> str:
         """Compare its validation score with its largest class, where it tells both and has more
@@ -101,8 +127,8 @@ class Learnt(BoxPlot):
         score, counts = card.scores.get("validation"), card.counts or (0,)
         share = max(counts) / max(1, card.size)
         asked = held(card.calibration)
-        chance = sqrt(share * max(0.0, 1 - share) / asked) if asked else 0.0
-        if score is None or share >= 1 or score > share + self.errors * chance:
+        error = sqrt(share * max(0.0, 1 - share) / asked) if asked else 0.0
+        if score is None or share >= 1 or score > share + self.chance * error:
             return ""
         return f"validation score {score:.4g}, and {share:.4g} of its samples are of one class"
 

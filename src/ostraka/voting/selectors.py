@@ -7,7 +7,7 @@ Their choice depends on nothing else, so trained members are shared by all selec
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, final
 
 import torch
@@ -20,7 +20,7 @@ from ostraka.core.settings import Settings, setting
 from ostraka.errors import ConfigError
 from ostraka.registry import SELECTORS
 from ostraka.voting.ballots import Ballot, Plurality
-from ostraka.voting.choice import Choice
+from ostraka.voting.choice import Choice, uncovered
 from ostraka.voting.union import Standing
 
 Size = Literal["auto"] | int
@@ -69,12 +69,40 @@ class Pool:
 class Selector(Settings, ABC):
     """A rule that says who votes."""
 
+    _: KW_ONLY
+    every_class: bool = setting(
+        True, "add owners of classes that no chosen member has samples of, as far as is disclosed"
+    )
+
     def load(self) -> None:
         """Import libraries that take long, so that the seconds of `choose` are its own."""
 
     @abstractmethod
     def choose(self, pool: Pool) -> Choice:
         """The members that vote; at least one, whatever the pool of one or more."""
+
+
+def chosen(selector: Selector, pool: Pool) -> Choice:
+    """What the selector chooses, and unless it is set otherwise, of every class that nobody chosen
+    has the member with most samples of it.
+    """
+    made, count = selector.choose(pool), len(pool.members)
+    team = [*made.chosen]
+    if not team or team != sorted({*team} & {*range(count)}) or len(made.why) != count:
+        raise ConfigError(
+            f"the selector {SELECTORS.name_of(type(selector))} chose {team} of {count} members and "
+            f"gave {len(made.why)} reasons; expected places from 0 to {count - 1}, ascending, and "
+            "a reason for each member. Use another selector, or ostraka.testing.check_selector"
+        )
+    why, cards, lots = list(made.why), pool.cards, pool.lots()
+    while selector.every_class and (missing := uncovered(cards, team)):
+        label = missing[0]
+        most = max(range(count), key=lambda i: ((cards[i].counts or {label: 0})[label], -lots[i]))
+        why[most] = f"added for class {pool.classes[label]}; {why[most]}"
+        team.append(most)
+    more = len(team) - len(made.chosen)
+    notes = (f"{more} added, so that every class has an owner",) if more else ()
+    return replace(made, chosen=(*sorted(team),), why=(*why,), notes=(*made.notes, *notes))
 
 
 @final

@@ -20,6 +20,8 @@ FEW = 10
 """Told samples of a class below which nothing is expected of its owner."""
 COPY = 0.5
 """How far two members must be one to be named."""
+COPYING = "answers as "
+"""How what is said of those begins."""
 
 
 def trust(
@@ -36,11 +38,12 @@ def trust(
     most members and hence of no one. Classes are called by their numbers, or as in `classes`.
     """
     names = labels([card.name or f"party {card.party}" for card in cards])
-    owned = [[n >= 1 for n in card.counts or ()] for card in cards]
+    counts = [list(card.counts or [0] * seen.agreement.shape[1]) for card in cards]
+    owned = [[n >= 1 for n in own] for own in counts]
     found = {
         "samples": seen.size,
         "parties": list(names),
-        "counts": [list(card.counts or ()) for card in cards],
+        "counts": counts,
         "agreement": _owned(seen.agreement, owned),
         "claims": _owned(seen.claimed, owned),
         "copies": [[names[i], names[j]] for i, j in _pairs(seen.copies)],
@@ -62,6 +65,16 @@ def trust(
         "suspects": {name: words for name, words in said.items() if words},
         "panel": common,
     }
+
+
+def flagged(cards: Sequence[Card], seen: Assessment, junk: Sequence[float] = ()) -> list[int]:
+    """Positions of the members that are unusual by what they answer themselves.
+
+    Members that answer alike are suspects too, but nobody can say who copied whom.
+    """
+    found = trust(cards, seen, junk)
+    said = [found["suspects"].get(name, ()) for name in found["parties"]]
+    return [i for i, words in enumerate(said) if any(not w.startswith(COPYING) for w in words)]
 
 
 def low_agreement(found: Mapping[str, Any]) -> list[tuple[int, int]]:
@@ -117,7 +130,7 @@ def _knowing_junk(found: Mapping[str, Any]) -> Said:
 def _copying(found: Mapping[str, Any]) -> Said:
     pairs = [pair for a, b in found["copies"] for pair in ((a, b), (b, a))]
     twins = {p: [b for a, b in pairs if a == name] for p, name in enumerate(found["parties"])}
-    return {party: [f"answers as {', '.join(names)}"] for party, names in twins.items() if names}
+    return {party: [f"{COPYING}{', '.join(names)}"] for party, names in twins.items() if names}
 
 
 def _owned(values: Tensor, owned: Sequence[Sequence[bool]]) -> list[list[float | None]]:

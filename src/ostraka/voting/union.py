@@ -55,8 +55,8 @@ class Standing:
         own = [i for i, name in enumerate(mine) if name in where]
         if not own:
             raise DataError(
-                f"a member knows {_few(mine)}, and none of the ensemble's "
-                f"classes {_few(classes)}; leave it out"
+                f"a member knows {few(mine)}, and none of the ensemble's "
+                f"classes {few(classes)}; leave it out"
             )
         others = [i for i, name in enumerate(mine) if name not in where]
         places = tuple(where[mine[i]] for i in own)
@@ -99,5 +99,6 @@ class Standing:
         return replace(card, counts=tuple(counts))
 
 
-def _few(names: Sequence[str]) -> str:
+def few(names: Sequence[str]) -> str:
+    """The first four of many names, and how many there are."""
     return ", ".join(names[:4]) + (f" ... ({len(names)})" if len(names) > 4 else "")
