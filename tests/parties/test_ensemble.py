@@ -203,7 +203,7 @@ def test_samples_that_cannot_be_asked_are_refused(x: np.ndarray, words: str) -> 
 
 
 def test_many_samples_are_answered_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ostraka.parties.answering.CHUNK", 2)
+    monkeypatch.setattr("ostraka.parties.answering.BLOCK", 2)
     whole = Ensemble(three()).answer(samples())
     assert len(whole) == 5
     assert whole.said.own.shape == (3, 5)

@@ -16,7 +16,6 @@ from ostraka.core.predictor import UNKNOWN, Predictor, Solo
 from ostraka.core.samples import Samples
 from ostraka.errors import DataError
 from ostraka.evaluation import metrics
-from ostraka.evaluation.sight import after_looking
 
 Confusion = tuple[tuple[int, ...], ...]
 """Samples by true class (rows) and answer (columns)."""
@@ -110,9 +109,6 @@ def evaluate(
     into inputs at a time, and only the answers and unknown scores of one model are kept. With
     `domains`, the samples of each are judged alone, unknown against known ones of the same domain,
     and the figures are the plain means over the domains.
-
-    A predictor that looks at what it is to answer (a guarded vote) is first shown inputs of some of
-    the samples, drawn from all of them, domains together: see `sight.after_looking`.
     """
     if not len(samples):
         raise DataError("there are no samples to evaluate on; give at least one")
@@ -124,7 +120,6 @@ def evaluate(
     _check_domains(domains or {}, len(samples))
     if isinstance(predictor, Solo):
         return _alone(predictor, samples, classes, chunk, domains)
-    predictor = after_looking(predictor, samples, chunk)
     answers = [*_answers(predictor, samples, len(classes), chunk), samples.labels.cpu()]
     opened = bool((answers[-1] == UNKNOWN).any())
     if not domains:

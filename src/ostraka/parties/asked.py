@@ -2,9 +2,10 @@
 form and the units of what answers.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile, is_zipfile
 
 import torch
@@ -14,11 +15,21 @@ from ostraka.core.samples import Samples
 from ostraka.data.own import Collection, Form, Part, read
 from ostraka.data.own.collection import SHOWN, normal, some
 from ostraka.data.sources import load
-from ostraka.errors import DataError, did_you_mean
+from ostraka.errors import ConfigError, DataError, did_you_mean
 from ostraka.parties.answering import Answering
 
 FEW = 25
 """Samples below which a look at them tells little of the members."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What answers, after the look that it makes, and what has to be said of that."""
+
+    asked: Answering
+    looked: Mapping[str, Any]
+    """How many unlabelled samples of what it looked at (`samples`, `of`); empty: none."""
+    notes: tuple[str, ...] = ()
 
 
 def read_for(
@@ -48,16 +59,33 @@ def read_for(
     return replace(whole, samples=_in_units(whole, asked))
 
 
-def shown_before(asked: Answering, samples: Samples) -> tuple[Answering, list[str]]:
-    """What answers, after its ballot has looked at these samples, and what has to be said of it."""
+def shown_before(asked: Answering, held: Collection, like: Collection | None = None) -> Ready:
+    """What answers the samples `held`, with member trust estimated from the samples `like` them; of
+    none, from themselves.
+    """
+    if not asked.looks and like is not None:
+        raise ConfigError(
+            f"samples to estimate member trust from were given ({like.name}), but what answers has "
+            "no use for them: a run, one model, or a ballot that does not look. Leave --like out, "
+            "or ask a run's members anew with --ballot guarded"
+        )
     if not asked.looks:
-        return asked, []
-    if len(samples) < FEW:
-        return asked.seeing(samples), [
-            f"the ballot could look at {len(samples)} of the samples only, too few to find out "
-            "whom to trust; samples like these (--like) help"
+        return Ready(asked, asked.looked)
+    shown = held if like is None else like
+    ready = asked.seeing(shown.samples)
+    count = 0 if ready.seen is None else ready.seen.size
+    said = f"looked at {count:,} unlabelled samples of {shown.name} to estimate member trust"
+    notes = [f"{said}; an answer does not depend on what else is asked"]
+    if like is None:
+        notes = [
+            f"{said}: those that are asked about. Answers to the same samples may differ when they "
+            "are asked with others; --like FILE fixes the samples to look at"
         ]
-    return asked.seeing(samples), []
+    if count < FEW:
+        notes.append(f"{len(shown)} samples are too few to estimate member trust; use --like FILE")
+    if not count:
+        return Ready(ready, {}, tuple(notes[1:]))
+    return Ready(ready, {"samples": count, "of": shown.name}, tuple(notes))
 
 
 def labels_for(asked: Answering, held: Collection) -> tuple[Samples, list[str]]:

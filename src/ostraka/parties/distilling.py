@@ -38,6 +38,7 @@ from ostraka.parties.ensemble import Ensemble
 from ostraka.parties.halt import Halting, Tell, place_of, progress_of
 from ostraka.registry import BALLOTS, NETS
 from ostraka.runs.generator import READY, load_generator
+from ostraka.runs.promise import look_note
 from ostraka.store.generator import sha256_of
 from ostraka.store.member import save_member
 from ostraka.store.member_card import TEXT
@@ -74,6 +75,8 @@ class Distilled:
     """Percent that the vote calls unknown."""
     held: int
     """How many samples these figures rest on."""
+    looked: Mapping[str, Any]
+    """How many unlabelled samples of what the vote looked at to learn whom to trust; empty: none."""
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -83,6 +86,7 @@ class Distilled:
             "nearest_agreement": self.nearest_agreement,
             "vote_refused": self.refused,
             "held": self.held,
+            "looked": dict(self.looked),
             "notes": list(self.notes),
         }
 
@@ -173,8 +177,11 @@ def _distilled(
         "agreement": round(same, 2),
     }
     member = Member(card, model, fitted.params, Making("distil", more=more))
-    notes = _untaught(ensemble.classes, answers.numbers)
-    return Distilled(member, same, nearest, refused, len(held), tuple(notes))
+    notes, looked = _untaught(ensemble.classes, answers.numbers), dict[str, Any]()
+    if ensemble.looks and teacher.seen is not None:
+        looked = {"samples": teacher.seen.size, "of": "public"}
+        notes.append(look_note("the vote", looked))
+    return Distilled(member, same, nearest, refused, len(held), looked, tuple(notes))
 
 
 def as_public(ensemble: Ensemble, given: Any) -> Samples:
