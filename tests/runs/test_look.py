@@ -1,5 +1,5 @@
-"""A run's vote looks at unlabelled samples only where it is told which: who says so, what it changes,
-and where it is said.
+"""A run's vote looks at unlabelled samples only where it is told which: who says so, what that
+changes, and where it is said.
 """
 
 import json
@@ -153,5 +153,5 @@ def test_the_figure_trust_looks_for_itself_where_the_run_did_not(tmp_path: Path)
     assert (found, by) == trust_of(tmp_path / "test")
     assert by == f"by {found['samples']} unlabelled test samples"
     ostraka.run("solo", out=tmp_path / "solo", **SMALL)
-    with pytest.raises(DataError, match="is of solo.*Use a run of fedov"):
+    with pytest.raises(DataError, match=r"is of solo.*Use a run of fedov"):
         trust_of(tmp_path / "solo")

@@ -75,16 +75,15 @@ def act(options: argparse.Namespace) -> int:
     with one_thread():
         asked = asked_by(options)
         held = read_for(asked, options.on, labelled=False, form=form_of(options))
-        group = shown_before(asked, held, like_of(options, asked))
-        ready = group.asked
+        ready, looked = shown_before(asked, held, like_of(options, asked))
         found = tuple(ready.explain(held.samples.stored()))
-    notes = (*ready.notes, *held.notes, *group.notes)
-    answered = Answered(held.items, found, ready.names, ready.promise, notes, group.looked)
+    notes = (*ready.notes, *held.notes, *looked)
+    answered = Answered(held.items, found, ready.names, ready.promise, notes, ready.looked)
     if options.json:
         print_json(answered.to_json(options.explain))
     elif options.csv:
         print(safe_csv((voices_table if options.explain else answers_table)(answered)), end="")
-        say_notes(group.notes, options)
+        say_notes(looked, options)
     else:
         show_answers(Console(), answered, options.explain)
     if options.html is not None:

@@ -64,13 +64,13 @@ def act(options: argparse.Namespace) -> int:
         asked = asked_by(options)
         held = read_for(asked, options.data, form=form_of(options))
         samples, notes = labels_for(asked, held)
-        ready = shown_before(asked, held, like_of(options, asked))
-        verdict = judge(ready, samples, held.name, [*held.notes, *notes])
+        ready, looked = shown_before(asked, held, like_of(options, asked))
+        verdict = judge(ready, samples, held.name, [*held.notes, *notes, *looked])
     if options.json:
         print_json(verdict.to_json())
     elif options.csv:
         print(safe_csv(classes_table(verdict)), end="")
-        say_notes(ready.notes, options)
+        say_notes(looked, options)
     else:
         show_verdict(Console(), verdict)
     if options.html is not None:

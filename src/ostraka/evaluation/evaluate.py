@@ -175,33 +175,12 @@ def _judge(answers: Sequence[Tensor], classes: Sequence[str], is_open: bool) -> 
     )
 
 
-def per_party(
-    predictor: Predictor,
-    samples: Samples,
-    party_class_counts: Mapping[int, Tensor],
-    chunk: int = 1000,
-) -> dict[int, float | None]:
-    """Accuracy that each party would see, in percent,
-    if its future samples came in the proportions of its own data.
-
-    That is the mean of the per-class accuracies, weighted by the party's class counts: the same
-    shared test samples serve every party, so the figure does not depend on a small local test set.
-    With `Solo`, a party sees its own model. Parties are kept by their numbers.
-    """
-    sizes = {len(counts) for counts in party_class_counts.values()}
-    if len(sizes) != 1:
-        raise DataError(
-            "every party needs one count for each class, "
-            f"but the numbers of counts are {sorted(sizes)}"
-        )
-    evaluation = evaluate(predictor, samples, [str(k) for k in range(sizes.pop())], chunk)
-    return seen_by_parties(evaluation, party_class_counts)
-
-
 def seen_by_parties(
     evaluation: Evaluation, party_class_counts: Mapping[int, Tensor]
 ) -> dict[int, float | None]:
-    """As `per_party`, from an evaluation already made.
+    """Accuracy that each party would see, in percent, if its future samples came in the proportions
+    of its own data: the mean of the per-class accuracies, weighted by the party's class counts. So
+    the figure does not depend on a small local test set. With `Solo`, a party sees its own model.
 
     With domains, the counts are [domains, classes] and a class is judged on the samples
     of the domain it is counted in. Classes without test samples carry no weight. None for

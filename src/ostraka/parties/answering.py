@@ -30,8 +30,8 @@ from ostraka.voting.trust import trust
 RATE = 0.05
 """Share of samples of known classes that may be called unknown."""
 BLOCK = 64
-"""Samples that are answered at once, always as many: the last bits of what a network computes depend
-on the size of its batch, and an answer must not depend on what is asked with it.
+"""Samples that are answered at once, always as many: the last bits of what a network computes
+depend on the size of its batch, and an answer must not depend on what is asked with it.
 """
 
 
@@ -56,6 +56,7 @@ class Answering(ABC):
         """What the members are called; empty where one model answers."""
         self._predictor, self._rate = predictor, _share(rate)
         self._line: float | None = None
+        self._of = ""
         self._known: Samples | None = None
 
     @property
@@ -85,23 +86,23 @@ class Answering(ABC):
 
     @property
     def looked(self) -> Mapping[str, Any]:
-        """How many unlabelled samples of what it had looked at when it was read; empty: none."""
-        return {}
+        """How many unlabelled samples of what (`samples`, `of`) it has looked at; empty: none."""
+        return {} if self.seen is None else {"samples": self.seen.size, "of": self._of}
 
     @property
     def seen(self) -> Assessment | None:
         """What the ballot found when it looked; None: it has not, or finds nothing."""
         return self._predictor.seen if isinstance(self._predictor, Vote) else None
 
-    def seeing(self, x: Any) -> Self:
+    def seeing(self, x: Any, of: str = "given") -> Self:
         """The same with member trust estimated from unlabelled samples like those that will be
         asked, by a ballot that does so (guarded). Nothing else estimates it: not `predict`, not
-        `evaluate`.
+        `evaluate`. `of` is what `looked` calls the samples.
         """
         if not self.looks:
             return self
         samples = x if isinstance(x, Samples) else Samples(self.stored(x))
-        return self._with(_predictor=after_looking(self._predictor, samples))
+        return self._with(_predictor=after_looking(self._predictor, samples), _of=of)
 
     def keeping(self, rate: float, known: Any = None) -> Self:
         """The same with its threshold where the share `rate` of samples of known classes will be

@@ -2,10 +2,9 @@
 form and the units of what answers.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from zipfile import ZipFile, is_zipfile
 
 import torch
@@ -20,16 +19,6 @@ from ostraka.parties.answering import Answering
 
 FEW = 25
 """Samples below which a look at them tells little of the members."""
-
-
-@dataclass(frozen=True)
-class Ready:
-    """What answers, after the look that it makes, and what has to be said of that."""
-
-    asked: Answering
-    looked: Mapping[str, Any]
-    """How many unlabelled samples of what it looked at (`samples`, `of`); empty: none."""
-    notes: tuple[str, ...] = ()
 
 
 def read_for(
@@ -59,9 +48,11 @@ def read_for(
     return replace(whole, samples=_in_units(whole, asked))
 
 
-def shown_before(asked: Answering, held: Collection, like: Collection | None = None) -> Ready:
-    """What answers the samples `held`, with member trust estimated from the samples `like` them; of
-    none, from themselves.
+def shown_before(
+    asked: Answering, held: Collection, like: Collection | None = None
+) -> tuple[Answering, list[str]]:
+    """What answers the samples `held`, with member trust estimated from the samples `like` them (of
+    none, from themselves), and what has to be said of that.
     """
     if not asked.looks and like is not None:
         raise ConfigError(
@@ -70,22 +61,20 @@ def shown_before(asked: Answering, held: Collection, like: Collection | None = N
             "or ask a run's members anew with --ballot guarded"
         )
     if not asked.looks:
-        return Ready(asked, asked.looked)
+        return asked, []
     shown = held if like is None else like
-    ready = asked.seeing(shown.samples)
-    count = 0 if ready.seen is None else ready.seen.size
+    ready = asked.seeing(shown.samples, shown.name)
+    count = ready.looked.get("samples", 0)
     said = f"looked at {count:,} unlabelled samples of {shown.name} to estimate member trust"
-    notes = [f"{said}; an answer does not depend on what else is asked"]
     if like is None:
-        notes = [
-            f"{said}: those that are asked about. Answers to the same samples may differ when they "
+        said += (
+            ": those that are asked about. Answers to the same samples may differ when they "
             "are asked with others; --like FILE fixes the samples to look at"
-        ]
-    if count < FEW:
-        notes.append(f"{len(shown)} samples are too few to estimate member trust; use --like FILE")
-    if not count:
-        return Ready(ready, {}, tuple(notes[1:]))
-    return Ready(ready, {"samples": count, "of": shown.name}, tuple(notes))
+        )
+    else:
+        said += "; an answer does not depend on what else is asked"
+    few = f"{len(shown)} samples are too few to estimate member trust; use --like FILE"
+    return ready, [*([said] if count else []), *([few] if count < FEW else [])]
 
 
 def labels_for(asked: Answering, held: Collection) -> tuple[Samples, list[str]]:

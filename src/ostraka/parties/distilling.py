@@ -76,7 +76,7 @@ class Distilled:
     held: int
     """How many samples these figures rest on."""
     looked: Mapping[str, Any]
-    """How many unlabelled samples of what the vote looked at to learn whom to trust; empty: none."""
+    """How many unlabelled samples of what the vote looked at; empty: none."""
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _distilled(
     ensemble: Ensemble, samples: Samples, net: str | None, training: Student, seed: int,
     progress: Progress,
 ) -> Distilled:  # fmt: skip
-    teacher = ensemble.seeing(samples)
+    teacher = ensemble.seeing(samples, "public")
     learnt, held = samples.split(HELD_OUT, derive(seed, "student", "held"))
     model = _model(ensemble, net, learnt, teacher.threshold is not None)
     seen, asked = replace(learnt, view=model.view), replace(held, view=model.view)
@@ -177,10 +177,8 @@ def _distilled(
         "agreement": round(same, 2),
     }
     member = Member(card, model, fitted.params, Making("distil", more=more))
-    notes, looked = _untaught(ensemble.classes, answers.numbers), dict[str, Any]()
-    if ensemble.looks and teacher.seen is not None:
-        looked = {"samples": teacher.seen.size, "of": "public"}
-        notes.append(look_note("the vote", looked))
+    notes, looked = _untaught(ensemble.classes, answers.numbers), teacher.looked
+    notes += [look_note("the vote", looked)] if looked else []
     return Distilled(member, same, nearest, refused, len(held), looked, tuple(notes))
 
 

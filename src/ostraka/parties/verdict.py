@@ -9,8 +9,8 @@ from torch import Tensor
 from ostraka.core.predictor import UNKNOWN, Promise
 from ostraka.core.samples import Samples
 from ostraka.evaluation.evaluate import Evaluation
+from ostraka.parties.answering import Answering
 from ostraka.parties.answers import UNKNOWN_NAME, Answers
-from ostraka.parties.asked import Ready
 from ostraka.registry import BALLOTS
 from ostraka.runs.results import BESIDE_ACCURACY
 
@@ -86,11 +86,10 @@ class Verdict:
         }
 
 
-def judge(group: Ready, samples: Samples, data: str, notes: Sequence[str] = ()) -> Verdict:
+def judge(ready: Answering, samples: Samples, data: str, notes: Sequence[str] = ()) -> Verdict:
     """The figures of the group's answers to `samples`, whose labels count into its classes,
     UNKNOWN where it has no such class.
     """
-    ready = group.asked
     answers, labels = ready.answer(samples.stored()), samples.labels
     trusted = ready.trust()
     return Verdict(
@@ -100,10 +99,10 @@ def judge(group: Ready, samples: Samples, data: str, notes: Sequence[str] = ()) 
         classes=_by_class(ready.classes, answers.numbers, labels),
         members=_by_member(answers, labels, ready.files, trusted),
         answer=ready.promise,
-        looked=group.looked,
+        looked=ready.looked,
         trust=trusted,
         selection=ready.selection,
-        notes=(*ready.notes, *notes, *group.notes),
+        notes=(*ready.notes, *notes),
     )
 
 

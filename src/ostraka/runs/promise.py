@@ -22,9 +22,7 @@ NEVER = Promise(why="it never answers unknown")
 """Of a result that has no such answer, and needs no promise."""
 
 
-def look(
-    plan: Plan, predictor: Predictor, device: str = "cpu"
-) -> tuple[Predictor, dict[str, Any]]:
+def look(plan: Plan, predictor: Predictor, device: str = "cpu") -> tuple[Predictor, dict[str, Any]]:
     """The predictor after the look at unlabelled samples that the configuration names, and how many
     of what they were; nothing where it names none, or the predictor has no use for them.
     """
