@@ -18,7 +18,6 @@ from ostraka.runs.config import SHORT, Config
 from ostraka.store.member import load_member, save_member
 from ostraka.voting.ballots import Sum
 from ostraka.voting.ensemble import Ensemble
-from ostraka.voting.window import Window
 from tests.parties.wards import CLASSES, SIDE, pictures, short_task
 
 TINY: dict[str, Any] = {
@@ -166,7 +165,6 @@ def predictors() -> dict[str, Predictor]:
         "ensemble": ensemble,
         "placed": Placed(alone, 0.5),
         "solo": Solo({0: alone}),
-        "window": Window(ensemble),
     }
 
 

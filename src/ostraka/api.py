@@ -49,6 +49,7 @@ class RunValues(TypedDict, total=False):
     unknown_rate: float
     rate_from: Literal["auto", "told", "validation", "public", "own"]
     threshold: float | None
+    look: Literal["none", "validation", "public", "test"]
     eval_every: int
     on_failure: Literal["stop", "drop"]
     min_parties: int

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ostraka import load_run
+from ostraka import load_data, load_run
 from ostraka.core.member import Member
 from ostraka.display.answers import Answered, show_answers
 from ostraka.parties.answers import Explanation, Voice
@@ -101,9 +101,66 @@ def test_predict_answers_several_places_and_one_sample(ostraka: Ostraka, ward: P
     assert [one["sample"] for one in found["answers"]][:2] == ["sample 0", "new: sample 0"]
     alone = ostraka("predict", ward, "--on", "one.npz", "--json").json()
     assert alone["answers"][0]["answer"] == "cat"
-    assert any("--like" in note for note in alone["notes"])
-    like = ostraka("predict", ward, "--on", "one.npz", "--like", "known.npz", "--json").json()
-    assert not any("--like" in note for note in like["notes"])
+    assert alone["notes"] == ["1 samples are too few to estimate member trust; use --like FILE"]
+    assert alone["looked"] == {}
+
+
+def test_predict_and_vote_say_what_they_looked_at(ostraka: Ostraka, ward: Path) -> None:
+    """Five samples that they are asked about, or the thirty of --like; a ballot that does not look
+    says nothing.
+    """
+    words = "looked at 5 unlabelled samples of {} to estimate member trust: those that are asked"
+    for verb, data, name in (("predict", "--on", "new"), ("vote", "--data", "test")):
+        asked = (verb, ward, data, f"{name}.npz")
+        own = ostraka(*asked, "--json").json()
+        assert own["looked"] == {"samples": 5, "of": name}
+        assert words.format(name) in " ".join(own["notes"])
+        assert "may differ" in " ".join(own["notes"])
+        assert words.format(name) in " ".join(ostraka(*asked).out.split())
+        assert words.format(name) in ostraka(*asked, "--csv").err
+        ostraka(*asked, "--html", "page.html")
+        assert words.format(name) in Path("page.html").read_text()
+        like = ostraka(*asked, "--like", "known.npz", "--json").json()
+        assert like["looked"] == {"samples": 30, "of": "known"}
+        assert like["notes"][-1] == (
+            "looked at 30 unlabelled samples of known to estimate member trust; an answer does not "
+            "depend on what else is asked"
+        )
+        assert ostraka(*asked, *SUM, "--json").json()["looked"] == {}
+        refused = ostraka(*asked, *SUM, "--like", "known.npz")
+        assert (refused.code, "Leave --like out" in refused.err) == (2, True)
+
+
+def test_with_like_an_answer_does_not_depend_on_the_others(ostraka: Ostraka) -> None:
+    """Alone, together, in another order: the same to the bit. Without it, they are not."""
+    ostraka("run", "fedov", *TINY, *ONE_EPOCH, "--out", "r")
+    x = load_data("digits").test.x[:40].permute(0, 2, 3, 1).numpy()
+    for name, part in (("all", x), ("turned", x[::-1]), ("few", x[:30]), ("like", x[10:])):
+        np.savez(f"{name}.npz", x=part)
+
+    def answers(name: str, *more: str) -> list[dict[str, object]]:
+        given = ("r/members", "--on", f"{name}.npz", "--json", "--explain", *more)
+        return [{k: v for k, v in one.items() if k != "sample"}
+                for one in ostraka("predict", *given).json()["answers"]]  # fmt: skip
+
+    fixed = ("--like", "like.npz")
+    whole = answers("all", *fixed)
+    assert answers("turned", *fixed)[::-1] == whole
+    assert answers("few", *fixed) == whole[:30]
+    assert answers("few") != answers("all")[:30]
+
+
+def test_a_run_does_not_look_at_what_it_is_asked(ostraka: Ostraka) -> None:
+    """It answers as it did: without a look, or with the one it had, which is said."""
+    for look in ("none", "test"):
+        ran = ostraka("run", "fedov", *TINY, *ONE_EPOCH, "--look", look, "--out", look, "--json")
+        voted = ostraka("vote", look, "--data", "digits", "--json").json()
+        assert voted["accuracy"] == ran.json()["accuracy"]
+        assert voted["looked"] == ran.json().get("looked", {})
+        said = "the run looked at 355 unlabelled test samples" in " ".join(voted["notes"])
+        assert said == (look == "test")
+        refused = ostraka("vote", look, "--data", "digits", "--like", "digits")
+        assert (refused.code, "with --ballot guarded" in refused.err) == (2, True)
 
 
 def test_the_threshold_by_known_samples_or_by_hand(ostraka: Ostraka, ward: Path) -> None:
@@ -342,4 +399,6 @@ def test_distil_writes_a_member_that_answers(ostraka: Ostraka, ward: Path) -> No
                     "--json", "--seed", "3")  # fmt: skip
     assert quiet.err == ""
     assert quiet.json()["held"] == 20
+    assert quiet.json()["looked"] == {"samples": 200, "of": "public"}
+    assert "the vote looked at 200 unlabelled public samples" in " ".join(quiet.json()["notes"])
     assert not Path("s.member.progress").exists()

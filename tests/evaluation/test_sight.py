@@ -4,6 +4,7 @@ and the same samples in whatever order they lie.
 
 from dataclasses import dataclass, field
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -38,9 +39,14 @@ def make(count: int) -> Samples:
     return Samples(x, (x[:, 0] > 0).long())
 
 
-def test_evaluation_lets_the_predictor_look_once() -> None:
-    watcher = Onlooker()
-    assert (evaluate(watcher, make(100), ("a", "b")).accuracy or 0) > 90
+def test_evaluation_shows_a_predictor_nothing_beforehand() -> None:
+    """Samples of which half are above their mean: all are below the level of one that saw none."""
+    watcher, held = Onlooker(), make(100)
+    first = 100 * float((held.labels == 0).double().mean())
+    assert evaluate(watcher, held, ("a", "b")).accuracy == pytest.approx(first)
+    assert watcher.shown == []
+    seeing = sight.after_looking(watcher, held)
+    assert (evaluate(seeing, held, ("a", "b")).accuracy or 0) > 90
     assert len(watcher.shown) == 1
     assert watcher.shown[0].shape == (100, 3)
 

@@ -10,8 +10,13 @@ import pytest
 import torch
 
 import ostraka
-from ostraka.core.member import Member
+from ostraka.core.card import Card
+from ostraka.core.learner import build_net
+from ostraka.core.member import Member, Model
+from ostraka.core.net import Recipe, params_of
+from ostraka.core.samples import View
 from ostraka.errors import ConfigError, DataError, OstrakaError, StoreError
+from ostraka.objectives.open_voting import OpenVoting
 from ostraka.parties.ensemble import Ensemble
 from ostraka.voting.selectors import Pool
 from tests.parties.voters import ANNA, BERTA, CARL, TRUTH, samples, save, shares, three, voter
@@ -202,8 +207,55 @@ def test_samples_that_cannot_be_asked_are_refused(x: np.ndarray, words: str) -> 
         Ensemble(three()).predict(x)
 
 
+def untrained() -> list[Member]:
+    """Members as networks really are: what they compute of a sample depends on the size of its
+    batch in the last bits.
+    """
+    model = Model(("cat", "dog", "eel"), (64,), Recipe("mlp", {"hidden": [96, 64]}),
+                  OpenVoting(outliers="none"), View(kind="table"))  # fmt: skip
+    return [
+        Member(Card(i, 200, (80, 70, 50), {}, {"doubt": -2.0}, f"p{i}"), model,
+               params_of(build_net(model.task, model.objective, i)))
+        for i in range(4)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("look", [False, True])
+def test_an_answer_depends_on_its_sample_alone_to_the_bit(look: bool) -> None:
+    """Asked alone, in another batch, in another order: the same numbers, and the same voices."""
+    x = torch.randn(150, 64, generator=torch.Generator().manual_seed(0))
+    like = torch.randn(200, 64, generator=torch.Generator().manual_seed(1))
+    group = Ensemble(untrained()).placed(0.7)
+    group = group.seeing(like) if look else group
+    whole, order = group.explain(x), torch.randperm(150, generator=torch.Generator().manual_seed(2))
+    assert [group.explain(x[i : i + 1])[0] for i in range(150)] == whole
+    mixed = group.explain(torch.cat([like[:77], x[order]]))[77:]
+    assert mixed == [whole[i] for i in order]
+    scores = group.scores(x)
+    for name in ("known", "unknown"):
+        alone = torch.cat([getattr(group.scores(x[i : i + 1]), name) for i in range(150)])
+        assert torch.equal(alone, getattr(scores, name))
+
+
+def test_nothing_but_seeing_looks() -> None:
+    """Whatever is asked and evaluated, trust is not estimated; and the order of what is looked at
+    does not matter.
+    """
+    x = torch.randn(60, 64, generator=torch.Generator().manual_seed(0))
+    group = Ensemble(untrained())
+    group.predict(x)
+    group.explain(x)
+    group.evaluate(x, ["cat", "dog", "eel"] * 20)
+    assert group.seen is None
+    assert group.trust() == {}
+    blind, seeing = group.evaluate(x, ["cat"] * 60), group.seeing(x).evaluate(x, ["cat"] * 60)
+    assert blind.confusion != seeing.confusion
+    turned = x[torch.randperm(60, generator=torch.Generator().manual_seed(3))]
+    assert group.seeing(x).explain(x[:5]) == group.seeing(turned).explain(x[:5])
+
+
 def test_many_samples_are_answered_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ostraka.parties.answering.CHUNK", 2)
+    monkeypatch.setattr("ostraka.parties.answering.BLOCK", 2)
     whole = Ensemble(three()).answer(samples())
     assert len(whole) == 5
     assert whole.said.own.shape == (3, 5)

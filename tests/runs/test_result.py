@@ -30,7 +30,6 @@ SMALL: dict[str, Any] = {
     "engine": "serial",
     "set": {"local": {"epochs": 2}},
 }
-GUARDED = {"ballot": {"name": "guarded", "batch": True}, **SMALL["set"]}
 
 
 def as_the_run_did(out: Path) -> None:
@@ -47,7 +46,7 @@ def as_the_run_did(out: Path) -> None:
     [
         ("fedavg", {}),
         ("fedov", {}),
-        ("fedov", {"set": GUARDED}),
+        ("fedov", {"look": "test"}),
         ("fedov", {"validation": 0.2}),
         ("fedov", {"threshold": -1.0}),
         ("solo", {"validation": 0.2, "set": {"objective": "proser", **SMALL["set"]}}),
@@ -64,7 +63,7 @@ def test_a_predictor_answers_as_the_run_did(
 
 
 def test_what_a_vote_found_is_not_looked_for_again(tmp_path: Path) -> None:
-    result = ostraka.run("fedov", out=tmp_path / "run", **{**SMALL, "set": GUARDED})
+    result = ostraka.run("fedov", out=tmp_path / "run", **{**SMALL, "look": "test"})
     predictor = result.predictor()
     inner = predictor.inner if isinstance(predictor, Placed) else predictor
     assert inner.seen is not None

@@ -71,6 +71,7 @@ SUMMARY: dict[str, Any] = {
         "accuracy": 33.0,
     },
     "out": "runs/mine",
+    "looked": {"samples": 9, "of": "test"},
     "trust": {"parties": ["a"]},
     "selection": {"chosen": ["a"]},
     "spent": {"inference": 0.5},

@@ -45,15 +45,14 @@ def panel(
     return Votes(logits, cards, junk=(0.05,) * members)
 
 
-def accuracy(ballot: Guarded | Calibrated | Sum, votes: Votes) -> float:
-    seen = ballot.assess(votes)
+def accuracy(ballot: Guarded | Calibrated | Sum, votes: Votes, look: bool = True) -> float:
+    seen = ballot.assess(votes) if look else None
     answers = ballot.count(replace(votes, assessment=seen)).closed
     return 100 * float((answers == LABELS).double().mean())
 
 
 def test_it_keeps_the_contract_of_ballots() -> None:
     check_ballot(Guarded())
-    check_ballot(Guarded(batch=False))
 
 
 def test_without_an_assessment_trained_members_are_counted_as_calibrated() -> None:
@@ -144,8 +143,6 @@ def test_leaning_on_the_sum_by_hand() -> None:
 def test_one_sample_is_no_batch() -> None:
     votes = panel()
     assert Guarded().assess(replace(votes, logits=votes.logits[:, :1])) is None
-    assert Guarded(batch=False).assess(votes) is None
-    assert not Guarded(batch=False).looks
 
 
 def test_few_samples_tell_little() -> None:
@@ -234,11 +231,10 @@ def test_each_defence_is_worth_its_place(attack: str, number: int, part: str, ga
     assert with_it > without_it + gain
 
 
-def test_the_cap_is_worth_its_place_without_a_batch() -> None:
+def test_the_cap_is_worth_its_place_without_a_look() -> None:
     votes = attacked(panel(skill=4.0), "adaptive on junk", 1)
-    assert (
-        accuracy(Guarded(batch=False), votes) > accuracy(Guarded(batch=False, cap=False), votes) + 3
-    )
+    without = accuracy(Guarded(cap=False), votes, look=False)
+    assert accuracy(Guarded(), votes, look=False) > without + 3
 
 
 GATED = {
@@ -249,13 +245,13 @@ GATED = {
 
 @pytest.mark.parametrize("part", GATED)
 def test_gated_panels_lean_on_the_sum(part: str) -> None:
-    """Without a batch their answers are the sum's; with one, rescaled claims are no worse.
+    """Without a look their answers are the sum's; with one, rescaled claims are no worse.
 
     Without the part neither.
     """
     votes = GATED[part]
-    assert torch.equal(Guarded(batch=False).count(votes).closed, Sum().count(votes).closed)
-    off = replace(Guarded(batch=False), **{part: False})
+    assert torch.equal(Guarded().count(votes).closed, Sum().count(votes).closed)
+    off = replace(Guarded(), **{part: False})
     assert not torch.equal(off.count(votes).closed, Sum().count(votes).closed)
     assert accuracy(Guarded(), votes) >= accuracy(Sum(), votes) - 1
     seen = Guarded().assess(votes)

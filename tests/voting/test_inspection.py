@@ -5,7 +5,7 @@ import torch
 
 from ostraka.core.card import Card
 from ostraka.errors import ConfigError
-from ostraka.voting.ballots import Plurality, Sum, Votes
+from ostraka.voting.ballots import Ballot, Plurality, Sum, Votes
 from ostraka.voting.diversity import MEASURES, diversity
 from ostraka.voting.guarded import Guarded
 from ostraka.voting.inspection import inspect_teams, team_accuracy, votes_of
@@ -36,7 +36,11 @@ def test_all_teams_by_hand() -> None:
     assert [found.rank(team) for team in ((0,), (1, 0), (0, 1, 2), (2,))] == [1, 1, 4, 5]
 
 
-def test_unknown_samples_do_not_count_and_a_looking_ballot_looks_at_the_team() -> None:
+def test_unknown_samples_do_not_count_and_teams_are_counted_without_a_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(Guarded, "assess")
+    monkeypatch.setattr(Ballot, "assess", lambda ballot, votes: pytest.fail("it looked"))
     labels = torch.tensor([0, -1, 1, -1])
     assert team_accuracy(THREE, labels, Sum(), (0,)) == 1.0
     assert 0.0 <= team_accuracy(THREE, labels, Guarded(), (0, 1)) <= 1.0

@@ -1,7 +1,6 @@
 """Who is not to be trusted, and how it is told and drawn."""
 
 import json
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -14,10 +13,9 @@ from ostraka.core.member import Member, Model
 from ostraka.core.net import Recipe, params_of
 from ostraka.core.task import Task
 from ostraka.display.summary import _show_suspects
-from ostraka.display.trust import draw_trust, stored_trust
-from ostraka.errors import ConfigError, DataError
+from ostraka.display.trust import draw_trust
+from ostraka.errors import ConfigError
 from ostraka.objectives.open_voting import OpenVoting
-from ostraka.runs.results import Summary
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.guarded import Guarded
@@ -101,11 +99,9 @@ def test_nothing_is_printed_of_a_sound_panel() -> None:
     assert "party 2 agrees with nobody on class 0" in out.getvalue()
 
 
-def test_the_figure_is_drawn_and_a_run_without_a_vote_is_refused(tmp_path: Path) -> None:
+def test_the_figure_is_drawn(tmp_path: Path) -> None:
     draw_trust(found(), ["ant", "bee"], tmp_path / "trust.svg", "title")
     assert "framed" in (tmp_path / "trust.svg").read_text()
-    with pytest.raises(DataError, match="ballot=guarded"):
-        stored_trust(Summary("solo", "digits", "iid", 2, 0, 1, 50.0))
 
 
 def test_junk_is_always_the_same_and_of_three_kinds() -> None:
@@ -137,8 +133,6 @@ def test_an_ensemble_sees_and_its_answers_can_be_repeated() -> None:
     assert not torch.equal(seeing.scores(x).known, blind.scores(x).known), "what was seen is used"
     again = blind.remembering(seeing.seen)
     assert torch.equal(again.scores(x[:3]).known, seeing.scores(x[:3]).known)
-    off = replace(blind, ballot=Guarded(batch=False))
-    assert off.seeing(x) is off
 
 
 def test_a_window_looks_at_the_last_queries() -> None:
@@ -148,15 +142,14 @@ def test_a_window_looks_at_the_last_queries() -> None:
     """
     x = torch.randn(60, 4, generator=torch.Generator().manual_seed(2))
     window = Window(ensemble(), size=30, every=20)
-    first = window.scores(x[:1])
-    assert torch.equal(first.known, ensemble().scores(x[:1]).known)
+    window.remember(x[:1])
     assert window.seen is None
     for i in range(1, 60):
-        window.scores(x[i : i + 1])
+        window.remember(x[i : i + 1])
     wanted = ensemble().seeing(x[30:60]).seen
     assert wanted is not None
+    assert window.seen is not None
     assert window.seen.size == 30
-    assert window.trust()["samples"] == 30
     torch.testing.assert_close(window.seen.weight, wanted.weight, rtol=1e-4, atol=1e-4)
     with pytest.raises(ConfigError, match="at least 1"):
         Window(ensemble(), size=0)

@@ -3,14 +3,15 @@
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ostraka.cli.options import place, share
-from ostraka.errors import ConfigError
+from ostraka.errors import ConfigError, printable
 
 if TYPE_CHECKING:
-    from ostraka.data.own import Form
+    from ostraka.data.own import Collection, Form
     from ostraka.parties.answering import Answering
     from ostraka.parties.ensemble import Ensemble
 
@@ -57,7 +58,13 @@ def add_task(parser: "argparse._ActionsContainer") -> None:
 
 
 def add_unknown(parser: argparse.ArgumentParser) -> None:
-    """Where the line between known and unknown lies."""
+    """By what members are trusted, and where the line between known and unknown lies."""
+    parser.add_argument(
+        "--like",
+        metavar="DATA",
+        help="unlabelled samples for estimating which members to trust; default: those that are "
+        "asked about, and then an answer depends on them all",
+    )
     group = parser.add_argument_group("unknown")
     group.add_argument(
         "--unknown-rate",
@@ -153,6 +160,15 @@ def _placed(asked: "Answering", options: argparse.Namespace) -> "Answering":
     return asked.keeping(options.unknown_rate or RATE, known)
 
 
+def like_of(options: argparse.Namespace, asked: "Answering") -> "Collection | None":
+    """The samples of --like, without labels."""
+    from ostraka.parties.asked import read_for
+
+    if options.like is None:
+        return None
+    return read_for(asked, options.like, labelled=False, form=form_of(options))
+
+
 def form_of(options: argparse.Namespace) -> "Form | None":
     """The form of samples that a task file says."""
     if options.task is None:
@@ -171,6 +187,12 @@ def say(line: str, options: argparse.Namespace) -> None:
     """A line for people, beside what is for programs."""
     stream = sys.stderr if options.json or getattr(options, "csv", False) else sys.stdout
     print(line, file=stream)
+
+
+def say_notes(notes: Sequence[str], options: argparse.Namespace) -> None:
+    """What has to be said of the answers, beside a table for programs."""
+    for note in notes:
+        say(f"Note: {printable(note)}", options)
 
 
 def check_page(options: argparse.Namespace) -> None:

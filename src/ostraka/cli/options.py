@@ -37,7 +37,7 @@ DATA = {
 """Settings of a run that say which data, and which of it, and what stands for their values."""
 
 TRAINING = {"standardise": "WHAT", "augment": "WHAT", "start_from": "DIR"}
-UNKNOWN = {"unknown_rate": "RATE", "rate_from": "WHAT", "threshold": "T"}
+UNKNOWN = {"unknown_rate": "RATE", "rate_from": "WHAT", "threshold": "T", "look": "WHAT"}
 RUNNING = {
     "workers": "N",
     "device": "D",

@@ -11,8 +11,10 @@ from ostraka.cli.group import (
     asked_by,
     check_page,
     form_of,
+    like_of,
     print_json,
     say,
+    say_notes,
 )
 
 NAME = "predict"
@@ -46,12 +48,6 @@ def add_to(verbs: Any) -> None:
         help="samples: images, recordings, tables, folders or files of them, or a data set",
     )
     parser.add_argument(
-        "--like",
-        metavar="DATA",
-        help="samples without labels by which the ballot finds out whom to trust; default: those "
-        "of --on",
-    )
-    parser.add_argument(
         "--explain", action="store_true", help="also say what every member said, with its weight"
     )
     add_voting(parser)
@@ -77,19 +73,17 @@ def act(options: argparse.Namespace) -> int:
 
     check_page(options)
     with one_thread():
-        asked, form = asked_by(options), form_of(options)
-        held = read_for(asked, options.on, labelled=False, form=form)
-        like = held
-        if options.like is not None:
-            like = read_for(asked, options.like, labelled=False, form=form)
-        ready, looked = shown_before(asked, like.samples)
+        asked = asked_by(options)
+        held = read_for(asked, options.on, labelled=False, form=form_of(options))
+        ready, looked = shown_before(asked, held, like_of(options, asked))
         found = tuple(ready.explain(held.samples.stored()))
     notes = (*ready.notes, *held.notes, *looked)
-    answered = Answered(held.items, found, ready.names, ready.promise, notes)
+    answered = Answered(held.items, found, ready.names, ready.promise, notes, ready.looked)
     if options.json:
         print_json(answered.to_json(options.explain))
     elif options.csv:
         print(safe_csv((voices_table if options.explain else answers_table)(answered)), end="")
+        say_notes(looked, options)
     else:
         show_answers(Console(), answered, options.explain)
     if options.html is not None:

@@ -11,8 +11,10 @@ from ostraka.cli.group import (
     asked_by,
     check_page,
     form_of,
+    like_of,
     print_json,
     say,
+    say_notes,
 )
 
 NAME = "vote"
@@ -54,7 +56,7 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.display.answers import classes_table, safe_csv, show_verdict
     from ostraka.display.page import verdict_page, write_page
     from ostraka.engines.threads import one_thread
-    from ostraka.parties.asked import labels_for, read_for
+    from ostraka.parties.asked import labels_for, read_for, shown_before
     from ostraka.parties.verdict import judge
 
     check_page(options)
@@ -62,11 +64,13 @@ def act(options: argparse.Namespace) -> int:
         asked = asked_by(options)
         held = read_for(asked, options.data, form=form_of(options))
         samples, notes = labels_for(asked, held)
-        verdict = judge(asked, samples, held.name, [*held.notes, *notes])
+        ready, looked = shown_before(asked, held, like_of(options, asked))
+        verdict = judge(ready, samples, held.name, [*held.notes, *notes, *looked])
     if options.json:
         print_json(verdict.to_json())
     elif options.csv:
         print(safe_csv(classes_table(verdict)), end="")
+        say_notes(looked, options)
     else:
         show_verdict(Console(), verdict)
     if options.html is not None:

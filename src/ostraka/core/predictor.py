@@ -152,11 +152,10 @@ class Predictor(ABC):
         return False
 
     def seeing(self, x: Tensor) -> "Predictor":
-        """This predictor after it has looked, without labels,
-        at samples like those that it will answer.
+        """This predictor with member trust estimated from unlabelled samples like those it will
+        predict.
 
-        What it finds is fixed then: the answer to a sample does not
-        depend on the others it is asked with.
+        The estimate is fixed then, and nothing else estimates it: without this call none is made.
         """
         return self
 

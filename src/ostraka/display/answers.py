@@ -1,7 +1,7 @@
 """Answers of a group and what they are worth: tables for terminals, spreadsheets and pages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.console import Console
@@ -31,6 +31,8 @@ class Answered:
     members: tuple[str, ...]
     promise: Promise
     notes: tuple[str, ...] = ()
+    looked: Mapping[str, Any] = field(default_factory=dict)
+    """How many unlabelled samples of what member trust was estimated from; empty: none."""
 
     @property
     def refused(self) -> int:
@@ -54,6 +56,7 @@ class Answered:
             "threshold": threshold,
             "promise": self.promise.as_dict(),
             "members": list(self.members),
+            "looked": dict(self.looked),
             "notes": list(self.notes),
         }
 

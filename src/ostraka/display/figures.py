@@ -117,15 +117,11 @@ def _confusion(wanted: Wanted) -> None:
 
 
 def _trust(wanted: Wanted) -> None:
-    from ostraka.display.trust import draw_trust, stored_trust
+    from ostraka.display.trust import draw_trust, trust_of
 
     summary = _summary(wanted.folder)
-    draw_trust(
-        stored_trust(summary, str(wanted.folder)),
-        list(summary.per_class),
-        wanted.out,
-        _title(summary),
-    )
+    found, looked = trust_of(wanted.folder)
+    draw_trust(found, list(summary.per_class), wanted.out, f"{_title(summary)}\n{looked}")
 
 
 def _summary(folder: Path) -> "Summary":

@@ -1,6 +1,7 @@
 """Whom the vote trusts: agreement of every party with the others, class by class, as a drawing."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +10,33 @@ import numpy as np
 from ostraka.display.canvas import check_suffix, new_figure, save
 from ostraka.display.heatmap import FEW_CLASSES, name_axes, separate
 from ostraka.errors import DataError
-from ostraka.runs.results import Summary
+from ostraka.runs.api import load_run
+from ostraka.runs.plan import make_plan
+from ostraka.runs.promise import look
+from ostraka.runs.record import load_state
 from ostraka.voting.trust import LOW, low_agreement
 
 MOST_WRITTEN = 20
 """Parties up to which the numbers are written into the cells."""
 
 
-def stored_trust(summary: Summary, origin: str = "the run") -> Mapping[str, Any]:
-    """What a finished run found of its members."""
-    if not summary.trust:
+def trust_of(folder: Path) -> tuple[Mapping[str, Any], str]:
+    """What the vote of a finished run found of its members, and by which samples; of one that did
+    not look, what it finds now on the test inputs, which its figures did not use.
+    """
+    result = load_run(folder)
+    found, of = result.summary.trust, result.summary.looked.get("of", "")
+    if not found:
+        config, state = load_state(folder)
+        plan = make_plan(replace(config, look="test"))
+        seeing, looked = look(plan, plan.method.predictor(plan.task, state))
+        found, of = seeing.trust(), looked.get("of", "")
+    if not found:
         raise DataError(
-            f"{origin} says nothing of whom to trust: its method has no vote, or the ballot does "
-            "not look at samples; take a run of fedov with ballot=guarded and ballot.batch=true"
+            f"the run in {folder} is of {result.summary.method}, whose vote does not estimate "
+            "which members to trust. Use a run of fedov with ballot=guarded"
         )
-    return summary.trust
+    return found, f"by {found['samples']:,} unlabelled {of} samples"
 
 
 def draw_trust(

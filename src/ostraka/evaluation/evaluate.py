@@ -16,7 +16,6 @@ from ostraka.core.predictor import UNKNOWN, Predictor, Solo
 from ostraka.core.samples import Samples
 from ostraka.errors import DataError
 from ostraka.evaluation import metrics
-from ostraka.evaluation.sight import after_looking
 
 Confusion = tuple[tuple[int, ...], ...]
 """Samples by true class (rows) and answer (columns)."""
@@ -110,9 +109,6 @@ def evaluate(
     into inputs at a time, and only the answers and unknown scores of one model are kept. With
     `domains`, the samples of each are judged alone, unknown against known ones of the same domain,
     and the figures are the plain means over the domains.
-
-    A predictor that looks at what it is to answer (a guarded vote) is first shown inputs of some of
-    the samples, drawn from all of them, domains together: see `sight.after_looking`.
     """
     if not len(samples):
         raise DataError("there are no samples to evaluate on; give at least one")
@@ -124,7 +120,6 @@ def evaluate(
     _check_domains(domains or {}, len(samples))
     if isinstance(predictor, Solo):
         return _alone(predictor, samples, classes, chunk, domains)
-    predictor = after_looking(predictor, samples, chunk)
     answers = [*_answers(predictor, samples, len(classes), chunk), samples.labels.cpu()]
     opened = bool((answers[-1] == UNKNOWN).any())
     if not domains:
@@ -180,33 +175,12 @@ def _judge(answers: Sequence[Tensor], classes: Sequence[str], is_open: bool) -> 
     )
 
 
-def per_party(
-    predictor: Predictor,
-    samples: Samples,
-    party_class_counts: Mapping[int, Tensor],
-    chunk: int = 1000,
-) -> dict[int, float | None]:
-    """Accuracy that each party would see, in percent,
-    if its future samples came in the proportions of its own data.
-
-    That is the mean of the per-class accuracies, weighted by the party's class counts: the same
-    shared test samples serve every party, so the figure does not depend on a small local test set.
-    With `Solo`, a party sees its own model. Parties are kept by their numbers.
-    """
-    sizes = {len(counts) for counts in party_class_counts.values()}
-    if len(sizes) != 1:
-        raise DataError(
-            "every party needs one count for each class, "
-            f"but the numbers of counts are {sorted(sizes)}"
-        )
-    evaluation = evaluate(predictor, samples, [str(k) for k in range(sizes.pop())], chunk)
-    return seen_by_parties(evaluation, party_class_counts)
-
-
 def seen_by_parties(
     evaluation: Evaluation, party_class_counts: Mapping[int, Tensor]
 ) -> dict[int, float | None]:
-    """As `per_party`, from an evaluation already made.
+    """Accuracy that each party would see, in percent, if its future samples came in the proportions
+    of its own data: the mean of the per-class accuracies, weighted by the party's class counts. So
+    the figure does not depend on a small local test set. With `Solo`, a party sees its own model.
 
     With domains, the counts are [domains, classes] and a class is judged on the samples
     of the domain it is counted in. Classes without test samples carry no weight. None for

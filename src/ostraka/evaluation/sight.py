@@ -1,4 +1,4 @@
-"""What a predictor is shown, without labels, before it is evaluated."""
+"""A look at unlabelled samples, by which a vote estimates which members to trust."""
 
 import torch
 from torch import Tensor
@@ -8,17 +8,15 @@ from ostraka.core.samples import Samples
 from ostraka.core.seeds import torch_rng
 
 MOST = 1000
-"""Samples that are shown at the most."""
+"""Samples that are looked at, at most."""
 
 
 def after_looking(predictor: Predictor, samples: Samples, chunk: int = 1000) -> Predictor:
-    """The predictor after it has looked at MOST of the samples to be answered,
-    of all domains together.
+    """The predictor with member trust estimated from the inputs of at most MOST of the samples.
 
-    Evaluation is then transductive in this sense: inputs, never labels, of test samples decide how
-    far each member is trusted. They are drawn at random, not taken from the beginning (a test set
-    may be sorted by class), and by their content, so that the order of the samples does not matter.
-    `ballot.batch=false` turns it off.
+    They are drawn at random, not taken from the beginning (samples may be sorted by class), and by
+    their content, so that the order of the samples does not matter. Only those who name the samples
+    call this: evaluation and predictions never do.
     """
     if not predictor.looks:
         return predictor

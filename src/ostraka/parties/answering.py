@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from math import isinf
 from typing import Any, Self
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ostraka.core.learner import NetPredictor
-from ostraka.core.predictor import UNKNOWN, Placed, Predictor, Promise, Scores
+from ostraka.core.predictor import UNKNOWN, Placed, Predictor, Promise, Scores, join
 from ostraka.core.samples import Samples, View, stored_values
 from ostraka.errors import ConfigError, DataError
 from ostraka.evaluation.evaluate import Evaluation, evaluate
@@ -28,15 +29,17 @@ from ostraka.voting.trust import trust
 
 RATE = 0.05
 """Share of samples of known classes that may be called unknown."""
-CHUNK = 500
-"""Samples that are answered at once."""
+BLOCK = 64
+"""Samples that are answered at once, always as many: the last bits of what a network computes
+depend on the size of its batch, and an answer must not depend on what is asked with it.
+"""
 
 
 class Answering(ABC):
     """Answers samples as they are stored: pixels as bytes, rows as raw numbers.
 
     Nothing changes it: `seeing`, `keeping` and `placed` give another one. So an answer depends on
-    the sample alone, not on what was asked before or beside it.
+    the sample alone, to the bit, not on what was asked before or with it.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Answering(ABC):
         """What the members are called; empty where one model answers."""
         self._predictor, self._rate = predictor, _share(rate)
         self._line: float | None = None
+        self._of = ""
         self._known: Samples | None = None
 
     @property
@@ -81,18 +85,24 @@ class Answering(ABC):
         return self._predictor.looks
 
     @property
+    def looked(self) -> Mapping[str, Any]:
+        """How many unlabelled samples of what (`samples`, `of`) it has looked at; empty: none."""
+        return {} if self.seen is None else {"samples": self.seen.size, "of": self._of}
+
+    @property
     def seen(self) -> Assessment | None:
         """What the ballot found when it looked; None: it has not, or finds nothing."""
         return self._predictor.seen if isinstance(self._predictor, Vote) else None
 
-    def seeing(self, x: Any) -> Self:
-        """The same after a look, without labels, at samples like those that will be asked: the
-        guarded ballot finds out by them whom to trust. Others find nothing.
+    def seeing(self, x: Any, of: str = "given") -> Self:
+        """The same with member trust estimated from unlabelled samples like those that will be
+        asked, by a ballot that does so (guarded). Nothing else estimates it: not `predict`, not
+        `evaluate`. `of` is what `looked` calls the samples.
         """
-        if not self._predictor.looks:
+        if not self.looks:
             return self
         samples = x if isinstance(x, Samples) else Samples(self.stored(x))
-        return self._with(_predictor=after_looking(self._predictor, samples))
+        return self._with(_predictor=after_looking(self._predictor, samples), _of=of)
 
     def keeping(self, rate: float, known: Any = None) -> Self:
         """The same with its threshold where the share `rate` of samples of known classes will be
@@ -133,11 +143,11 @@ class Answering(ABC):
         """The answers to samples [B, ...] as arrays."""
         line, values = self.threshold, self.stored(x)
         limit = float("inf") if line is None else line
-        return join_answers([self._answers(part, limit) for part in values.split(CHUNK)])
+        return join_answers([self._answers(part, limit) for part in _blocks(values)], len(values))
 
     def evaluate(self, x: Any, y: Sequence[str] | NDArray[Any]) -> Evaluation:
         """Figures on samples whose classes `y` are given by name; a class that nobody knows is
-        unknown. A ballot that looks is shown the samples first, without their classes.
+        unknown.
         """
         where = {name: number for number, name in enumerate(self.classes)}
         labels = torch.tensor([where.get(str(name), UNKNOWN) for name in y], dtype=torch.int64)
@@ -145,8 +155,7 @@ class Answering(ABC):
 
     def judged_on(self, samples: Samples) -> Evaluation:
         """Figures on labelled samples, UNKNOWN where they are of no class."""
-        ready = self.seeing(samples)
-        return evaluate(ready._placing[0], samples, self.classes)
+        return evaluate(self._placing[0], samples, self.classes)
 
     def trust(self) -> dict[str, Any]:
         """What the ballot found of its members when it looked (`voting.trust`); else empty."""
@@ -162,7 +171,10 @@ class Answering(ABC):
 
     def scores(self, x: Any) -> Scores:
         """The counted votes on samples, with the threshold where it was placed."""
-        return self._placing[0].scores(self.stored(x))
+        values = self.stored(x)
+        found = join([self._placing[0].scores(part) for part in _blocks(values)])
+        known, unknown = found.known[: len(values)], found.unknown[: len(values)]
+        return replace(found, known=known, unknown=unknown)
 
     def asking(self, predictor: Predictor) -> Self:
         """The same with another predictor of the same classes."""
@@ -243,6 +255,12 @@ class Answering(ABC):
         nearest = scores.closed
         confidence = self.shares(scores).gather(1, nearest.unsqueeze(1)).squeeze(1)
         return Answers(self.classes, self.names, nearest, confidence, scores.unknown, limit, said)
+
+
+def _blocks(values: Tensor) -> tuple[Tensor, ...]:
+    """The samples in blocks of one size, the last one filled up with zeros."""
+    missing = -len(values) % BLOCK
+    return torch.cat([values, values.new_zeros(missing, *values.shape[1:])]).split(BLOCK)
 
 
 def _share(rate: float) -> float:

@@ -157,16 +157,16 @@ class Answers:
             )
 
 
-def join_answers(parts: Sequence[Answers]) -> Answers:
-    """Answers to consecutive chunks as one."""
+def join_answers(parts: Sequence[Answers], count: int) -> Answers:
+    """The first `count` answers of consecutive blocks as one."""
     said = {
-        name: torch.cat([getattr(part.said, name) for part in parts], dim=1)
+        name: torch.cat([getattr(part.said, name) for part in parts], dim=1)[:, :count]
         for name in ("own", "nearest", "sure", "weight")
     }
     return replace(
         parts[0],
-        nearest=torch.cat([part.nearest for part in parts]),
-        confidence=torch.cat([part.confidence for part in parts]),
-        unknown=torch.cat([part.unknown for part in parts]),
+        nearest=torch.cat([part.nearest for part in parts])[:count],
+        confidence=torch.cat([part.confidence for part in parts])[:count],
+        unknown=torch.cat([part.unknown for part in parts])[:count],
         said=Said(**said),
     )

@@ -14,7 +14,7 @@ from ostraka.core.samples import Samples
 from ostraka.data.own import Collection, Form, Part, read
 from ostraka.data.own.collection import SHOWN, normal, some
 from ostraka.data.sources import load
-from ostraka.errors import DataError, did_you_mean
+from ostraka.errors import ConfigError, DataError, did_you_mean
 from ostraka.parties.answering import Answering
 
 FEW = 25
@@ -48,16 +48,33 @@ def read_for(
     return replace(whole, samples=_in_units(whole, asked))
 
 
-def shown_before(asked: Answering, samples: Samples) -> tuple[Answering, list[str]]:
-    """What answers, after its ballot has looked at these samples, and what has to be said of it."""
+def shown_before(
+    asked: Answering, held: Collection, like: Collection | None = None
+) -> tuple[Answering, list[str]]:
+    """What answers the samples `held`, with member trust estimated from the samples `like` them (of
+    none, from themselves), and what has to be said of that.
+    """
+    if not asked.looks and like is not None:
+        raise ConfigError(
+            f"samples to estimate member trust from were given ({like.name}), but what answers has "
+            "no use for them: a run, one model, or a ballot that does not look. Leave --like out, "
+            "or ask a run's members anew with --ballot guarded"
+        )
     if not asked.looks:
         return asked, []
-    if len(samples) < FEW:
-        return asked.seeing(samples), [
-            f"the ballot could look at {len(samples)} of the samples only, too few to find out "
-            "whom to trust; samples like these (--like) help"
-        ]
-    return asked.seeing(samples), []
+    shown = held if like is None else like
+    ready = asked.seeing(shown.samples, shown.name)
+    count = ready.looked.get("samples", 0)
+    said = f"looked at {count:,} unlabelled samples of {shown.name} to estimate member trust"
+    if like is None:
+        said += (
+            ": those that are asked about. Answers to the same samples may differ when they "
+            "are asked with others; --like FILE fixes the samples to look at"
+        )
+    else:
+        said += "; an answer does not depend on what else is asked"
+    few = f"{len(shown)} samples are too few to estimate member trust; use --like FILE"
+    return ready, [*([said] if count else []), *([few] if count < FEW else [])]
 
 
 def labels_for(asked: Answering, held: Collection) -> tuple[Samples, list[str]]:

@@ -37,6 +37,7 @@ from ostraka.parties.ensemble import Ensemble
 from ostraka.parties.halt import Halting, Tell, check_free, deliver, place_of, tidy
 from ostraka.registry import BALLOTS, NETS
 from ostraka.runs.generator import READY, load_generator
+from ostraka.runs.promise import look_note
 from ostraka.store.generator import sha256_of
 from ostraka.store.member import encode_member
 from ostraka.store.member_card import TEXT
@@ -74,6 +75,8 @@ class Distilled:
     """Percent that the vote calls unknown."""
     held: int
     """How many samples these figures rest on."""
+    looked: Mapping[str, Any]
+    """How many unlabelled samples of what the vote looked at; empty: none."""
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -83,6 +86,7 @@ class Distilled:
             "nearest_agreement": self.nearest_agreement,
             "vote_refused": self.refused,
             "held": self.held,
+            "looked": dict(self.looked),
             "notes": list(self.notes),
         }
 
@@ -154,7 +158,7 @@ def _distilled(
     ensemble: Ensemble, samples: Samples, net: str | None, training: Student, seed: int,
     progress: Progress,
 ) -> Distilled:  # fmt: skip
-    teacher = ensemble.seeing(samples)
+    teacher = ensemble.seeing(samples, "public")
     learnt, held = samples.split(HELD_OUT, derive(seed, "student", "held"))
     model = _model(ensemble, net, learnt, teacher.threshold is not None)
     seen, asked = replace(learnt, view=model.view), replace(held, view=model.view)
@@ -169,8 +173,9 @@ def _distilled(
         "agreement": round(same, 2),
     }
     member = Member(card, model, fitted.params, Making("distil", more=more))
-    notes = _untaught(ensemble.classes, answers.numbers)
-    return Distilled(member, same, nearest, refused, len(held), tuple(notes))
+    notes, looked = _untaught(ensemble.classes, answers.numbers), teacher.looked
+    notes += [look_note("the vote", looked)] if looked else []
+    return Distilled(member, same, nearest, refused, len(held), looked, tuple(notes))
 
 
 def as_public(ensemble: Ensemble, given: Any) -> Samples:

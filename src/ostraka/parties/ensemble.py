@@ -23,6 +23,7 @@ from ostraka.parties.gathering import Gathered, gather
 from ostraka.parties.stream import Stream
 from ostraka.registry import BALLOTS, SELECTORS
 from ostraka.runs.api import load_run
+from ostraka.runs.promise import look_note
 from ostraka.voting.ballots import Ballot, Plurality
 from ostraka.voting.choice import told
 from ostraka.voting.ensemble import Ensemble as Vote
@@ -111,14 +112,24 @@ class RunAnswering(Answering):
         self._line, self._result = line, result
 
     @property
+    def looks(self) -> bool:
+        """No: a run answers as it did, with the look that it had or without one."""
+        return False
+
+    @property
+    def looked(self) -> Mapping[str, Any]:
+        """What the run looked at before it was evaluated."""
+        return self._result.summary.looked
+
+    @property
     def files(self) -> tuple[str, ...]:
         """None: a run answers as a whole."""
         return ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Nothing."""
-        return ()
+        """What it looked at, in words."""
+        return (look_note("the run", self.looked),) if self.looked else ()
 
     @property
     def selection(self) -> Mapping[str, Any]:

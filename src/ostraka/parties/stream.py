@@ -28,7 +28,7 @@ class Stream:
         """The answers to samples [B, ...], which are then remembered."""
         values = self._asked.stored(x)
         answers = self._now().answer(values)
-        self._window.scores(values)
+        self._window.remember(values)
         return answers
 
     def predict(self, x: Any) -> NDArray[np.str_]:

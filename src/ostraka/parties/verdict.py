@@ -56,6 +56,8 @@ class Verdict:
     classes: tuple[ClassFigures, ...]
     members: tuple[MemberFigures, ...]
     answer: Promise
+    looked: Mapping[str, Any] = field(default_factory=dict)
+    """How many unlabelled samples of what member trust was estimated from; empty: none."""
     trust: Mapping[str, Any] = field(default_factory=dict)
     selection: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -77,17 +79,17 @@ class Verdict:
             "per_class": found["per_class"],
             "confusion": [list(row) for row in self.evaluation.confusion],
             "members": [{**vars(m), "unusual": list(m.unusual)} for m in self.members],
+            "looked": dict(self.looked),
             "trust": dict(self.trust),
             "selection": dict(self.selection),
             "notes": list(self.notes),
         }
 
 
-def judge(asked: Answering, samples: Samples, data: str, notes: Sequence[str] = ()) -> Verdict:
+def judge(ready: Answering, samples: Samples, data: str, notes: Sequence[str] = ()) -> Verdict:
     """The figures of the group's answers to `samples`, whose labels count into its classes,
-    UNKNOWN where it has no such class. A ballot that looks is shown the samples first.
+    UNKNOWN where it has no such class.
     """
-    ready = asked.seeing(samples)
     answers, labels = ready.answer(samples.stored()), samples.labels
     trusted = ready.trust()
     return Verdict(
@@ -97,6 +99,7 @@ def judge(asked: Answering, samples: Samples, data: str, notes: Sequence[str] = 
         classes=_by_class(ready.classes, answers.numbers, labels),
         members=_by_member(answers, labels, ready.files, trusted),
         answer=ready.promise,
+        looked=ready.looked,
         trust=trusted,
         selection=ready.selection,
         notes=(*ready.notes, *notes),

@@ -109,6 +109,11 @@ class Config(Settings):
         "unknown score above which the answer is unknown, by hand",
         span="(-inf, inf)",
     )
+    look: Literal["none", "validation", "public", "test"] = setting(
+        "none",
+        "unlabelled samples from which a vote estimates which members to trust before it is "
+        "evaluated, at most 1,000: none (default), validation, public, or test; the result says so",
+    )
     eval_every: int = setting(1, "evaluate every N-th round, and the last", span="[1, inf)")
     on_failure: Literal["stop", "drop"] = setting(
         "stop", "when a party fails: stop (default), or drop it and go on"

@@ -21,14 +21,13 @@ from ostraka.engines.base import Crew, Engine, Failure, Job, Outcome, Work
 from ostraka.engines.threads import one_thread
 from ostraka.errors import Interrupted, StoreError
 from ostraka.evaluation.evaluate import evaluate, seen_by_parties
-from ostraka.evaluation.sight import after_looking
 from ostraka.nets.blocks import convolution_of
 from ostraka.runs.arrivals import Arrivals
 from ostraka.runs.config import build_engine
 from ostraka.runs.failures import report_failures
 from ostraka.runs.memory import outline
 from ostraka.runs.plan import Plan, party_seed, pick_device
-from ostraka.runs.promise import place, thresholds
+from ostraka.runs.promise import look, place, thresholds, told_of_look
 from ostraka.runs.record import RunDir
 from ostraka.runs.results import MetricsRow, Summary
 from ostraka.runs.summary import Totals, summarise
@@ -240,8 +239,8 @@ class _Run:
 
     def _evaluate(self, state: Any) -> None:
         test = self.plan.test.to(self.device)
-        predictor = after_looking(self.method.predictor(self.plan.task, state), test.samples)
-        predictor, promise = place(self.plan, predictor, self.device)
+        looked, _ = self._looked(state)
+        predictor, promise = place(self.plan, looked, self.device)
         classes = self.plan.task.classes
         with account() as spent, spent_on("inference"):
             on_test = evaluate(predictor, test.samples, classes, domains=test.domains)
@@ -259,6 +258,9 @@ class _Run:
             row = replace(row, confusion=on_test.confusion, per_party=seen)
         self.home.add_metrics(row)
         self.watch.evaluated(self.round, on_test.accuracy)
+
+    def _looked(self, state: Any) -> tuple[Predictor, dict[str, Any]]:
+        return look(self.plan, self.method.predictor(self.plan.task, state), self.device)
 
     def _on_validation(self, predictor: Predictor) -> float | None:
         """Accuracy on the server's validation samples, if it has any."""
@@ -278,12 +280,12 @@ class _Run:
 
     def _finish(self, state: Any) -> Summary:
         summary = summarise(self.plan, self.home.read_metrics(), self.totals, self.home.root)
-        looked = after_looking(
-            self.method.predictor(self.plan.task, state), self.plan.test.samples.to(self.device)
-        )
+        looked, at = self._looked(state)
+        closing = self.method.closing_notes(self.plan.task, state)
         summary = replace(
             summary,
-            notes=(*summary.notes, *self.method.closing_notes(self.plan.task, state)),
+            notes=(*summary.notes, *closing, *told_of_look(self.plan, at)),
+            looked=at,
             trust=looked.trust(),
             selection=self.method.selection(state),
         )

@@ -132,7 +132,7 @@ def make_plan(
     check_network(task, config, method, len(everyone))
     method.needs.check(config.method, task)
     check_objectives(method, task)
-    _check_rate(config)
+    _check_sources(config)
     if start:
         check_start(start, config, method, task)
     return Plan(
@@ -181,22 +181,25 @@ def check_objectives(method: Method[Any, Any, Any], task: Task) -> None:
             value.check_samples(task.kind, task.shape)
 
 
-def _check_rate(config: Config) -> None:
-    """Refuse a source of the threshold that the run will not have."""
-    if config.rate_from == "validation" and not config.validation:
-        raise NeedError(
-            "rate_from is validation, but the server holds no samples back; give --validation 0.05"
-        )
-    if config.rate_from == "public" and public_generator(config):
-        raise NeedError(
-            "rate_from is public, but the public samples are generated, and of no known class; "
-            "give --rate-from validation or told"
-        )
-    if config.rate_from == "public" and config.public is None:
-        raise NeedError(
-            "rate_from is public, but there are no public samples; give --public, for example "
-            "half-test"
-        )
+def _check_sources(config: Config) -> None:
+    """Refuse samples for the threshold or for a look that the run will not have."""
+    for name, other in (("rate_from", "told"), ("look", "test")):
+        source = getattr(config, name)
+        if source == "validation" and not config.validation:
+            raise NeedError(
+                f"{name} is validation, but the server holds no samples back; "
+                "give --validation 0.05"
+            )
+        if source == "public" and public_generator(config):
+            raise NeedError(
+                f"{name} is public, but the public samples are generated, and of no known class; "
+                f"give --{name.replace('_', '-')} validation or {other}"
+            )
+        if source == "public" and config.public is None:
+            raise NeedError(
+                f"{name} is public, but there are no public samples; give --public, for example "
+                "half-test"
+            )
 
 
 def pick_device(name: str) -> str:

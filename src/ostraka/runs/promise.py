@@ -1,22 +1,59 @@
-"""How often a run's result will call a known sample unknown:
-who places its threshold, and what is promised.
+"""What a run's result is given before it is evaluated: the look that was asked for, and a threshold
+with what is promised of it.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from math import isinf
+from typing import Any
 
 import torch
 
 from ostraka.core.predictor import Placed, Predictor, Promise, Solo
 from ostraka.evaluation.placing import placed_on
+from ostraka.evaluation.sight import MOST, after_looking
 from ostraka.runs.plan import Plan
+from ostraka.runs.start import HALF_TEST
 
 ALL = "all"
 """Under this name lies the threshold of a result that is one predictor."""
 
 NEVER = Promise(why="it never answers unknown")
 """Of a result that has no such answer, and needs no promise."""
+
+
+def look(plan: Plan, predictor: Predictor, device: str = "cpu") -> tuple[Predictor, dict[str, Any]]:
+    """The predictor after the look at unlabelled samples that the configuration names, and how many
+    of what they were; nothing where it names none, or the predictor has no use for them.
+    """
+    config, of = plan.config, plan.config.look
+    found = {
+        "none": None,
+        "validation": plan.validation and plan.validation.samples,
+        "public": plan.task.commons.public,
+        "test": plan.test.samples,
+    }[of]
+    if found is None or not predictor.looks:
+        return predictor, {}
+    of = HALF_TEST if (of, config.public) == ("public", HALF_TEST) else of
+    seen = after_looking(predictor, found.to(device))
+    return seen, {"samples": min(MOST, len(found)), "of": of}
+
+
+def look_note(name: str, looked: Mapping[str, Any]) -> str:
+    """What must be said with the figures of a result that has looked."""
+    return (
+        f"{name} looked at {looked['samples']:,} unlabelled {looked['of']} samples to estimate "
+        "which members to trust"
+    )
+
+
+def told_of_look(plan: Plan, looked: Mapping[str, Any]) -> list[str]:
+    """The notes of a run that was to look; none if it was not."""
+    if plan.config.look == "none":
+        return []
+    useless = f"look is {plan.config.look!r}, but {plan.name} has no use for unlabelled samples"
+    return [look_note(plan.name, looked) if looked else useless]
 
 
 def place(plan: Plan, predictor: Predictor, device: str = "cpu") -> tuple[Predictor, Promise]:
@@ -67,7 +104,8 @@ def placed_at(predictor: Predictor, lines: Mapping[str, float]) -> Predictor:
 def answers_unknown(predictor: Predictor, plan: Plan, device: str) -> bool:
     """Whether any answer can be unknown; with models that stand alone, of the first one."""
     one = next(iter(predictor.alone.values())) if isinstance(predictor, Solo) else predictor
-    return not isinf(one.scores(plan.test.samples.to(device).stored(slice(0, 1))).threshold)
+    nothing = torch.zeros(1, *plan.task.shape, device=device)
+    return not isinf(one.scores(nothing).threshold)
 
 
 def _by_hand(predictor: Predictor, threshold: float) -> tuple[Predictor, Promise]:

@@ -195,6 +195,9 @@ class Summary:
     reused: int = 0
     start: StartFigures | None = None
     out: str = ""
+    looked: Mapping[str, Any] = field(default_factory=dict)
+    """How many unlabelled samples of what (`samples`, `of`: test, validation, public, half-test)
+    its vote looked at before it was evaluated; empty: none."""
     trust: Mapping[str, Any] = field(default_factory=dict)
     """What a vote found of its members (`voting.trust`)."""
     selection: Mapping[str, Any] = field(default_factory=dict)

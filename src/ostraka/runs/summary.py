@@ -148,11 +148,11 @@ def _reached(rows: Sequence[MetricsRow]) -> dict[str, int]:
 JSON_KEYS = (
     "method", "data", "partition", "parties", "accuracy", "balanced_accuracy", "f1",
     *BESIDE_ACCURACY, "seconds", "cpu_seconds", "bytes_up", "bytes_down", "rounds", "seed",
-    "per_domain", "notes", "out",
+    "per_domain", "looked", "notes", "out",
 )  # fmt: skip
 """What `--json` prints."""
 
-WHERE_THERE_IS_ONE = (*BESIDE_ACCURACY, "per_domain", "notes")
+WHERE_THERE_IS_ONE = (*BESIDE_ACCURACY, "per_domain", "looked", "notes")
 """Keys that `--json` leaves out where they say nothing."""
 
 

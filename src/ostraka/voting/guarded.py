@@ -104,20 +104,17 @@ class Guarded(Ballot):
     cap: bool = setting(True, "a party's told samples count as those of the median party at most")
     doubt: bool = setting(True, "lean on the plain sum if the members doubt their own samples")
     junk: bool = setting(True, "lean on the plain sum if the members take junk for known classes")
-    batch: bool = setting(
-        True, "look at unlabelled samples; false: the four settings below do nothing"
-    )
-    copies: bool = setting(True, "members that answer alike share one weight")
+    copies: bool = setting(True, "after a look: members that answer alike share one weight")
     agreement: bool = setting(
         True,
-        "members that do not agree with the others on a class have less weight in it, and members "
-        "that are flagged as unusual have next to none in any class",
+        "after a look: members that agree little with the others on a class count less in it, and "
+        "members that are flagged as unusual count next to nothing in any class",
     )
     budget: bool = setting(
-        True, "a member that claims far more of a class than it can have is shifted"
+        True, "after a look: a member that claims far more of a class than it can have is shifted"
     )
     rescale: bool = setting(
-        True, "where the panel leans on the sum, scale and shift all claims instead"
+        True, "after a look: where the panel leans on the sum, scale and shift all claims instead"
     )
 
     def notes(self, cards: Sequence[Card]) -> tuple[str, ...]:
@@ -131,8 +128,8 @@ class Guarded(Ballot):
 
     @property
     def looks(self) -> bool:
-        """Whether unlabelled samples are looked at."""
-        return self.batch
+        """Yes: unlabelled samples tell which members agree."""
+        return True
 
     def wants_typicality(self, cards: Sequence[Card]) -> bool:
         """Whether the embedding statistics of the members are used."""
@@ -176,7 +173,7 @@ class Guarded(Ballot):
         found from votes on unlabelled samples.
         """
         samples = votes.logits.shape[1]
-        if not self.batch or samples < FEWEST or not any_counts(votes.cards):
+        if samples < FEWEST or not any_counts(votes.cards):
             return None
         sure = samples / (samples + guards.HALF_SURE)
         copies = self._copies(votes, sure)

@@ -15,8 +15,6 @@ from ostraka.voting.ballots import Ballot, Votes
 
 MOST = 12
 """Members of which all teams are tried: 4,095."""
-SEEN = 1000
-"""Samples that a ballot looks at, where it looks, before it counts."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +63,12 @@ def team_accuracy(
 def team_answers(
     votes: Votes, ballot: Ballot, team: Sequence[int], public: Votes | None = None
 ) -> Tensor:
-    """The team's closed answers [B]; a ballot that looks has looked at the team's votes alone, and
-    one that is tuned on public samples, on the team's votes on them (none: as `votes` are tuned).
+    """The team's closed answers [B], without a look at any samples; a ballot that is tuned on
+    public samples is, on the team's votes on them (none: as `votes` are tuned).
     """
     part = votes_of(votes, team)
     if ballot.wants_public and public is not None:
         part = replace(part, tuned=ballot.tune(votes_of(public, team)))
-    if ballot.looks:
-        usual = None if part.typicality is None else part.typicality[:, :SEEN]
-        some = replace(part, logits=part.logits[:, :SEEN], typicality=usual)
-        part = replace(part, assessment=ballot.assess(some))
     return ballot.count(part).closed
 
 
