@@ -20,7 +20,7 @@ from ostraka.data.partitions.spec import format_spec, parse
 from ostraka.data.sources import data_dirs, load
 from ostraka.data.standardise import standardise
 from ostraka.errors import ConfigError, DataError, PartitionError
-from ostraka.runs.config import Config
+from ostraka.runs.config import Config, label_of
 from ostraka.runs.record import RunDir, own_division
 
 PARTIES = 10
@@ -179,14 +179,15 @@ def _augmented(config: Config, data: Dataset) -> Dataset:
 
 def load_for(config: Config, name: str) -> Dataset:
     """The data set called `name`, from the folders of a configuration."""
-    return load_once(name, tuple(data_dirs(config.data_dir)), Path.cwd())
+    dirs = tuple(data_dirs(config.data_dir))
+    return load_once(name, dirs, Path.cwd(), label_of(config, name))
 
 
 @lru_cache(maxsize=2)
-def load_once(name: str, dirs: tuple[Path, ...], cwd: Path) -> Dataset:
+def load_once(name: str, dirs: tuple[Path, ...], cwd: Path, label: str | None) -> Dataset:
     """The cells of a grid read their data once; in another working folder relative names mean other
     files."""
-    return load(name, dirs)
+    return load(name, dirs, label)
 
 
 def _known(config: Config, data: Dataset) -> list[int]:

@@ -63,7 +63,7 @@ class Collection:
             raise DataError(
                 f"{self.name} holds {listed(strange, 'class', 'classes')} that the task does not "
                 f"have.{hint} Its classes: {some(list(classes))}; rename or remove what does not "
-                "belong to it"
+                f"belong to it{''.join(f'. Note: {note}' for note in self.notes[:SHOWN])}"
             )
         renumber = torch.tensor([places[name] for name in self.classes])
         return replace(self.samples, y=renumber[self.samples.y])

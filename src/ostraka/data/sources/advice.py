@@ -64,6 +64,14 @@ def content(wanted: str) -> str:
     )
 
 
+def fetched(names: Sequence[str]) -> str:
+    """The command that downloads those of the data sets that have a public address."""
+    from ostraka.data.fetch.sets import SETS  # its package reads data by the sources
+
+    public = " ".join(name for name in names if name in SETS)
+    return f"Download it with: ostraka data get {public}. " if public else ""
+
+
 def looked(dirs: Sequence[Path]) -> str:
     """The folders that were looked into."""
     return (

@@ -51,6 +51,10 @@ def read(path: Path, name: str) -> Dataset:
             f"{given}; "
             "fetch the file again or correct the sidecar"
         )
+    if _undivided(archive.headers(path)):
+        from ostraka.data.own.dataset import read_dataset
+
+        return read_dataset(path, name)
     stored = read_arrays(path)
     _need(stored, path)
     x_train, x_test, view = _features(name, stored)
@@ -88,6 +92,10 @@ def read_arrays(path: Path) -> dict[str, Array]:
 def peek(path: Path, name: str) -> Summary:
     """What the headers of the arrays say; of the values only the labels are read."""
     found = archive.headers(path)
+    if _undivided(found):
+        from ostraka.data.own.look import summary_of_table
+
+        return summary_of_table(path)
     _need({key.removesuffix(MED) for key in found}, path)
     if "x_train" + MED in found:
         planes, count, *sides = found["x_train" + MED].shape
@@ -100,12 +108,19 @@ def peek(path: Path, name: str) -> Summary:
     return Summary(shape, classes, count, prod(found["y_test"].shape[:1]))
 
 
+def _undivided(keys: Collection[str]) -> bool:
+    """Whether there are labelled samples, and none for testing: a share of them is, then."""
+    pairs = (("x", "y"), ("x_train", "y_train"))
+    tested = any(key in keys for key in ("x_test", "y_test"))
+    return not tested and any(x in keys and y in keys for x, y in pairs)
+
+
 def _need(keys: Collection[str], path: Path) -> None:
     missing = [key for key in NEEDED if key not in keys]
     if missing:
         raise DataError(
             f"{path} has no {', '.join(missing)} (it has: {', '.join(sorted(keys)) or 'nothing'}); "
-            f"store the arrays {', '.join(NEEDED)}"
+            f"store the arrays {', '.join(NEEDED)}, or x and y alone"
         )
 
 
@@ -213,7 +228,7 @@ def files(path: Path, name: str) -> list[Path]:
 SOURCES.add("npz")(
     Source(
         "npz",
-        "NAME.npz with x_train, y_train, x_test, y_test",
+        "NAME.npz with x_train, y_train, x_test, y_test (or x and y)",
         read,
         _find_plain,
         files=files,
