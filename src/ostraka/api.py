@@ -32,6 +32,7 @@ class RunValues(TypedDict, total=False):
     """What a run can be told (`ostraka list settings run`), and the methods' commonest settings."""
 
     data: str | Path
+    label: str | None
     partition: str
     parties: int | None
     seed: int
@@ -134,9 +135,10 @@ def train(
 
     `data` is a folder or file, a `Collection`, or arrays `(x, y)`, whose labels are names of
     classes. `task` is a task or its file; without one, the classes that are found are all. Classes
-    with so few samples that they may identify people are left out unless `keep_rare`;
-    files that cannot be read are an error, or left out with `skip_broken`. Stopped and called again, it goes on where it was; the same data, task and seed make the same file. `dp`
-    promises differential privacy, by its epsilon or by all of it (`core.private.Private`).
+    with so few samples that they may identify people are left out unless `keep_rare`; files that
+    cannot be read are an error, or left out with `skip_broken`. Stopped and called again, it goes
+    on where it was; the same data, task and seed make the same file. `dp` promises differential
+    privacy, by its epsilon or by all of it (`core.private.Private`).
     """
     promise = dp if dp is None or isinstance(dp, Private) else Private(float(dp))
     with for_python(), follow_training(NORMAL if progress else QUIET) as tell:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
-
 MOST = 4000
 """Characters of a message that are shown."""
 

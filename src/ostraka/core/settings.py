@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from ostraka.core.span import ANYTHING, Span
 from ostraka.core.values import convert, plain, words_in
-from ostraka.errors import ConfigError, choices, did_you_mean
+from ostraka.errors import ConfigError, choices, did_you_mean, shown
 from ostraka.registry import Registry
 
 T = TypeVar("T")
@@ -293,7 +293,8 @@ def _convert(value: Any, hint: Any, registry: Registry[Any] | None, current: Any
             return value
         if not isinstance(value, Mapping):
             raise ConfigError(
-                f"{path!r} is a group of settings; {shown(value)} was given. Use {path}.<name> = value"
+                f"{path!r} is a group of settings; {shown(value)} was given. Use {path}.<name> = "
+                "value"
             )
         return build(hint, value, current if current is not MISSING else None, path + ".", path)
     return convert(value, hint, path)

@@ -64,7 +64,9 @@ def _other(args: tuple[Any, ...]) -> Any:
 def _one_of(value: Any, allowed: tuple[Any, ...], path: str) -> Any:
     if value not in allowed:
         hint = did_you_mean(str(value), map(str, allowed))
-        raise ConfigError(f"{path!r} is {shown(value)}; allowed: {', '.join(map(str, allowed))}.{hint}")
+        raise ConfigError(
+            f"{path!r} is {shown(value)}; allowed: {', '.join(map(str, allowed))}.{hint}"
+        )
     return value
 
 
@@ -80,7 +82,9 @@ def _single(value: Any, hint: Any, path: str) -> Any:
     if isinstance(hint, type) and (
         not isinstance(value, hint) or (hint is int and isinstance(value, bool))
     ):
-        raise ConfigError(f"{path!r} takes {KINDS.get(hint, hint.__name__)}; {shown(value)} was given")
+        raise ConfigError(
+            f"{path!r} takes {KINDS.get(hint, hint.__name__)}; {shown(value)} was given"
+        )
     return value
 
 
@@ -98,7 +102,8 @@ def _storable(value: Any, path: str, table: bool) -> Any:
         return [_storable(item, path, table=False) for item in value]
     if not isinstance(value, PLAIN):
         raise ConfigError(
-            f"{path!r} takes numbers, text, true or false, lists and tables; {shown(value)} was given"
+            f"{path!r} takes numbers, text, true or false, lists and tables; {shown(value)} was "
+            "given"
         )
     return value
 

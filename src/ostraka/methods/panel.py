@@ -72,9 +72,7 @@ PAPER: dict[str, Any] = {
     "schedule": "constant",
 }
 """The members' training in the FedOV paper: Adam at a constant rate."""
-PRIVATE = Budget(
-    epochs=60, most_steps=240, batch=1024, optimiser="adam", lr=0.02, weight_decay=0.0
-)
+PRIVATE = Budget(epochs=60, most_steps=240, batch=1024, optimiser="adam", lr=0.02, weight_decay=0.0)
 """Few steps with as many samples as there are: the noise of a step is as large for one sample as
 for a thousand, and the promise is spent by the step (docs/results/privacy.md).
 """

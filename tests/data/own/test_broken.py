@@ -291,7 +291,11 @@ TABLES: dict[str, tuple[Make, str, dict[str, Any]]] = {
         r"no column 'durg' with the classes. Did you mean 'drug'\? Its columns: age, drug",
         {"form": Form(label="durg"), "labelled": True},
     ),
-    "label not said": (rows("a,b", "1,2"), r"say which column holds", {"labelled": True}),
+    "label not said": (
+        rows("a,b", "1,2"),
+        r"Name the one with the classes: --label",
+        {"labelled": True},
+    ),
     "two labels": (rows("a,label,class", "1,x,y"), r"several columns that could be", {}),
     "class missing": (rows("a,label", "1,x", "2,"), r"1 rows have no class .*row 2", {}),
     "10,000 classes": (

@@ -54,7 +54,7 @@ def each(
     if not wrong:
         return results, []
     first = wrong[min(wrong)]
-    if len(wrong) == len(files) > 1:
+    if len(wrong) == len(files) and (skip_broken or len(files) > 1):
         raise DataError(f"none of {len(files)} files can be read; the first: {first}")
     names = listed([files[at].name for at in sorted(wrong)], "file", "files")
     if skip_broken:

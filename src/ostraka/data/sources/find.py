@@ -171,8 +171,8 @@ def _load_named(name: str, folders: Sequence[Path]) -> Dataset:
         raise DataError(
             f"{name} needs at least two of its data sets {choices(domains.NAMED[name])}; found: "
             f"{choices(parts)}. "
-            f"Looked in: {looked(folders)}. {fetched(missing)}Put there, or in folders named with --data-dir or "
-            f"{VARIABLE}: {needed}"
+            f"Looked in: {looked(folders)}. {fetched(missing)}Put there, or in folders named with "
+            f"--data-dir or {VARIABLE}: {needed}"
         )
     all_of = len(domains.NAMED[name])
     left_out = (
@@ -280,6 +280,7 @@ def _missing(name: str, wanted: str, dirs: Sequence[Path]) -> DataError:
     known, public = [found.name for found in available(dirs)], fetched([wanted])
     hint = "" if public else did_you_mean(wanted, [*known, *ALIASES])
     return DataError(
-        f"no dataset {name!r} was found.{hint} Looked in: {looked(dirs)}. {public}Put there {content(wanted)}, or name other folders with --data-dir or "
-        f"{VARIABLE}. Found now: {choices(known)}"
+        f"no dataset {name!r} was found.{hint} Looked in: {looked(dirs)}. {public}Put "
+        f"there {content(wanted)}, or name other folders with --data-dir or {VARIABLE}. Found now: "
+        f"{choices(known)}"
     )
