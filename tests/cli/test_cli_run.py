@@ -234,7 +234,7 @@ def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bits(ostraka: Ostraka) -> 
 
 def test_a_run_that_rejects_everything_says_so(ostraka: Ostraka) -> None:
     """On the terminal and in JSON."""
-    words = ("run", "fedov", "--data", "digits", "--parties", "2", "--net", "mlp", "--epochs", "1")
+    words = ("run", "fedov", *TINY)
     said = "100 % of the samples of known classes are rejected as unknown"
     done = ostraka(*words, "--threshold", "-99", "--json")
     assert any(note.startswith(said) for note in json.loads(done.out)["notes"])
