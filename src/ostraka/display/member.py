@@ -2,7 +2,7 @@
 its training went.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from rich.console import Console
 
 from ostraka.core.card import band_of
 from ostraka.core.member import Member
+from ostraka.data.own.collection import some
 from ostraka.display.canvas import check_suffix, new_figure, save
 from ostraka.display.tables import Cell, Number, Table, human_bytes
 from ostraka.parties.scores import Picture
@@ -186,7 +187,7 @@ def trained_lines(trained: Trained) -> list[str]:
                    trained.statistics.items()]  # fmt: skip
         lines.append(
             "In the file, to standardise inputs: the mean (standard deviation) of each feature of "
-            f'your samples: {_first(numbers)}. A task with standardise = "task" leaves them out.'
+            f"your samples: {some(numbers, SHOWN)}. A task with standardise = task leaves them out."
         )
     lines += [f"Note: {note}" for note in trained.notes]
     if trained.path is not None:
@@ -228,12 +229,7 @@ def member_facts(member: Member, path: Path, picture: Picture | None) -> dict[st
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    return _first([f"{name} ({count})" for name, count in counts.items()])
-
-
-def _first(items: Sequence[str]) -> str:
-    more = f" and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
-    return ", ".join(items[:SHOWN]) + more
+    return some([f"{name} ({count})" for name, count in counts.items()], SHOWN)
 
 
 def _say(console: Console, text: str) -> None:

@@ -14,6 +14,7 @@ from ostraka.core.seeds import numpy_rng
 from ostraka.data.dataset import DOMAIN, Array, Dataset, first_per_class, known_split
 from ostraka.data.domains import first_of_each, positions
 from ostraka.data.local_test import draw, join, judged_by
+from ostraka.data.own.collection import some
 from ostraka.data.partitions.divide import Partition, partition
 from ostraka.data.partitions.given import By, Domain
 from ostraka.data.partitions.spec import format_spec, parse
@@ -251,9 +252,5 @@ def _held_back(config: Config, total: int, left: int, parties: int) -> str:
 def _untrained(classes: tuple[str, ...], counts: np.ndarray) -> list[str]:
     """A note on classes that no party can learn, although they are in the test."""
     missing = [classes[c] for c in np.flatnonzero(counts.sum(axis=0) == 0)]
-    if not missing:
-        return []
-    named = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-    return [
-        f"no party holds a training sample of {len(missing)} of {len(classes)} classes: {named}"
-    ]
+    told = f"no party holds a training sample of {len(missing)} of {len(classes)} classes: "
+    return [told + some(missing)] if missing else []

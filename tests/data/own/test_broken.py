@@ -428,7 +428,11 @@ ARRAYS: dict[str, tuple[Make, str, dict[str, Any]]] = {
         {},
     ),
     "empty name of a class": (arrays(x=np.ones((2, 2)), y=["a", " "]), r"has an empty name", {}),
-    "strange kind": (arrays(x=np.ones((2, 2)), kind="smell"), r"its kind is 'smell'; kinds", {}),
+    "strange kind": (
+        arrays(x=np.ones((2, 2)), kind="smell"),
+        r"its kind is smell; .*: image, sound, table",
+        {},
+    ),
     "no such file": (lambda folder: folder / "no.csv", r"no.csv does not exist", {}),
     "NUL in the name": (lambda folder: Path(f"{folder}/a\0.csv"), r"cannot be read|not exist", {}),
     "link to itself": (loop, r"round (cannot be read|does not exist)", {}),

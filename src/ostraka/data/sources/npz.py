@@ -63,9 +63,9 @@ def read(path: Path, name: str) -> Dataset:
         y_train=stored["y_train"],
         x_test=x_test,
         y_test=stored["y_test"],
-        classes=_class_names(path, beside),
+        classes=class_names(path, {}, beside),
         classes_from=str(path.with_suffix(".json")),
-        kind=_kind(path, stored, beside),
+        kind=told_kind(path, stored, beside),
         columns=_columns(path, stored, "_train"),
         test_columns=_columns(path, stored, "_test"),
         info={
@@ -102,7 +102,7 @@ def peek(path: Path, name: str) -> Summary:
         shape: tuple[int, ...] = (planes, *sides)
     else:
         count, shape = found["x_train"].shape[0], sample_shape(name, found["x_train"].shape)
-    classes = len(_class_names(path, sidecar(path))) or len(
+    classes = len(class_names(path, {}, sidecar(path))) or len(
         np.unique(archive.array(path, "y_train"))
     )
     return Summary(shape, classes, count, prod(found["y_test"].shape[:1]))
@@ -161,7 +161,7 @@ def _quantised(stored: Mapping[str, Array]) -> bool:
     return "feature_scale" in stored or "feature_offset" in stored
 
 
-def _kind(path: Path, stored: Mapping[str, Array], beside: Mapping[str, Any]) -> Kind | None:
+def told_kind(path: Path, stored: Mapping[str, Array], beside: Mapping[str, Any]) -> Kind | None:
     """The kind that the file or its sidecar tells; None: neither does."""
     told = {str(found) for found in (stored.get("kind"), beside.get("kind")) if found is not None}
     if not told:
@@ -186,8 +186,14 @@ def _per_coefficient(name: str, key: str, stored: Mapping[str, Array], coefficie
     return values.astype(np.float64)
 
 
-def _class_names(path: Path, beside: Mapping[str, Any]) -> tuple[str, ...]:
+def class_names(
+    path: Path, stored: Mapping[str, Array], beside: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """The names of the classes in the order of their labels: those of the array classes, or else
+    those that the sidecar gives; empty: neither does."""
     names, where = beside.get("class_names", []), path.with_suffix(".json")
+    if "classes" in stored:
+        names, where = stored["classes"].tolist(), path
     if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
         raise DataError(
             f"{where} gives class_names {str(names)[:80]}; it must be a list of names in label "
