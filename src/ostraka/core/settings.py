@@ -79,10 +79,8 @@ def build(
     none. Messages call the settings by their dotted name behind `path`, and
     say that they are those of `owner`.
     """
-    usual = getattr(cls, "usual_recipe", None)
-    if usual is not None and base is None and "recipe" not in values:
-        values = {**usual(values), **values}
-    values = with_recipe(cls, values, path)
+    usual = getattr(cls, "usual_recipe", lambda values: {})
+    values = with_recipe(cls, {**usual(values), **values}, path)
     hints = get_type_hints(cls)
     known = {f.name: f for f in fields(cls) if f.init}  # type: ignore[arg-type]
     former: Mapping[str, Former] = getattr(cls, "FORMER", {})

@@ -151,8 +151,12 @@ def test_a_folder_with_one_class_is_refused_with_what_was_meant(folder: Path) ->
         load(str(folder / "one"))
     with pytest.raises(DataError, match=r"one class only \(images\).*give .*north/images$"):
         load(str(folder / "north"))
-    with pytest.raises(DataError, match="is a folder and not a dataset of a known kind"):
-        load(str(folder / "north" / "images" / "cat"))
+    (folder / "two" / "yes").mkdir(parents=True)
+    (folder / "two" / "yes" / "0.wav").write_bytes(wav(as_bits(tone(300), 16)))
+    image(folder / "two" / "cat" / "0.png")
+    for place in (folder / "north" / "images" / "cat", folder / "two"):
+        with pytest.raises(DataError, match="is a folder and not a dataset of a known kind"):
+            load(str(place))
 
 
 def test_a_folder_of_class_folders_is_not_taken_for_a_class_silently(folder: Path) -> None:
