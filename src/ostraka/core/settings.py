@@ -79,8 +79,8 @@ def build(
     none. Messages call the settings by their dotted name behind `path`, and
     say that they are those of `owner`.
     """
-    usual = getattr(cls, "usual_recipe", lambda values: {})
-    values = with_recipe(cls, {**usual(values), **values}, path)
+    usual = getattr(cls, "usual_recipe", None)
+    values = with_recipe(cls, {**(usual(values) if usual else {}), **values}, path)
     hints = get_type_hints(cls)
     known = {f.name: f for f in fields(cls) if f.init}  # type: ignore[arg-type]
     former: Mapping[str, Former] = getattr(cls, "FORMER", {})
