@@ -12,7 +12,8 @@ from ostraka.core.net import Recipe
 from ostraka.core.private import Private
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError
-from ostraka.methods.fedov import FedOV
+from ostraka.methods.fedov import GENTLE, FedOV
+from ostraka.methods.panel import PRIVATE
 from ostraka.parties.dp import parse
 from ostraka.parties.leaving import leaving
 from ostraka.parties.task_file import TaskFile, make_task
@@ -54,7 +55,7 @@ def test_what_is_none_is_refused(text: str, words: str) -> None:
         parse(text)
 
 
-def test_a_ballot_is_no_matter_of_a_partys_promise() -> None:
+def test_a_vote_without_counts_says_so() -> None:
     """FedOV's own ballot uses counts, which a promise does not let a party tell; without them it
     counts as the plain sum does, and says so.
     """
@@ -63,6 +64,26 @@ def test_a_ballot_is_no_matter_of_a_partys_promise() -> None:
     task, panel = Task(("a", "b"), (4,), Recipe("mlp")), Panel((Seat(Card(0, 9), {}),))
     (note,) = method.closing_notes(task, panel)
     assert "no member discloses class counts" in note
+
+
+@pytest.mark.parametrize("name", ["fedov", "fedov-calibrated", "closed-voting-owners", "solo"])
+def test_a_ballot_is_no_matter_of_a_partys_promise(name: str) -> None:
+    """These ballots want counts, which a promise does not let a party tell."""
+    task = make_task(["a", "b"], kind="table", shape=(3,), method=name)
+    method = task.build_method(Private(8.0))
+    assert (method.dp, task.build_method().dp) == (Private(8.0), Private())
+    assert method.local == PRIVATE
+    assert task.build_method().local != PRIVATE
+
+
+def test_what_the_task_says_of_training_goes_before_what_is_usual_with_a_promise() -> None:
+    chosen = {"local.epochs": 7, "objective.w_destroyed": 0.5}
+    task = make_task(["a", "b"], kind="table", shape=(3,), set=chosen)
+    method = task.build_method(Private(8.0))
+    assert method.local == replace(PRIVATE, epochs=7)
+    assert method.objective == replace(GENTLE, w_destroyed=0.5)
+    task = make_task(["a", "b"], kind="table", shape=(3,), set={"recipe": "paper"})
+    assert task.build_method(Private(8.0)).local.epochs == 200
 
 
 @pytest.fixture

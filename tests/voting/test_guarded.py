@@ -315,7 +315,7 @@ def test_who_discloses_no_counts_is_taken_to_have_some_of_every_class() -> None:
     votes = panel()
     mixed = replace(votes, cards=[*votes.cards[:9], replace(votes.cards[9], counts=None)])
     weights = [200 / 300, 200 / 300, 40 / 140]
-    said = Guarded(batch=False).say(mixed)[[0, 1, 9], 0, 1].tolist()
+    said = Guarded().say(mixed)[[0, 1, 9], 0, 1].tolist()
     assert said == pytest.approx([weight / sum(weights) for weight in weights])
     assert "1 of 10 members disclose no class counts (p9)" in Guarded().notes(mixed.cards)[0]
     assert accuracy(Guarded(), mixed) >= accuracy(Guarded(), votes) - 2
@@ -373,7 +373,7 @@ def test_a_member_that_takes_noise_for_classes_does_not_lead_without_a_look() ->
     """Two owners of 200 samples of a class, 200 / 300 each: of the one that is sure of noise a
     hundredth counts, so it has 1 / 101 of the say.
     """
-    votes, plain = panel(), Guarded(batch=False)
+    votes, plain = panel(), Guarded()
     odd = replace(votes, junk=(0.05, 0.6, *[0.05] * 8))
     assert float(plain.say(votes)[1, 0, 1]) == pytest.approx(1 / 2)
     assert float(plain.say(odd)[1, 0, 1]) == pytest.approx(1 / 101)

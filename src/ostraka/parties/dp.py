@@ -20,13 +20,12 @@ def parse(text: str) -> Private:
         words = [f"epsilon={words[0]}"]
     values: dict[str, float] = {}
     for word in words:
-        name, given, value = word.partition("=")
+        name, _, value = word.partition("=")
         try:
-            values[name.strip()] = float(value) if given else float("nan")
+            values[name.strip()] = float(value)
         except ValueError:
-            given = ""
-        if not given:
-            raise ConfigError(f"--dp is {text!r}; {word!r} is not NAME=NUMBER. Write {USAGE}")
+            wrong = f"--dp is {text!r}; {word!r} is not NAME=NUMBER. Write {USAGE}"
+            raise ConfigError(wrong) from None
     promise = build(Private, values, path="dp.", owner="--dp")
     if not promise.wanted:
         raise ConfigError(f"--dp is {text!r}; a promise needs an epsilon above 0: {USAGE}")

@@ -76,7 +76,7 @@ def summarise(plan: Plan, rows: Sequence[MetricsRow], costs: Totals, out: Path) 
         per_part=_named({party: part.accuracy for party, part in last.per_part.items()}, names),
         per_domain={name: DomainFigures.of(part) for name, part in last.per_domain.items()},
         confusion=rows[-1].confusion or (),
-        notes=(*plan.notes, *_at_chance(last, costs.losses)),
+        notes=(*plan.notes, *last.notes, *_at_chance(last, costs.losses)),
         seconds=costs.seconds,
         cpu_seconds=costs.cpu_seconds,
         bytes_up=costs.bytes_up,
