@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
-from ostraka.registry import BALLOTS, ENGINES, NETS, OBJECTIVES, PARTITIONS, SELECTORS
+from ostraka.registry import (
+    AUGMENTATIONS,
+    BALLOTS,
+    ENGINES,
+    NETS,
+    OBJECTIVES,
+    PARTITIONS,
+    SELECTORS,
+)
 
 NAME = "completion"
 
@@ -134,6 +142,7 @@ def names() -> dict[str, tuple[str, ...]]:
         "net": ("auto", *NETS),
         "objective": tuple(OBJECTIVES),
         "engine": tuple(ENGINES),
+        "augment": ("auto", *AUGMENTATIONS),
         "data": tuple(found.name for found in available()),
         "partition": partitions,
         "ballot": tuple(BALLOTS),

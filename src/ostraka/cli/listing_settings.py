@@ -118,13 +118,9 @@ def find_settings(name: str) -> list[Owner]:
     return found
 
 
-def _has(registry: Registry[Any], name: str) -> bool:
-    return name in registry.names() or name in registry.aliases()
-
-
 def _method(name: str) -> Owner | None:
-    registry: Registry[Any] = PRESETS if _has(PRESETS, name) else METHODS
-    if not _has(registry, name):
+    registry: Registry[Any] = PRESETS if name in PRESETS else METHODS
+    if name not in registry:
         return None
     usage = "set with --set NAME=VALUE, or in a file under [set]"
     return Owner(registry.kind, registry.canonical(name), build_method(Config(method=name)), usage)
@@ -153,7 +149,7 @@ def _engine(name: str) -> Owner | None:
 
 
 def _net(name: str) -> Owner | None:
-    if not _has(NETS, name):
+    if name not in NETS:
         return None
     options = net_options(NETS.canonical(name))
     first = next((spec.name for spec in fields(options)), "NAME")
@@ -169,7 +165,7 @@ def _listed(
     make: Callable[[], Any] | None = None,
 ) -> Owner | None:
     """What `registry` has under the name, by default with its own settings as they are."""
-    if not _has(registry, name):
+    if name not in registry:
         return None
     own = registry.canonical(name)
     usage = (

@@ -30,7 +30,9 @@ from ostraka.cli import (
     vote,
 )
 from ostraka.cli.streams import leave_unread, plain_where_needed
+from ostraka.core.synonyms import ours
 from ostraka.errors import ConfigError, OstrakaError, did_you_mean, printable
+from ostraka.runs.config import SHORT
 
 VERBS = (
     run,
@@ -154,10 +156,24 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         given = unknown[0].partition("=")[0]
         kind = "has no option" if given.startswith("-") else "does not take"
         raise ConfigError(
-            f"{own.prog} {kind} {given!r}.{did_you_mean(given, known)} See "
+            f"{own.prog} {kind} {given!r}.{_meant(given, known, own.prog)} See "
             f"{own.prog} --help for all it takes"
         )
     return options
+
+
+def _meant(given: str, known: Sequence[str], verb: str) -> str:
+    """Which of the known options is meant: what other libraries call so, or else the nearest."""
+    name, _, value = ours(given).partition("=")
+    short = {dotted: option for option, dotted in SHORT.items()}
+    option = "--" + short.get(name, name).replace("_", "-")
+    if name == "method" and verb.endswith(("run", "compare")):
+        return f" Give it without a name: {verb} METHOD."
+    if name and option in known:
+        return f" Did you mean {f'{option} {value}'.strip()!r}?"
+    if name and "--set" in known and "--config" in known:
+        return f" Did you mean '--set {name}=VALUE'?"
+    return did_you_mean(given, known)
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

@@ -251,8 +251,9 @@ def _missing(name: str, wanted: str, dirs: Sequence[Path]) -> DataError:
     if is_unread(name):
         return unread(name, _kinds())
     known = [found.name for found in available(dirs)]
+    here = [*known, *(alias for alias, own in ALIASES.items() if own in known)]
     return DataError(
-        f"no dataset {name!r} was found.{did_you_mean(wanted, [*known, *ALIASES])} Looked in: "
+        f"no dataset {name!r} was found.{did_you_mean(wanted, here)} Looked in: "
         f"{looked(dirs)}. Put there {content(wanted)}, or name other folders with --data-dir or "
-        f"{VARIABLE}. Found now: {choices(known)}"
+        f"{VARIABLE}. Found now: {choices(known, wanted)}"
     )
