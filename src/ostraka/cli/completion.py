@@ -42,7 +42,6 @@ def add_to(verbs: Any) -> None:
         help="print a script that completes commands in bash, zsh or fish",
         description="Print a script that lets the shell complete verbs, options and names.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("shell", choices=SHELLS, help="which shell")
     parser.set_defaults(act=act)

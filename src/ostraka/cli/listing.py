@@ -35,7 +35,6 @@ def add_to(verbs: Any) -> None:
         help="show methods, presets, nets, data sets, partitions, engines, settings",
         description="Show what can be chosen by name.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", metavar="WHAT", help=", ".join(sorted(SHELVES)))
     parser.add_argument(
