@@ -66,6 +66,61 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         things().get("xyz")
 
 
+def test_names_are_matched_without_regard_to_case() -> None:
+    made = things()
+    assert made.get("SPOON") is made.get("Ladle") is made.get("spoon")
+    assert made.canonical("Ladle") == "spoon"
+    assert ("Fork" in made, "LADLE" in made, "knife" in made) == (True, True, False)
+    made.add("Spoon")(int)  # of two that differ in case, what is written exactly so
+    assert (made.get("Spoon"), made.get("spoon")) == (int, Thing)
+
+
+@pytest.mark.parametrize("kind", registry.all_registries(), ids=lambda kind: kind.kind)
+def test_every_name_and_alias_is_found_in_any_case(kind: Registry[Any]) -> None:
+    for name in (*kind, *kind.aliases()):
+        assert kind.canonical(name.upper().replace("-", "_")) == kind.canonical(name)
+
+
+def test_of_many_names_an_error_lists_the_nearest_few() -> None:
+    with pytest.raises(ConfigError) as caught:
+        METHODS.get("fedvo")
+    text = str(caught.value)
+    listed = text.partition("Known methods: ")[2].partition(" and ")[0].split(", ")
+    assert text.startswith("unknown method 'fedvo'. Did you mean 'fedov'? Known methods: fedov, ")
+    assert len(listed) == 8
+    assert f"and {len(METHODS.names()) - 8} more (ostraka list methods)" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "nearest"),
+    [
+        ("fedvo", ["fedvc", "fedov", "fedova"], "fedov"),  # two letters in the wrong order
+        ("mnits", ["minuts", "mnist"], "mnist"),
+        ("clos", ["cos", "closed-voting", "closed"], "closed"),  # begins so; the shortest
+        ("fedov-pap", ["fedov-paper", "fedova"], "fedov-paper"),
+        ("FEDOW", ["fedov", "FEDEX"], "fedov"),
+        ("--alpha", ["--help", "--partition"], None),
+        ("a", ["abcd"], None),  # one letter says nothing
+        ("spoon", ["spoon"], None),  # what was given is not what was meant
+        ("", ["a", ""], None),
+        ("--", ["--"], None),
+    ],
+)
+def test_what_is_nearest(given: str, names: list[str], nearest: str | None) -> None:
+    told = f" Did you mean {nearest!r}?" if nearest else ""
+    assert did_you_mean(given, names) == told == did_you_mean(given, reversed(names))
+
+
+def test_a_few_of_many() -> None:
+    names = [f"name-{n:02}" for n in range(13)]
+    assert choices(names) == ", ".join(names)
+    assert choices(names[:12], "nmae-07") == ", ".join(names[:12])
+    told = choices([*names, "name-07"], "nmae-07")
+    assert told.startswith("name-07, ")
+    assert told.endswith(" and 5 more")
+    assert told.count(",") == 7
+
+
 def test_a_name_belongs_to_one_thing() -> None:
     made = things()
     made.add("fork")(int)

@@ -1,9 +1,10 @@
 """The errors a user may meet. Standard library only, so that every layer may import it."""
 
 import errno
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from pathlib import Path
 
 MOST = 4000
@@ -87,15 +88,39 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(c if c.isprintable() or c in keep else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def choices(names: Iterable[str]) -> str:
-    """The allowed names as one readable list."""
-    return ", ".join(sorted(names)) or "(none)"
+def choices(names: Iterable[str], given: str = "") -> str:
+    """The allowed names as one readable list; of many, the few nearest to what was `given`."""
+    every = sorted(set(names))
+    if not given or len(every) <= MANY:
+        return ", ".join(every) or "(none)"
+    near = sorted(every, key=lambda name: _distance(given, name))[:FEW]
+    return f"{', '.join(near)} and {len(every) - len(near)} more"
 
 
 def did_you_mean(given: str, names: Iterable[str]) -> str:
     """`" Did you mean 'x'?"`, or nothing when no name is near."""
-    near = get_close_matches(given, list(names), n=1, cutoff=0.6)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    others = sorted(set(names) - {given})
+    near = min(others, key=lambda name: _distance(given, name), default="")
+    return f" Did you mean {near!r}?" if near and _distance(given, near)[0] < FAR else ""
+
+
+MANY, FEW = 12, 8
+"""Of more names than this, an error lists so few."""
+
+FAR = 3
+
+
+def _distance(given: str, name: str) -> tuple[float, ...]:
+    """How unlike two names are, without regard to case and hyphens: the same letters in another
+    order first, then names that begin so, then by the share of letters that they have in common.
+    """
+    word, own = (re.sub(r"[\W_]", "", text.casefold()) for text in (given, name))
+    ratio = SequenceMatcher(None, own, word, autojunk=False).ratio()
+    if sorted(word) == sorted(own):
+        return 0, -ratio
+    if len(word) > 1 and own.startswith(word):
+        return 1, -ratio
+    return (2 if ratio >= 0.6 else FAR), -ratio
 
 
 _REMEDIES = {

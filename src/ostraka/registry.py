@@ -92,14 +92,21 @@ class Registry(Generic[T]):
         """The registered name behind `name` or an alias of it,
         or a ConfigError that suggests one.
         """
-        self._load()
-        name = self._aliases.get(name, name)
-        if name in self._items or name in (self._plugins or {}):
-            return name
-        hint = did_you_mean(name, self.names()) or did_you_mean(name, self._aliases)
-        raise ConfigError(
-            f"unknown {self.kind} {name!r}.{hint} Known {self.kind}s: {choices(self.names())}"
-        )
+        own = self._own(name)
+        if own is None:
+            raise unknown(name, self)
+        return own
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._own(name) is not None
+
+    def _own(self, name: str) -> str | None:
+        """The registered name of what is called so; one that differs in case alone is called so
+        too, as names of data sets are."""
+        names = dict.fromkeys(self.names())
+        known = {one: one for one in names} | {a: n for a, n in self._aliases.items() if n in names}
+        alike = (own for spelt, own in known.items() if _folded(spelt) == _folded(name))
+        return known.get(name) or next(alike, None)
 
     def get(self, name: str) -> T:
         """The item called `name`; a class that lacks a function of its kind is refused."""
@@ -222,6 +229,23 @@ class Registry(Generic[T]):
         base = getattr(import_module(module), name)
         if not (issubclass(item, base) if isinstance(item, type) else isinstance(item, base)):
             raise TypeError(f"{item!r} is no {name} ({module})")
+
+
+def _folded(name: str) -> str:
+    """A name without regard to case, and with hyphens."""
+    return name.casefold().replace("_", "-")
+
+
+def unknown(name: str, *registries: Registry[Any]) -> ConfigError:
+    """What to say of a name that none of the registries has, the first of which it should be in."""
+    kind = registries[0].kind
+    names = [known for registry in registries for known in registry]
+    aliases = [alias for registry in registries for alias in registry.aliases()]
+    lists = " and ".join(f"ostraka list {registry.kind}s" for registry in registries)
+    return ConfigError(
+        f"unknown {kind} {name!r}.{did_you_mean(name, [*names, *aliases])} Known {kind}s: "
+        f"{choices(names, name)} ({lists})"
+    )
 
 
 def _origin(plugin: EntryPoint) -> str:

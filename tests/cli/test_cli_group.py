@@ -69,6 +69,12 @@ def test_a_vote_for_people(ostraka: Ostraka, ward: Path) -> None:
     assert table.splitlines()[1] == "cat,1,100.0,0.0"
 
 
+def test_a_class_that_two_may_have_meant_is_suggested_once(ostraka: Ostraka, ward: Path) -> None:
+    np.savez("odd.npz", x=samples(), y=np.array(["cat", "dogg", "ddog", "eel", "eel"]))
+    done = ostraka("vote", ward, "--data", "odd.npz", *SUM, "--json").json()
+    assert done["notes"][-1].endswith("no member knows such a class. Did you mean 'dog'?")
+
+
 def test_predict_gives_a_class_or_unknown_and_who_answered(ostraka: Ostraka, ward: Path) -> None:
     found = ostraka("predict", ward, "--on", "new.npz", *SUM, "--json").json()
     assert [one["answer"] for one in found["answers"]] == [

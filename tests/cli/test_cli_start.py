@@ -8,7 +8,11 @@ import sys
 
 import pytest
 
-from ostraka.cli.main import VERBS
+from ostraka.cli.completion import verb_parsers
+from ostraka.cli.main import VERBS, parser
+from ostraka.core import settings
+from ostraka.core.synonyms import _OURS
+from ostraka.runs.config import Config, build_method
 from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
 HEAVY = {"torch", "numpy", "scipy", "sklearn", "matplotlib"}
@@ -115,6 +119,8 @@ sys.exit(main())
         ("run fedavg --data", "argument --data: expected one argument; see ostraka run --help"),
         ("run fedavg -q -v", "not allowed with"),
         ("figure nothing --out x.svg", "invalid choice: 'nothing'"),
+        ("train north.npz --task t --out m --epochs 3", "no option '--epochs'. See ostraka train"),
+        ("run fedov --xyz", "has no option '--xyz'. See ostraka run --help"),
     ],
 )
 def test_a_first_mistake_is_answered_in_one_line(
@@ -198,3 +204,62 @@ def test_options_of_json_say_what_is_quiet(ostraka: Ostraka) -> None:
     told = ostraka("run", "fedavg", *TINY, *ONE_EPOCH, "--json", "-v", "--out", "b")
     assert "party-2 done" in told.err
     assert told.json()["out"] == "b"
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("--num-clients 5", "--parties"),
+        ("--n-clients=5", "--parties"),
+        ("--clients 5", "--parties"),
+        ("--num-parties 5", "--parties"),
+        ("--num-rounds 5", "--rounds"),
+        ("--num_rounds 5", "--rounds"),
+        ("--comm-round 5", "--rounds"),
+        ("--local-epochs 5", "--epochs"),
+        ("--learning-rate 0.1", "--lr"),
+        ("-lr 0.1", "--lr"),
+        ("--batch-size 8", "--batch"),
+        ("--dataset mnist", "--data"),
+        ("--model mlp", "--net"),
+        ("--gpu 0", "--device"),
+        ("--n-jobs 2", "--workers"),
+        ("--output-dir x", "--out"),
+        ("--alpha 0.5", "--partition dirichlet:ALPHA"),
+        ("--dirichlet 0.5", "--partition dirichlet:ALPHA"),
+        ("--shards 2", "--partition labels:K"),
+        ("--lr-decay 0.9", "--set local.late_rate=VALUE"),
+        ("--momentum 0.9", "--set local.momentum=VALUE"),
+        ("--epsilon 8", "--set dp.epsilon=VALUE"),
+    ],
+)
+def test_an_option_of_other_libraries_is_answered_with_ours(
+    ostraka: Ostraka, given: str, meant: str
+) -> None:
+    done = ostraka("run", "fedov", *given.split())
+    typed = given.split()[0].partition("=")[0]
+    told = f"ostraka run has no option {typed!r}. Did you mean {meant!r}? See ostraka run --help"
+    assert (done.code, told in done.err) == (2, True), done.err
+
+
+def test_the_method_has_no_option(ostraka: Ostraka) -> None:
+    for verb in ("run", "compare"):
+        done = ostraka(*f"{verb} --algorithm fedov".split())
+        if verb == "run":
+            assert f"Give it without a name: ostraka {verb} METHOD. See" in done.err
+        assert done.code == 2
+
+
+def test_every_synonym_means_a_setting_or_an_option_that_exists() -> None:
+    options = {
+        option
+        for own in verb_parsers(parser()).values()
+        for action in own._actions
+        for option in action.option_strings
+    }
+    made = [build_method(Config(method=name)) for name in ("fedov", "fedavg")]
+    method = {name for one in made for name, _, _ in settings.walk(one)}
+    for name in _OURS:
+        setting = name.partition("=")[0]
+        exists = {"--" + setting.replace("_", "-")} & options or {setting} & method
+        assert exists or name in ("method", "rounds"), name

@@ -13,8 +13,10 @@ import pytest
 from ostraka.cli.listing import SHELVES
 from ostraka.cli.main import EXIT_CODES, VERBS, main
 from ostraka.nets import native
+from ostraka.registry import all_registries
 from ostraka.runs.grid import Grid, run_grid
 from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
+from tests.docs.pages import ROOT
 
 
 @pytest.mark.parametrize("verb", [module.NAME for module in VERBS])
@@ -198,6 +200,19 @@ def test_partition_prints_a_table_and_draws_it(ostraka: Ostraka) -> None:
     drawn = Path("pictures/division.svg").read_text()
     assert "<svg" in drawn
     assert "Ankle boot" in drawn
+
+
+def test_every_list_that_is_named_somewhere_exists() -> None:
+    """In help, errors and docs: `ostraka list augmentations` was named and did not exist."""
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    named = {
+        (word, path.name)
+        for path in sources
+        for word in re.findall(r"ostraka list ([a-z]+)\b", path.read_text())
+    }
+    assert len(named) > 10
+    assert {(word, name) for word, name in named if word not in SHELVES} == set()
+    assert {f"{kind.kind}s" for kind in all_registries()} <= set(SHELVES)
 
 
 @pytest.mark.parametrize("what", sorted(SHELVES))

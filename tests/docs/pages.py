@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 FENCE = re.compile(
-    r"(?:<!-- (?P<mark>[a-z]+): (?P<value>[^>]*?) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    r"(?:<!-- (?P<mark>[a-z]+): (?P<value>[^>]*?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.M | re.S,
 )
 LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)]+)\)")
@@ -19,7 +19,8 @@ class Block:
     """A fenced block.
 
     `<!-- file: PATH -->` above it stores it; `<!-- run: slow -->` leaves it to the slow tests,
-    `<!-- run: engines -->` to those of engines that start processes of their own.
+    `<!-- run: engines -->` to those of engines that start processes of their own;
+    `<!-- printed: within 0.5 -->` says that it is what the commands before it print.
     """
 
     page: Path
@@ -29,6 +30,7 @@ class Block:
     file: str = ""
     slow: bool = False
     engines: bool = False
+    printed: str = ""
 
     def commands(self) -> list[str]:
         """The commands of a console block (lines after `$ `) or of a shell script (every line)."""
@@ -47,11 +49,13 @@ def blocks(page: Path) -> list[Block]:
     found = []
     for match in FENCE.finditer(text):
         mark, value = match["mark"], match["value"]
-        assert mark in (None, "file", "run"), f"{page}: the mark {mark!r} is not known"
+        assert mark in (None, "file", "run", "printed"), f"{page}: the mark {mark!r} is not known"
         line = text[: match.start("language")].count("\n") + 1
-        file = value if mark == "file" else ""
+        file, printed = (value if mark == kind else "" for kind in ("file", "printed"))
         slow, engines = ((mark, value) == ("run", when) for when in ("slow", "engines"))
-        found.append(Block(page, line, match["language"], match["text"], file, slow, engines))
+        found.append(
+            Block(page, line, match["language"], match["text"], file, slow, engines, printed)
+        )
     return found
 
 

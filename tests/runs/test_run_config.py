@@ -29,6 +29,14 @@ from ostraka.runs.plan import make_plan
     [
         ({"partys": 3}, r"unknown setting 'partys'\. Did you mean 'parties'\?"),
         ({"net": {"nam": "mlp"}}, r"unknown setting 'net\.nam'\. Did you mean 'name'\?"),
+        ({"num_clients": 3}, r"unknown setting 'num_clients'\. Did you mean 'parties'\?"),
+        ({"dataset": "mnist"}, r"unknown setting 'dataset'\. Did you mean 'data'\?"),
+        ({"alpha": 0.5}, r"unknown setting 'alpha'\. Did you mean 'partition=dirichlet:ALPHA'\?"),
+        (
+            {"learning_rate": 0.1},
+            "'learning_rate' is 'local.lr' here, a setting of the method fedavg, not of the run: in "
+            r"a file it belongs under \[set.local\] \(lr = ...\), .* --set local.lr=...",
+        ),
         ({"parties": 0}, "'parties' is 0; it must be at least 1"),
         ({"parties": "ten"}, "'parties' takes a whole number"),
         ({"eval_every": 0}, "'eval_every' is 0; it must be at least 1"),
@@ -60,6 +68,14 @@ def test_what_is_wrong_is_said(values: dict[str, Any], words: str) -> None:
 def test_a_wrong_method_or_setting_of_one(values: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         config.build_method(make(values))
+
+
+def test_names_in_any_case_are_the_same_run(tmp_path: Path) -> None:
+    usual = make({"method": "fedov-sum", "net": "simple-cnn", "set": {"objective": "arpl"}})
+    other = make({"method": "FedOV-Sum", "net": "Simple_CNN", "set": {"objective": "ARPL"}})
+    assert config.changed(config.resolve(usual), config.resolve(other)) == []
+    assert config.resolve(other).method == "fedov-sum"
+    assert config.canonical_method("nobody") == "nobody"
 
 
 def test_a_configuration_survives_toml(tmp_path: Path) -> None:

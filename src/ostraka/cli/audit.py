@@ -29,7 +29,6 @@ def add_to(verbs: Any) -> None:
         description="Attack a member file as anybody who has it could: does its loss tell which\n"
         "samples it was trained on, and its last layer how many there are of a class?",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=place, metavar="FILE", help="a member file")
     parser.add_argument(

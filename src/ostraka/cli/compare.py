@@ -51,7 +51,6 @@ def add_to(verbs: Any) -> None:
         "Prints mean ± standard deviation over the seeds, the best in bold,\n"
         "and beside them what papers have published for the same cells.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "methods", nargs="*", metavar="METHOD", help="methods or presets (ostraka list methods)"

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
-from ostraka.registry import BALLOTS, ENGINES, NETS, OBJECTIVES, PARTITIONS, SELECTORS
+from ostraka.registry import (
+    AUGMENTATIONS,
+    BALLOTS,
+    ENGINES,
+    NETS,
+    OBJECTIVES,
+    PARTITIONS,
+    SELECTORS,
+)
 
 NAME = "completion"
 
@@ -34,7 +42,6 @@ def add_to(verbs: Any) -> None:
         help="print a script that completes commands in bash, zsh or fish",
         description="Print a script that lets the shell complete verbs, options and names.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("shell", choices=SHELLS, help="which shell")
     parser.set_defaults(act=act)
@@ -134,6 +141,7 @@ def names() -> dict[str, tuple[str, ...]]:
         "net": ("auto", *NETS),
         "objective": tuple(OBJECTIVES),
         "engine": tuple(ENGINES),
+        "augment": ("auto", *AUGMENTATIONS),
         "data": tuple(found.name for found in available()),
         "partition": partitions,
         "ballot": tuple(BALLOTS),

@@ -29,7 +29,6 @@ def add_to(verbs: Any) -> None:
         description="Get public data sets from their own addresses, check their digests and\n"
         "read them once. Nothing else in ostraka uses the network.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("action", choices=("get",), help="what to do: get")
     parser.add_argument("sets", nargs="+", metavar="SET", help="names of data sets")

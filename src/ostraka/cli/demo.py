@@ -36,7 +36,6 @@ def add_to(verbs: Any) -> None:
             "Every party holds two of ten classes."
         ),
         epilog="example:\n  ostraka demo --out runs/demo",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--out", type=place, default=Path("runs/demo"), metavar="DIR", help="folder of the results"

@@ -35,7 +35,6 @@ def add_to(verbs: Any) -> None:
             "the members does, and write it as a member file."
         ),
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_members(parser)
     parser.add_argument(

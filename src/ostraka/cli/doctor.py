@@ -27,7 +27,6 @@ def add_to(verbs: Any) -> None:
         description="Show versions, cores, memory, disk space, the fast convolution, plug-ins\n"
         "and the data sets found.",
         epilog="example:\n  ostraka doctor --data-dir ~/datasets",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)"

@@ -40,7 +40,6 @@ def add_to(verbs: Any) -> None:
         help="train with other organisations, each with its own data (over Flower)",
         description=HELP,
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", choices=tuple(ACTS), help="what to do")
     parser.add_argument("folder", type=Path, metavar="DIR", help="of the federation or the party")

@@ -39,7 +39,6 @@ def add_to(verbs: Any) -> None:
         help="draw confusion, outliers, a member's features, accuracy against k or rounds",
         description="\n".join(fill(f"{name}: {kind.shows}.", 78) for name, kind in KINDS.items()),
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "what", choices=tuple(KINDS), metavar="WHAT", help="what to draw: see above"

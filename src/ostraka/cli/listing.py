@@ -9,18 +9,7 @@ from rich.console import Console
 
 from ostraka.display.tables import Table
 from ostraka.errors import ConfigError, choices, did_you_mean
-from ostraka.registry import (
-    BALLOTS,
-    ENGINES,
-    FILTERS,
-    METHODS,
-    NETS,
-    OBJECTIVES,
-    PRESETS,
-    SELECTORS,
-    Registry,
-    summary_of,
-)
+from ostraka.registry import PRESETS, Registry, all_registries, summary_of
 
 if TYPE_CHECKING:
     from ostraka.data.sources import Found
@@ -46,7 +35,6 @@ def add_to(verbs: Any) -> None:
         help="show methods, presets, nets, data sets, partitions, engines, settings",
         description="Show what can be chosen by name.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", metavar="WHAT", help=", ".join(sorted(SHELVES)))
     parser.add_argument(
@@ -149,14 +137,8 @@ PLACES = {"bundled": "comes with ostraka", "library": "comes with scikit-learn"}
 """Where data without a path of its own lies."""
 
 SHELVES: dict[str, Callable[[argparse.Namespace], Any]] = {
-    "methods": _registry(METHODS),
+    **{f"{kind.kind}s": _registry(kind) for kind in all_registries()},
     "presets": _presets,
-    "nets": _registry(NETS),
-    "objectives": _registry(OBJECTIVES),
-    "ballots": _registry(BALLOTS),
-    "selectors": _registry(SELECTORS),
-    "filters": _registry(FILTERS),
-    "engines": _registry(ENGINES),
     "data": _data,
     "partitions": _partitions,
     "settings": _settings,

@@ -3,7 +3,7 @@ what they mean, and how they are set.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
@@ -27,11 +27,6 @@ from ostraka.runs.config import Config, build_method
 
 RUN = "run"
 """The name under which the settings of a run itself are listed."""
-
-NAMED: tuple[Registry[Any], ...] = (
-    METHODS, PRESETS, OBJECTIVES, BALLOTS, SELECTORS, FILTERS, NETS, ENGINES,
-)  # fmt: skip
-"""What has settings and a name."""
 
 COLUMNS = ("setting", "value", "allowed", "meaning")
 
@@ -93,11 +88,8 @@ def find_settings(name: str) -> list[Owner]:
 
     A preset's are those that it gives to its method.
     """
-    found = [
-        owner
-        for kind in (_method, _objective, _ballot, _selector, _filter, _net, _engine)
-        if (owner := kind(name)) is not None
-    ]
+    every = (_method(name), *(_listed(registry, name) for registry in HOW))
+    found = [owner for owner in every if owner is not None]
     if name == RUN:
         found.append(
             Owner(
@@ -108,7 +100,8 @@ def find_settings(name: str) -> list[Owner]:
             )
         )
     if not found:
-        known = [n for registry in NAMED for n in (*registry, *registry.aliases())]
+        kinds: tuple[Registry[Any], ...] = (METHODS, PRESETS, *HOW)
+        known = [n for registry in kinds for n in (*registry, *registry.aliases())]
         raise ConfigError(
             f"nothing with settings is called {name!r}.{did_you_mean(name, [*known, RUN])} Give a "
             "method, preset, objective, ballot, selector, filter, net or engine (ostraka list "
@@ -118,65 +111,38 @@ def find_settings(name: str) -> list[Owner]:
     return found
 
 
-def _has(registry: Registry[Any], name: str) -> bool:
-    return name in registry.names() or name in registry.aliases()
-
-
 def _method(name: str) -> Owner | None:
-    registry: Registry[Any] = PRESETS if _has(PRESETS, name) else METHODS
-    if not _has(registry, name):
+    registry: Registry[Any] = PRESETS if name in PRESETS else METHODS
+    if name not in registry:
         return None
     usage = "set with --set NAME=VALUE, or in a file under [set]"
     return Owner(registry.kind, registry.canonical(name), build_method(Config(method=name)), usage)
 
 
-def _objective(name: str) -> Owner | None:
-    return _listed(OBJECTIVES, name, "--objective {}", "objective.NAME", "set.objective")
+HOW = {
+    OBJECTIVES: ("--objective", "objective", "set.objective"),
+    BALLOTS: ("--set ballot=", "ballot", "set.ballot"),
+    SELECTORS: ("--set select=", "select", "set.select"),
+    FILTERS: ("--set select.filter=", "select.filter", "set.select.filter"),
+    NETS: ("--net", "net", "net.options"),
+    ENGINES: ("--engine", "engine", "engine.options"),
+}
+"""How one is chosen, what its settings are called behind, and their section in a file."""
 
 
-def _ballot(name: str) -> Owner | None:
-    return _listed(BALLOTS, name, "--set ballot={}", "ballot.NAME", "set.ballot")
-
-
-def _selector(name: str) -> Owner | None:
-    return _listed(SELECTORS, name, "--set select={}", "select.NAME", "set.select")
-
-
-def _filter(name: str) -> Owner | None:
-    return _listed(
-        FILTERS, name, "--set select.filter={}", "select.filter.NAME", "set.select.filter"
-    )
-
-
-def _engine(name: str) -> Owner | None:
-    return _listed(ENGINES, name, "--engine {}", "engine.NAME", "engine.options")
-
-
-def _net(name: str) -> Owner | None:
-    if not _has(NETS, name):
+def _listed(registry: Registry[Any], name: str) -> Owner | None:
+    """What `registry` has under the name, with its own settings as they are."""
+    if name not in registry:
         return None
-    options = net_options(NETS.canonical(name))
-    first = next((spec.name for spec in fields(options)), "NAME")
-    return _listed(NETS, name, "--net {}", f"net.{first}", "net.options", options)
-
-
-def _listed(
-    registry: Registry[Any],
-    name: str,
-    choice: str,
-    setting: str,
-    section: str,
-    make: Callable[[], Any] | None = None,
-) -> Owner | None:
-    """What `registry` has under the name, by default with its own settings as they are."""
-    if not _has(registry, name):
-        return None
-    own = registry.canonical(name)
+    own, (choice, setting, section) = registry.canonical(name), HOW[registry]
+    made = (net_options(own) if registry is NETS else registry.get(own))()
+    first = next((spec.name for spec in fields(made)), "NAME") if registry is NETS else "NAME"
+    chosen = f"{choice}{'' if choice.endswith('=') else ' '}{own}"
     usage = (
-        f"chosen with {choice.format(own)}, set with --set {setting}=VALUE, "
+        f"chosen with {chosen}, set with --set {setting}.{first}=VALUE, "
         f"or in a file under [{section}]"
     )
-    return Owner(registry.kind, own, (make or registry.get(own))(), usage)
+    return Owner(registry.kind, own, made, usage)
 
 
 def _plain(value: Any) -> Any:

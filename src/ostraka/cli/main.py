@@ -4,56 +4,20 @@ import argparse
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import NoReturn
+from importlib import import_module
+from typing import Any, NoReturn
 
 from ostraka import __version__
-from ostraka.cli import (
-    audit,
-    compare,
-    completion,
-    data,
-    demo,
-    distil,
-    doctor,
-    federation,
-    figure,
-    listing,
-    partition,
-    predict,
-    run,
-    select,
-    show,
-    task,
-    train,
-    train_generator,
-    verify,
-    vote,
-)
+from ostraka.cli import completion
 from ostraka.cli.streams import leave_unread, plain_where_needed
+from ostraka.core.synonyms import ours
 from ostraka.errors import ConfigError, OstrakaError, did_you_mean, printable
+from ostraka.runs.config import SHORT
 
-VERBS = (
-    run,
-    compare,
-    show,
-    partition,
-    figure,
-    train_generator,
-    task,
-    train,
-    verify,
-    select,
-    vote,
-    predict,
-    distil,
-    federation,
-    audit,
-    data,
-    listing,
-    doctor,
-    demo,
-    completion,
-)
+_VERBS = """run compare show partition figure train_generator task train verify select vote predict
+distil federation audit data listing doctor demo completion"""
+
+VERBS = tuple(import_module(f"ostraka.cli.{name}") for name in _VERBS.split())
 
 EXIT_CODES = """\
 exit codes:
@@ -66,7 +30,10 @@ exit codes:
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells a mistake in one line, and where to read more."""
+    """Tells a mistake in one line, and where to read more; help keeps its line breaks."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **given)
 
     def error(self, message: str) -> NoReturn:
         """Leave with the exit code of a mistake."""
@@ -89,7 +56,6 @@ def parser() -> argparse.ArgumentParser:
         prog="ostraka",
         description="Federated learning under label skew, with the right to answer unknown.",
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"ostraka {__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
@@ -154,10 +120,24 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         given = unknown[0].partition("=")[0]
         kind = "has no option" if given.startswith("-") else "does not take"
         raise ConfigError(
-            f"{own.prog} {kind} {given!r}.{did_you_mean(given, known)} See "
+            f"{own.prog} {kind} {given!r}.{_meant(given, known, own.prog)} See "
             f"{own.prog} --help for all it takes"
         )
     return options
+
+
+def _meant(given: str, known: Sequence[str], verb: str) -> str:
+    """Which of the known options is meant: what other libraries call so, or else the nearest."""
+    name, _, value = ours(given).partition("=")
+    short = {dotted: option for option, dotted in SHORT.items()}
+    option = "--" + short.get(name, name).replace("_", "-")
+    if name == "method" and verb.endswith(("run", "compare")):
+        return f" Give it without a name: {verb} METHOD."
+    if name and option in known:
+        return f" Did you mean {f'{option} {value}'.strip()!r}?"
+    if name and "--set" in known and "--config" in known:
+        return f" Did you mean '--set {name}=VALUE'?"
+    return did_you_mean(given, known)
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

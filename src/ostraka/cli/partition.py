@@ -43,7 +43,6 @@ def add_to(verbs: Any) -> None:
         help="divide data among parties and show who holds what",
         description="Divide data among parties; print the party x class table, draw it, save it.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "partition", metavar="P", help="how to divide (ostraka list partitions), or file:PATH"

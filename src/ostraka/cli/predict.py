@@ -37,7 +37,6 @@ def add_to(verbs: Any) -> None:
             "together, and who answered so."
         ),
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_members(parser)
     parser.add_argument(

@@ -43,7 +43,6 @@ def add_to(verbs: Any) -> None:
             "Everything lands in one folder; a killed run can be resumed."
         ),
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "method", nargs="?", metavar="METHOD", help="method or preset (ostraka list methods)"

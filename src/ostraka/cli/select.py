@@ -31,7 +31,6 @@ def add_to(verbs: Any) -> None:
         help="choose which members of a group vote",
         description="Choose members by what their files tell; no data is needed.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_members(parser)
     parser.add_argument(

@@ -28,7 +28,6 @@ def add_to(verbs: Any) -> None:
         description="Show a run or a grid from its stored files, the data is not needed;\n"
         "or a member file: its card, its classes and its unknown scores.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "folder", type=place, metavar="FILE", help="folder of a run or a grid, or a member file"

@@ -31,7 +31,6 @@ def add_to(verbs: Any) -> None:
         description="Write the file that all parties of a task agree on, or show one.\n"
         "The file can be edited by hand; its comments explain every line.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", choices=("init", "show"), help="write a new one, or show one")
     parser.add_argument("file", nargs="?", type=place, metavar="FILE", help="the task to show")

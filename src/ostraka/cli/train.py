@@ -26,7 +26,6 @@ def add_to(verbs: Any) -> None:
         description="Train a party's member on its own data and write it as one file.\n"
         "No test set is needed, and a party need not have all classes of the task.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "source",

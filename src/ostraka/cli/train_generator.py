@@ -43,7 +43,6 @@ def add_to(verbs: Any) -> None:
         help="train a generator of images (DCGAN) for fedos",
         description="Train a DCGAN on unlabelled images; write its generator and a picture.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--data",

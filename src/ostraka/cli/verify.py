@@ -25,7 +25,6 @@ def add_to(verbs: Any) -> None:
         description="Check member files one by one, as the reader does that opens them anywhere,\n"
         "and show what leaves the machine with each.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="+", type=place, metavar="FILE", help="member files")
     parser.add_argument(

@@ -37,7 +37,6 @@ def add_to(verbs: Any) -> None:
             "that nobody knows, figures per class, who answered, whom not to trust."
         ),
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_members(parser)
     parser.add_argument(

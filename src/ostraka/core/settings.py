@@ -13,6 +13,7 @@ from inspect import Parameter, signature
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from ostraka.core.span import ANYTHING, Span
+from ostraka.core.synonyms import ours
 from ostraka.core.values import convert, plain, words_in
 from ostraka.errors import ConfigError, choices, did_you_mean, shown
 from ostraka.registry import Registry
@@ -225,21 +226,17 @@ def _check_span(value: Any, spec: "Field[Any]", path: str) -> None:
 def _unknown(key: str, cls: type, base: Any, path: str, owner: str) -> str:
     """What to say of a key that is no setting of `cls`."""
     known = [f.name for f in fields(cls) if f.init]
-    hint = did_you_mean(key, known)
-    if not hint:  # perhaps a setting of one of the groups: epochs for local.epochs
-        start = (
-            base
-            if base is not None
-            else cls()
-            if all(_default(f) is not MISSING for f in fields(cls))
-            else None
-        )
-        hint = nearest(
-            key, [path + name for name, _, _ in walk(start)] if start is not None else []
-        )
+    whole = all(_default(f) is not MISSING for f in fields(cls))
+    start = base if base is not None else cls() if whole else None
+    every = [name for name, _, _ in walk(start)] if start is not None else known
+    meant = ours(key).removeprefix(path)
+    if meant.partition("=")[0] in every:
+        hint = f" Did you mean {meant!r}?"
+    else:  # perhaps a setting of one of the groups: epochs for local.epochs
+        hint = did_you_mean(key, known) or nearest(key, [path + name for name in every])
     return (
         f"unknown setting {path + key!r}.{hint} Settings "
-        f"{f'of {owner}' if owner else 'here'}: {choices(known)}"
+        f"{f'of {owner}' if owner else 'here'}: {choices(known, key)}"
     )
 
 

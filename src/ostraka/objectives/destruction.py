@@ -218,7 +218,8 @@ def _named(name: str, kind: Kind) -> Mapping[str, float]:
         name = BY_KIND[name][kind]
     if name not in MIXES and name not in OPERATIONS:
         raise ConfigError(
-            f"unknown destruction {name!r}.{did_you_mean(name, _NAMES)} Known: {choices(_NAMES)}"
+            f"unknown destruction {name!r}.{did_you_mean(name, _NAMES)} "
+            f"Known: {choices(_NAMES, name)}"
         )
     return MIXES.get(name, {name: 1.0})
 

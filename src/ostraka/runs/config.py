@@ -10,8 +10,9 @@ import tomli_w
 
 from ostraka.core import settings
 from ostraka.core.settings import Settings, setting
-from ostraka.errors import ConfigError, choices, did_you_mean
-from ostraka.registry import ENGINES, METHODS, NETS, PRESETS
+from ostraka.core.synonyms import ours
+from ostraka.errors import ConfigError
+from ostraka.registry import ENGINES, METHODS, NETS, PRESETS, unknown
 
 
 @dataclass(frozen=True)
@@ -220,8 +221,9 @@ def _refuse_misplaced(values: Mapping[str, Any]) -> None:
         return
     names = [dotted for dotted, _, _ in settings.walk(build_method(Config(method=name)))]
     for key in strays:
+        meant = (key, ours(key))
         found = next(
-            (dotted for dotted in (*names, "recipe") if key in (dotted, dotted.rpartition(".")[2])),
+            (dot for dot in (*names, "recipe") if dot in meant or dot.rpartition(".")[2] == key),
             None,
         )
         if found is not None:
@@ -231,8 +233,8 @@ def _refuse_misplaced(values: Mapping[str, Any]) -> None:
                 f"[set.{found}]" if group else f"[set{'.' if table else ''}{table}] ({last} = ...)"
             )
             raise ConfigError(
-                f"{key!r} is a setting of the method {name}, not of the "
-                f"run: in a file it belongs under {where}, on the command "
+                f"{key!r} is {'' if key in found else f'{found!r} here, '}a setting of the method "
+                f"{name}, not of the run: in a file it belongs under {where}, on the command "
                 f"line it is --set {found}{'.NAME' if group else ''}=..., "
                 "in Python it goes into set={...}"
             )
@@ -278,23 +280,23 @@ def resolve(config: Config) -> Config:
     """The same configuration with the method's own name and every
     one of its settings written out.
     """
+    name = config.net.name
     return replace(
-        config, method=canonical_method(config.method), set=settings.values_of(build_method(config))
+        config,
+        method=canonical_method(config.method),
+        net=replace(config.net, name=NETS.canonical(name) if name in NETS else name),
+        set=settings.values_of(build_method(config)),
     )
 
 
 def build_method(config: Config) -> Any:
     """The method with its settings, presets resolved."""
     name, table = config.method, dict(config.set)
-    if name in PRESETS.names() or name in PRESETS.aliases():
+    if name in PRESETS:
         preset = PRESETS.get(name)
         name, table = preset.method, settings.merge(preset.settings, table)
-    elif name not in METHODS.names() and name not in METHODS.aliases():
-        known = [*METHODS.names(), *PRESETS.names(), *METHODS.aliases()]
-        raise ConfigError(
-            f"unknown method {name!r}.{did_you_mean(name, known)} Methods and presets: "
-            f"{choices(method_names())}"
-        )
+    elif name not in METHODS:
+        raise unknown(name, METHODS, PRESETS)
     cls = METHODS.get(name)
     if "rounds" in table and not hasattr(cls, "rounds"):
         raise ConfigError(
@@ -337,9 +339,7 @@ def method_names() -> list[str]:
 
 def canonical_method(name: str) -> str:
     """A method's or preset's own name."""
-    if name in PRESETS.names() or name in PRESETS.aliases():
-        return PRESETS.canonical(name)
-    return METHODS.canonical(name) if name in METHODS.names() or name in METHODS.aliases() else name
+    return next((kind.canonical(name) for kind in (PRESETS, METHODS) if name in kind), name)
 
 
 def read_toml(

@@ -76,7 +76,7 @@ def _weights(member: Member, how: str) -> Rows:
         known = ["last", "first", "all", *FREE, *found]
         raise ConfigError(
             f"there is no layer or representation {how!r}.{did_you_mean(how, known)} "
-            f"Known here: {choices(known)}"
+            f"Known here: {choices(known, how)}"
         )
     flat = torch.cat([member.params[name].detach().flatten().float() for name in names])
     return np.asarray(flat.cpu().numpy(), dtype=np.float32)

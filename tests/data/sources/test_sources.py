@@ -130,6 +130,21 @@ def test_missing_data_says_where_it_looked_and_what_to_put_there(tmp_path):
         load("cifar-10", [])
 
 
+@pytest.mark.parametrize("name", ["cifar-10", "CIFAR-10", "cifar_10", "cifar10"])
+def test_a_missing_set_is_not_suggested_in_its_own_place(name):
+    with pytest.raises(DataError) as caught:
+        load(name, [])
+    assert f"no dataset {name!r} was found. Looked in:" in str(caught.value)
+
+
+def test_another_spelling_is_suggested_for_what_is_there(tmp_path):
+    with pytest.raises(DataError, match=r"found\. Looked in"):
+        load("fmnits", [tmp_path])
+    write(tmp_path / "fashion-mnist.npz")
+    with pytest.raises(DataError, match=r"Did you mean 'fmnist'\?"):
+        load("fmnits", [tmp_path])
+
+
 def test_data_dirs_join_option_and_variable(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a").mkdir()

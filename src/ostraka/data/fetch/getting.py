@@ -71,7 +71,7 @@ def find_set(name: str) -> PublicSet:
     if name not in SETS:
         raise ConfigError(
             f"there is no data set {name!r} to get.{did_you_mean(name, SETS)} There are: "
-            f"{choices(SETS)}"
+            f"{choices(SETS, name)}"
         )
     return SETS[name]
 

@@ -22,10 +22,10 @@ WANTED = {
 TABLES = {".txt": ",", ".data": ","}
 """Tables as text, and what separates their columns."""
 
-ENDS = """.json .jsonl .feather .arrow .xlsx .xls .ods .arff .h5 .hdf5 .db .npy .pkl .pickle .pt
-    .pth .safetensors .zip .tar .gz .tgz .7z .gif .webp .mp3 .flac"""
+_OTHERS = """.json .jsonl .feather .arrow .xlsx .xls .ods .arff .h5 .hdf5 .db .npy .pkl .pickle .pt
+.pth .safetensors .zip .tar .gz .tgz .7z .gif .webp .mp3 .flac"""
 
-OTHERS = (*ENDS.split(), *IMAGES, *SOUNDS)
+OTHERS = (*_OTHERS.split(), *IMAGES, *SOUNDS)
 """Other kinds of files that a user may well have, and that are not read."""
 
 

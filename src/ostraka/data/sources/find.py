@@ -278,9 +278,10 @@ def _missing(name: str, wanted: str, dirs: Sequence[Path]) -> DataError:
     if is_unread(name):
         return unread(name, _kinds())
     known, public = [found.name for found in available(dirs)], fetched([wanted])
-    hint = "" if public else did_you_mean(wanted, [*known, *ALIASES])
+    here = [*known, *(alias for alias, own in ALIASES.items() if own in known)]
+    hint = "" if public else did_you_mean(wanted, here)
     return DataError(
         f"no dataset {name!r} was found.{hint} Looked in: {looked(dirs)}. {public}Put "
         f"there {content(wanted)}, or name other folders with --data-dir or {VARIABLE}. Found now: "
-        f"{choices(known)}"
+        f"{choices(known, wanted)}"
     )
