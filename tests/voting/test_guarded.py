@@ -315,3 +315,22 @@ def test_closed_members_are_rescaled_and_never_unknown() -> None:
     assert scores.threshold == float("inf")
     assert bool(scores.known.isfinite().all())
     assert accuracy(Guarded(), votes) >= accuracy(Sum(), votes)
+
+
+def test_only_a_classs_owners_are_what_agreement_is_measured_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever has no sample of a class must not raise the reference for those that have."""
+    held: list[Tensor] = []
+
+    def trusted(found: Tensor, owners: Tensor) -> Tensor:
+        held.append(owners)
+        return torch.ones_like(found)
+
+    monkeypatch.setattr("ostraka.voting.guards.trusted", trusted)
+    cards = [Card(i, 10, counts) for i, counts in enumerate([(10, 0), (5, 5), (0, 10)])]
+    logits = torch.randn(3, 8, 3, generator=torch.Generator().manual_seed(0))
+    Guarded().assess(Votes(logits, cards))
+    assert held
+    owners = [[True, False], [True, True], [False, True]]
+    assert all(found.tolist() == owners for found in held)
