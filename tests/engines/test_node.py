@@ -202,3 +202,11 @@ def test_an_answer_that_is_too_large_is_not_sent_and_it_is_said_why() -> None:
         answer(small, own(1), None)
     told, _ = answer(replace(letter, facts={**letter.facts, "largest": 1.0}), own(1), None)
     assert set(told.parts) == {"report"}
+
+
+def test_a_round_that_comes_again_replaces_what_was_kept_of_it() -> None:
+    """Also where nothing is kept of it now, and where it was given up before."""
+    again = kept_after(1, 2).after("ab12", 2, None)
+    assert (sorted(again.rounds), found(again, 3)) == ([1], 1)
+    assert Kept("ab12", {}, gone=2).after("ab12", 2, None).gone == 0
+    assert Kept("ab12", {}, gone=1).after("ab12", 2, None).gone == 1

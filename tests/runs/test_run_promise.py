@@ -53,6 +53,8 @@ def test_validation_samples_place_it_if_there_are_any(tmp_path: Path) -> None:
     plan = plan_of("fedov", validation=0.2)
     found = execute(plan, RunDir(tmp_path / "run")).to_json()["answer"]
     assert (found["rate"], found["basis"]) == (0.05, "validation")
+    named = answer(tmp_path / "named", "fedov", validation=0.2, rate_from="validation")
+    assert (named["rate"], named["basis"]) == (0.05, "validation")
     kept = answer(tmp_path / "told", "fedov", validation=0.2, rate_from="told")
     assert kept["basis"] == "told"
 

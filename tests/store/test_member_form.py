@@ -39,6 +39,7 @@ FORM = {
     "cut in the header": (GOOD[:300], "cut short: its header has .* and the file 300"),
     "cut in the tensors": (GOOD[:-1], "cut short: its tensors take 104 bytes, and 103 are there"),
     "trailing bytes": (GOOD + b"xx", "2 bytes behind its last tensor"),
+    "one trailing byte": (GOOD + b"\0", "1 bytes behind its last tensor"),
     "header of 2^63": (struct.pack("<Q", 2**63) + GOOD[8:], f"at most {HEADER:,} are read"),
     "50 MB of metadata": (raw({"__metadata__": {"x": "y" * 50_000_000}}), "header .* at most"),
     "text": (b"hello, this is not a file of ours", "at most 1,048,576|byte 8 is"),

@@ -58,3 +58,10 @@ def test_distance_is_mahalanobis() -> None:
         torch.testing.assert_close(
             typicality(x.unsqueeze(0), places)[0, c], expected, rtol=1e-3, atol=1e-3
         )
+
+
+def test_from_five_samples_a_class_has_its_place() -> None:
+    """Four say too little of where it lies; one more is enough."""
+    labels = torch.tensor([0] * 4 + [1] * 5 + [2] * 6)
+    cloud = torch.randn(15, 3, generator=torch.Generator().manual_seed(0))
+    assert _places(cloud, labels, classes=4)["placed"].tolist() == [False, True, True, False]

@@ -427,3 +427,22 @@ def test_who_is_flagged_does_not_lead_in_any_class(scale: float) -> None:
             junk=votes.junk[1:],
         )
         assert accuracy(Guarded(), votes) >= accuracy(Guarded(), left) - 1
+
+
+def test_only_a_classs_owners_are_what_agreement_is_measured_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever has no sample of a class must not raise the reference for those that have."""
+    held: list[Tensor] = []
+
+    def trusted(found: Tensor, owners: Tensor) -> Tensor:
+        held.append(owners)
+        return torch.ones_like(found)
+
+    monkeypatch.setattr("ostraka.voting.guards.trusted", trusted)
+    cards = [Card(i, 10, counts) for i, counts in enumerate([(10, 0), (5, 5), (0, 10)])]
+    logits = torch.randn(3, 8, 3, generator=torch.Generator().manual_seed(0))
+    Guarded().assess(Votes(logits, cards))
+    assert held
+    owners = [[True, False], [True, True], [False, True]]
+    assert all(found.tolist() == owners for found in held)

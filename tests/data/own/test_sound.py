@@ -1,5 +1,6 @@
 """Recordings of all kinds, and MFCC against known signals and an independent DCT."""
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,10 @@ import torch
 from scipy.fft import dct
 
 from ostraka.data.own import Form, read
+from ostraka.data.own.folder import File
 from ostraka.data.own.mfcc import BANDS, FLOOR, cosines, mel_edges, mel_filters, mfcc
 from ostraka.data.own.sound import resampled
+from ostraka.data.own.wav import read_middle
 from tests.data.own.making import as_bits, tone, wav
 
 SILENCE = np.log(FLOOR) * np.sqrt(BANDS)
@@ -170,3 +173,22 @@ def test_a_folder_of_recordings(folder: Path) -> None:
     found = read(folder, skip_broken=True)
     assert (found.classes, found.samples.labels.tolist()) == (("high", "low"), [0, 1])
     assert "low/b.wav" in found.notes[0]
+
+
+def test_silence_of_8_bits_is_128(folder: Path) -> None:
+    """They alone have no sign: 0 is -1, and 255 lies as far below 1 as all depths end."""
+    path = folder / "a.wav"
+    path.write_bytes(wav(bytes([0, 128, 192, 255]), bits=8))
+    sound, _ = read_middle(File.at(path), 1.0)
+    assert sound.tolist() == [-1.0, 0.0, 0.5, 127 / 128]
+
+
+def test_a_description_of_odd_length_is_filled_up(folder: Path) -> None:
+    """A chunk begins at an even byte: after 17 bytes of `fmt ` comes one that nobody counts."""
+    whole = wav(np.array([0, 2**14], "<i2").tobytes())
+    (at,) = [whole.index(b"fmt ")]
+    odd = whole[:at] + b"fmt " + struct.pack("<I", 17) + whole[at + 8 : at + 24] + b"x\0"
+    path = folder / "a.wav"
+    path.write_bytes(odd + whole[at + 24 :])
+    sound, head = read_middle(File.at(path), 1.0)
+    assert (sound.tolist(), head.rate) == ([0.0, 0.5], 16000)
