@@ -1,5 +1,6 @@
 """The final figures: every party is in them, and the confusion matrix is stored once."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -228,6 +229,16 @@ def test_a_learning_rate_that_is_too_high_does_not_pass_in_silence(tmp_path: Pat
     plan = make_plan(config.make({**values, "train_per_class": 20}))
     whole = execute(plan, RunDir(tmp_path / "a"))
     assert sum("the result is at chance" in note for note in whole.notes) == 1
+
+    values["set"] = {**values["set"], "rounds": 1}
+    short = execute(
+        make_plan(config.make({**values, "train_per_class": 20})), RunDir(tmp_path / "c")
+    )
+    told = [
+        re.findall(r"([\d.]+) after round 1, ([\d.]+) at", run.notes[-1]) for run in (short, whole)
+    ]
+    [(first, last)], [(before, after)] = told
+    assert first == last == before != after
 
     class Stops(Watch):
         def round_begins(self, index: int, rounds: int, parties: int, ready: int) -> None:
