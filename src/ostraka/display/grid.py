@@ -111,10 +111,10 @@ def stored_grid(folder: Path) -> StoredGrid:
             digest = record.summary.start.digest if record.summary.start else ""
             record = replace(record, settings={**record.settings, "start_digest": digest})
         records.append(record)
-    homes = [
-        RunDir(folder / "cells" / Path(r.summary.out).name) if r.summary else None for r in records
+    configs = [
+        RunDir(folder / "cells" / Path(r.summary.out).name).stored_config() if r.summary else None
+        for r in records
     ]
-    configs = [home and home.stored_config() for home in homes]
     begun = [
         path.name
         for path in sorted((folder / "cells").glob("*"))

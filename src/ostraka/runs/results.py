@@ -7,7 +7,7 @@ Each of them is one JSON object in a file (`metrics.jsonl`, `summary.json`, `res
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from ostraka.core.digest import digest_of
 from ostraka.core.predictor import Promise
@@ -68,8 +68,21 @@ class MetricsRow:
         return cls(**values)
 
 
+class _Plain:
+    """Values that JSON holds under the names of their fields."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_json(cls, held: Any, origin: str) -> Self:
+        """What `to_json` gave."""
+        return cls(**read_fields(cls, held, origin))
+
+
 @dataclass(frozen=True)
-class Best:
+class Best(_Plain):
     """The accuracy of one round that was the best, and on what."""
 
     accuracy: float | None
@@ -79,17 +92,12 @@ class Best:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        chosen = {} if self.validation is None else {"validation": self.validation}
-        return {"accuracy": self.accuracy, "round": self.round, **chosen}
-
-    @classmethod
-    def from_json(cls, held: Any, origin: str) -> "Best":
-        """What `to_json` gave."""
-        return cls(**read_fields(cls, held, origin))
+        held = super().to_json()
+        return {k: v for k, v in held.items() if k != "validation" or v is not None}
 
 
 @dataclass(frozen=True)
-class DomainFigures:
+class DomainFigures(_Plain):
     """The figures on the samples of one domain, those of the open answer beside the others."""
 
     samples: int = 0
@@ -108,33 +116,13 @@ class DomainFigures:
     @classmethod
     def of(cls, part: Evaluation) -> "DomainFigures":
         """The figures of one domain's evaluation."""
-        return cls(
-            samples=part.samples,
-            unknown_samples=part.unknown_samples,
-            accuracy=part.accuracy,
-            balanced_accuracy=part.balanced_accuracy,
-            f1=part.f1,
-            auroc=part.open.auroc,
-            fpr95=part.open.fpr95,
-            oscr=part.open.oscr,
-            open_accuracy=part.open.open_accuracy,
-            known_refused=part.open.known_refused,
-            unknown_refused=part.open.unknown_refused,
-            open_balanced_accuracy=part.open.balanced_accuracy,
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_json(cls, held: Any, origin: str) -> "DomainFigures":
-        """What `to_json` gave."""
-        return cls(**read_fields(cls, held, origin))
+        opened = part.open.as_dict()
+        held = {**opened, **vars(part), "open_balanced_accuracy": opened["balanced_accuracy"]}
+        return cls(**{spec.name: held[spec.name] for spec in fields(cls)})
 
 
 @dataclass(frozen=True)
-class StartFigures:
+class StartFigures(_Plain):
     """The run whose model was the first: what it was;
     costs are those of all runs before this one.
     """
@@ -146,15 +134,6 @@ class StartFigures:
     bytes_down: int
     cpu_seconds: float
     accuracy: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_json(cls, held: Any, origin: str) -> "StartFigures":
-        """What `to_json` gave."""
-        return cls(**read_fields(cls, held, origin))
 
 
 @dataclass(frozen=True)
@@ -259,7 +238,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class BesidePublished:
+class BesidePublished(_Plain):
     """A figure that a paper prints, ours, and the difference (ours minus theirs)."""
 
     value: float
