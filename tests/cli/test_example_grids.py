@@ -120,6 +120,13 @@ def test_fedos(ostraka: Ostraka, name: str, tmp_path: Path) -> None:
         assert len(relative) == len(absolute)
 
 
+@pytest.mark.parametrize("name", FEDOS)
+def test_fedos_rate_is_for_training_without_momentum(name: str) -> None:
+    """0.1 with the default momentum of 0.9 is at chance on USPS."""
+    values = tomllib.loads((EXAMPLES / "fedos" / f"{name}.toml").read_text())
+    assert values["set"]["local"]["momentum"] == 0.0
+
+
 FEDOVA = sorted(path.stem for path in (EXAMPLES / "fedova").glob("*.toml"))
 
 
