@@ -129,6 +129,13 @@ def test_fedovas_grids_have_the_networks_of_its_paper() -> None:
     assert all(net == {"name": "fedova-cnn"} for net in nets)
 
 
+@pytest.mark.parametrize("name", FEDOS)
+def test_fedos_rate_is_for_training_without_momentum(name: str) -> None:
+    """0.1 with the default momentum of 0.9 is at chance on USPS."""
+    values = tomllib.loads((EXAMPLES / "fedos" / f"{name}.toml").read_text())
+    assert values["set"]["local"]["momentum"] == 0.0
+
+
 FEDOVA = sorted(path.stem for path in (EXAMPLES / "fedova").glob("*.toml"))
 
 

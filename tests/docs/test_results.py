@@ -3,6 +3,7 @@ the command that made it.
 """
 
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT
+from ostraka.cli.compare import make_grid
+from ostraka.cli.main import parse
+from ostraka.cli.options import values_from
+from ostraka.errors import ConfigError
+from ostraka.runs.config import build_method, make
+from tests.docs.pages import ROOT, blocks
 
 RESULTS = sorted((ROOT / "docs" / "results").glob("*.md"))
 COMMIT = re.compile(r"^(?:Commits? )((?:`[0-9a-f]{7,40}`(?: and |, |\.))+)", re.M)
@@ -55,6 +61,36 @@ def test_the_check_sees_tables() -> None:
     tables = [table for page in RESULTS for table in measured(page)]
     assert len(tables) > 60
     assert sum(not list(measured(page)) for page in RESULTS) == 1  # the list of pages
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The commands in a page's blocks; a line that is indented goes on with the one before."""
+    found: list[list[str]] = []
+    for block in blocks(page):
+        for line in block.text.replace("\\\n", " ").splitlines():
+            if line.startswith(" ") and found:
+                found[-1] += shlex.split(line)
+            else:
+                found.append(shlex.split(line))
+    return [words for words in found if words and words[0] == "ostraka" and "..." not in words]
+
+
+@pytest.mark.parametrize("page", RESULTS, ids=lambda page: page.name)
+def test_commands_name_what_exists(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options, methods, recipes and settings; the data is not looked for."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("ostraka.data.sources.data_dirs", lambda option: [])
+    for words in commands(page):
+        options = parse(words[1:])
+        try:
+            if options.verb == "compare":
+                for cell in make_grid(options).cells():
+                    build_method(cell)
+            elif options.verb == "run":
+                values = values_from(options, ("method", "data", "partition", "seed"))
+                build_method(make(values))
+        except ConfigError as error:
+            assert "to start from" in str(error), words  # the run before it was not made here
 
 
 def test_the_commits_exist() -> None:
