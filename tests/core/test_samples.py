@@ -1,13 +1,13 @@
 """Samples: views of one storage."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
 from torch import Tensor
 
 from ostraka.core.augmentation import Augmentation
-from ostraka.core.samples import Samples, View, stored_view
+from ostraka.core.samples import Samples, View
 from ostraka.core.settings import setting
 from ostraka.errors import DataError
 from ostraka.registry import AUGMENTATIONS
@@ -89,13 +89,25 @@ def test_a_view_normalises_along_the_axis_that_its_kind_names() -> None:
     assert sound[0, 0].tolist() == [[1.0, 0.0]] * 3
 
 
-def test_a_view_that_was_stored_without_a_kind() -> None:
-    """Rows are a table; all else was an image. What was stored with a kind keeps it."""
-    older = {"scale": 0.5, "mean": [1.0], "std": [2.0], "augment": "none"}
-    assert stored_view(older, (1,)) == View(0.5, (1.0,), (2.0,), kind="table")
-    assert stored_view(older, (1, 8, 8)) == View(0.5, (1.0,), (2.0,), kind="image")
-    assert stored_view({"kind": "sound"}, (1, 8, 8)).kind == "sound"
-    assert stored_view({"kind": "image"}, (4,)).kind == "image"
+def test_the_unit_of_a_view_is_what_its_scale_brings_to_1_or_what_was_said() -> None:
+    assert View().unit == 1
+    assert View(1 / 255).unit == 255
+    assert View(1 / 49).unit == 49, "1 / (1 / 49) is 48.99999999999999"
+    assert View(2 / 16, std=(2.0,), mean=(0.0,), unit=16.0).unit == 16
+    assert View.of_unit(16, "image") == View(1 / 16)
+    assert replace(View(1 / 16), scale=1.0).unit == 16, "another way to see the same values"
+
+
+def test_samples_in_another_unit_are_seen_alike() -> None:
+    """255 of 255 is 16 of 16, and 51 of 255 is a fifth; the view's own statistics stay."""
+    view = View(1 / 255, mean=(0.5,), std=(0.25,))
+    held = Samples(torch.tensor([[255], [51], [0]], dtype=torch.uint8), view=view)
+    other = held.take(torch.tensor([0, 1])).in_unit(16)
+    assert other.stored().flatten().tolist() == pytest.approx([16, 3.2])
+    assert other.view.unit == 16
+    assert other.view.scale == pytest.approx(1 / 16)
+    assert other.inputs().flatten().tolist() == pytest.approx([2.0, -1.2])
+    assert held.in_unit(255) is held
 
 
 def test_augmentation_needs_chance() -> None:

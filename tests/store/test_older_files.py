@@ -9,17 +9,12 @@ from pkgutil import iter_modules
 from typing import Any
 
 import pytest
-import torch
 
 import ostraka.methods
 import ostraka.store.desk  # its types too
-from ostraka.core.card import Card
-from ostraka.core.member import Making, Member
-from ostraka.core.net import Recipe
 from ostraka.core.wire import WIRE_TYPES, WireType, wire, wire_name
 from ostraka.errors import StoreError
 from ostraka.store import codec
-from ostraka.store.member import load_member, save_member
 
 OLDER = Path(__file__).parent / "older"
 """Written by the last version that had the names of classes in its files."""
@@ -29,7 +24,7 @@ for module in iter_modules(ostraka.methods.__path__):
 
 BARE = (
     "Card", "Conquered", "Controlled", "Controls", "Disentangled", "Envelope", "Fused",
-    "MaskRecord", "Matched", "Member", "MemberFile", "Order", "Panel", "Positive", "Report",
+    "MaskRecord", "Matched", "Member", "Order", "Panel", "Positive", "Report",
     "Spread", "Stepped", "Transfer",
 )  # fmt: skip
 """The names in those files."""
@@ -67,39 +62,6 @@ def test_a_state_of_fedkt_that_names_its_public_samples_is_read() -> None:
     assert (found.seed, found.student) == ("the seed", "the student")
 
 
-def test_a_member_file_of_format_1_is_read_and_written_anew(tmp_path: Path) -> None:
-    member = load_member(OLDER / "member-1.safetensors")
-    assert (member.card, member.model.classes) == (
-        Card(4, 10, (6, 4), {"loss": 0.25}, {}, "clinic"),
-        ("ant", "bee"),
-    )
-    assert (member.model.view.kind, member.made) == ("table", Making())
-    assert torch.equal(member.params["last.bias"], torch.full((3,), 0.5))
-    assert_kept(member, tmp_path / "again.safetensors")
-    assert b"MemberFile" not in (tmp_path / "again.safetensors").read_bytes()
-
-
-def test_a_member_file_of_format_2_is_read_and_written_anew(tmp_path: Path) -> None:
-    """With batch norm, its counters, and embedding statistics."""
-    member = load_member(OLDER / "member-2.safetensors")
-    assert member.model.net == Recipe("lenet5", {"norm": "batch"})
-    assert (member.card.counts, member.card.size) == ((25, 15, 0), 40)
-    assert member.card.calibration["claims"] == tuple(float(i) for i in range(9))
-    assert member.card.calibration["typicality"]["placed"].tolist() == [True, True, False]
-    assert member.params["norm1.num_batches_tracked"].item() == 0
-    assert_kept(member, tmp_path / "again.safetensors")
-
-
-def assert_kept(member: Member, path: Path) -> None:
-    """Written and read, it is the same."""
-    save_member(path, member)
-    again = load_member(path)
-    assert again.model == member.model
-    assert codec.encode(again.card) == codec.encode(member.card)
-    assert again.params.keys() == member.params.keys()
-    assert all(torch.equal(again.params[name], member.params[name]) for name in member.params)
-
-
 def test_the_names_that_are_written_never_change() -> None:
     """A name in this list stands in files: a renamed or moved class keeps it,
     other fields get a new version.
@@ -114,7 +76,7 @@ def test_the_names_that_are_written_never_change() -> None:
         "feddf.fused/1", "fedkt.transfer/2", "fedma.matched/1", "fedma.order/1",
         "fednova.stepped/1", "fedova.late/2", "fedova.server/1", "fedpd.conquered/1",
         "fedpd.disentangled/1",
-        "mask-record/1", "member-file/1", "member/1", "panel/1", "report/2",
+        "mask-record/1", "member/1", "panel/1", "report/2",
         "scaffold.controlled/1", "scaffold.controls/1",
     }  # fmt: skip
 

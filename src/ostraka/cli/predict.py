@@ -83,7 +83,8 @@ def act(options: argparse.Namespace) -> int:
         if options.like is not None:
             like = read_for(asked, options.like, labelled=False, form=form)
         ready, looked = shown_before(asked, like.samples)
-        found = tuple(ready.explain(held.samples.stored()))
+        ready, answers = ready.asked(held.samples.stored())
+        found = tuple(answers.explanations())
     notes = (*ready.notes, *held.notes, *looked)
     answered = Answered(held.items, found, ready.names, ready.promise, notes)
     if options.json:
@@ -93,7 +94,7 @@ def act(options: argparse.Namespace) -> int:
     else:
         show_answers(Console(), answered, options.explain)
     if options.html is not None:
-        page = answers_page(answered, held.name, held.samples.stored(), ready.view.kind)
+        page = answers_page(answered, held.name, held.samples.stored(), ready.units.kind)
         write_page(options.html, page)
         say(f"Page: {options.html}", options)
     return 0

@@ -7,11 +7,12 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ostraka.core.names import UNKNOWN_NAME
 from ostraka.core.predictor import Promise
 from ostraka.display.summary import OPEN_NAMES
 from ostraka.display.tables import MISSING, Cell, Number, Table
 from ostraka.errors import printable
-from ostraka.parties.answers import UNKNOWN_NAME, Explanation
+from ostraka.parties.answers import Explanation
 from ostraka.parties.verdict import Verdict
 from ostraka.runs.promise import NEVER
 

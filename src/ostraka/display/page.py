@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ostraka import __version__
 from ostraka.core.kind import Kind
+from ostraka.core.names import UNKNOWN_NAME
 from ostraka.display.answers import (
     Answered,
     cautions,
@@ -24,7 +25,7 @@ from ostraka.display.answers import (
 )
 from ostraka.display.tables import Cell, Mean, Number, Table
 from ostraka.errors import printable
-from ostraka.parties.answers import UNKNOWN_NAME, Explanation
+from ostraka.parties.answers import Explanation
 from ostraka.parties.verdict import Verdict
 from ostraka.store.codec import write_atomically
 

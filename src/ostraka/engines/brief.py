@@ -12,7 +12,7 @@ from typing import Any, final
 from ostraka.core.equip import equipped
 from ostraka.core.generator import TrainedGenerator
 from ostraka.core.method import Method
-from ostraka.core.samples import Samples, View, stored_view
+from ostraka.core.samples import Samples, View
 from ostraka.core.settings import build, values_of
 from ostraka.core.task import Commons, Task
 from ostraka.engines.base import Work
@@ -59,8 +59,8 @@ def read_brief(data: bytes) -> Brief:
     generator = _generator(held["generator"])
     task = task_from(held["task"])
     commons = Commons(
-        _samples(held["public"], task.shape),
-        _samples(held["shared"], task.shape),
+        _samples(held["public"]),
+        _samples(held["shared"]),
         held["nets"],
         held["prior"],
         generator,
@@ -68,7 +68,7 @@ def read_brief(data: bytes) -> Brief:
     return Brief(
         method if generator is None else equipped(method, generator),
         replace(task, commons=commons),
-        stored_view(held["view"], task.shape),
+        build(View, held["view"]),
     )
 
 
@@ -79,10 +79,10 @@ def _samples_values(samples: Samples | None) -> dict[str, Any] | None:
     return {"x": samples.stored(), "y": labels, "view": values_of(samples.view)}
 
 
-def _samples(held: Mapping[str, Any] | None, shape: tuple[int, ...]) -> Samples | None:
+def _samples(held: Mapping[str, Any] | None) -> Samples | None:
     if held is None:
         return None
-    return Samples(held["x"], held["y"], view=stored_view(held["view"], shape))
+    return Samples(held["x"], held["y"], view=build(View, held["view"]))
 
 
 def _generator_values(generator: TrainedGenerator | None) -> dict[str, Any] | None:

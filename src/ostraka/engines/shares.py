@@ -4,8 +4,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from ostraka.core.party import Parties
-from ostraka.core.samples import Samples, stored_view
-from ostraka.core.settings import values_of
+from ostraka.core.samples import Samples, View
+from ostraka.core.settings import build, values_of
 from ostraka.store import codec
 
 
@@ -27,7 +27,7 @@ def save_parties(folder: Path, parties: Parties) -> None:
 def load_parties(folder: str) -> Parties:
     """The shares, read once by each process."""
     held = codec.load(Path(folder) / "parties.safetensors")
-    view = stored_view(held["view"], held["x"].shape[1:])
+    view = build(View, held["view"])
     return Parties(
         Samples(held["x"], held["y"], view=view), held["rows"], held["ends"], held["names"]
     )

@@ -1,31 +1,39 @@
 """What answers samples with classes or unknown, and can say why: an ensemble, or a finished run."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from math import isinf
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ostraka.core.card import Card
 from ostraka.core.learner import NetPredictor
+from ostraka.core.names import normal
 from ostraka.core.predictor import UNKNOWN, Placed, Predictor, Promise, Scores
 from ostraka.core.samples import Samples, View, stored_values
 from ostraka.errors import ConfigError, DataError
 from ostraka.evaluation.evaluate import Evaluation, evaluate
 from ostraka.evaluation.placing import placed_on
 from ostraka.evaluation.sight import after_looking
-from ostraka.parties.answers import UNKNOWN_NAME, Answers, Explanation, Said, join_answers
+from ostraka.parties.answers import Answers, Explanation, Said, join_answers
+from ostraka.parties.gathering import NO_NUMBERS, Gathered
 from ostraka.runs.promise import NEVER
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Ballot
 from ostraka.voting.ensemble import Ensemble as Vote
+from ostraka.voting.ensemble import NoAnswer
 from ostraka.voting.trust import trust
 
+T = TypeVar("T")
+NOBODY = Gathered(())
 RATE = 0.05
 """Share of samples of known classes that may be called unknown."""
 CHUNK = 500
@@ -40,30 +48,24 @@ class Answering(ABC):
     """
 
     def __init__(
-        self, predictor: Predictor, classes: Sequence[str], names: Sequence[str], rate: float
+        self,
+        predictor: Predictor,
+        classes: Sequence[str],
+        names: Sequence[str],
+        rate: float,
+        voting: Gathered = NOBODY,
     ) -> None:
-        reserved = [name for name in classes if name.casefold() == UNKNOWN_NAME]
-        if reserved:
-            raise DataError(
-                f"a member knows a class called {reserved[0]!r}, which is the answer to samples of "
-                "no class; leave it out, or train it with another name for that class"
-            )
         self.classes = tuple(classes)
         self.names = tuple(names)
         """What the members are called; empty where one model answers."""
+        self.members, self.files, self.notes = voting.members, voting.files, voting.notes
+        """Those that vote, in an order that does not depend on how they were given; where they lie;
+        what was found while they were read and asked. Empty where they do not lie in files of their
+        own."""
         self._predictor, self._rate = predictor, _share(rate)
         self._line: float | None = None
         self._known: Samples | None = None
-
-    @property
-    @abstractmethod
-    def files(self) -> tuple[str, ...]:
-        """Where the members lie; empty where they do not lie in files of their own."""
-
-    @property
-    @abstractmethod
-    def notes(self) -> tuple[str, ...]:
-        """What was found while they were read."""
+        self._like: Samples | None = None
 
     @property
     @abstractmethod
@@ -73,7 +75,12 @@ class Answering(ABC):
     @property
     def ballot(self) -> Ballot | None:
         """How votes are counted; None: nobody votes."""
-        return self._predictor.ballot if isinstance(self._predictor, Vote) else None
+        return None if self.vote is None else self.vote.ballot
+
+    @property
+    def vote(self) -> Vote | None:
+        """The members' vote; None: nobody votes."""
+        return self._predictor if isinstance(self._predictor, Vote) else None
 
     @property
     def looks(self) -> bool:
@@ -83,7 +90,7 @@ class Answering(ABC):
     @property
     def seen(self) -> Assessment | None:
         """What the ballot found when it looked; None: it has not, or finds nothing."""
-        return self._predictor.seen if isinstance(self._predictor, Vote) else None
+        return None if self.vote is None else self.vote.seen
 
     def seeing(self, x: Any) -> Self:
         """The same after a look, without labels, at samples like those that will be asked: the
@@ -91,16 +98,19 @@ class Answering(ABC):
         """
         if not self._predictor.looks:
             return self
-        samples = x if isinstance(x, Samples) else Samples(self.stored(x))
-        return self._with(_predictor=after_looking(self._predictor, samples))
+        samples = self.taken(x)
+        try:
+            return self._with(_predictor=after_looking(self._predictor, samples), _like=samples)
+        except NoAnswer as error:
+            return self._without(error.card).seeing(samples)
 
     def keeping(self, rate: float, known: Any = None) -> Self:
         """The same with its threshold where the share `rate` of samples of known classes will be
         called unknown: by the held-out samples `known`, or by what the members tell of theirs.
         """
-        if known is not None and not isinstance(known, Samples):
-            known = Samples(self.stored(known))
-        return self._with(_rate=_share(rate), _known=known, _line=None)
+        held = None if known is None else self.taken(known)
+        group = self if held is None else self.asked(held.stored())[0]
+        return group._with(_rate=_share(rate), _known=held, _line=None)
 
     def placed(self, threshold: float) -> Self:
         """The same with its threshold set by hand: unknown scores above it mean unknown."""
@@ -128,30 +138,83 @@ class Answering(ABC):
         """The answers to samples [B, ...], each with what every member said and its weight."""
         return list(self.answer(x).explanations())
 
-    @torch.no_grad()
     def answer(self, x: Any) -> Answers:
         """The answers to samples [B, ...] as arrays."""
-        line, values = self.threshold, self.stored(x)
-        limit = float("inf") if line is None else line
-        return join_answers([self._answers(part, limit) for part in values.split(CHUNK)])
+        group, answers = self.asked(x)
+        self.warn_of(group)
+        return answers
+
+    @torch.no_grad()
+    def asked(self, x: Any) -> tuple[Self, Answers]:
+        """The answers to samples [B, ...], and the group that gives them: without members whose
+        answers to some of these are no numbers, each of which is named in a note.
+        """
+        values = self.stored(x)
+        try:
+            line = self.threshold
+            limit = float("inf") if line is None else line
+            return self, join_answers([self._answers(part, limit) for part in values.split(CHUNK)])
+        except NoAnswer as error:
+            return self._without(error.card).asked(values)
 
     def evaluate(self, x: Any, y: Sequence[str] | NDArray[Any]) -> Evaluation:
-        """Figures on samples whose classes `y` are given by name; a class that nobody knows is
-        unknown. A ballot that looks is shown the samples first, without their classes.
+        """Figures on samples whose classes `y` are given by name; a class that nobody knows, or has
+        samples of, is unknown. A ballot that looks is shown the samples first, without their
+        classes.
         """
-        where = {name: number for number, name in enumerate(self.classes)}
-        labels = torch.tensor([where.get(str(name), UNKNOWN) for name in y], dtype=torch.int64)
-        return self.judged_on(Samples(self.stored(x), labels))
+        where = self.numbers
+        labels = [where.get(normal(str(name)), UNKNOWN) for name in y]
+        return self.judged_on(replace(self.taken(x), y=torch.tensor(labels, dtype=torch.int64)))
 
     def judged_on(self, samples: Samples) -> Evaluation:
         """Figures on labelled samples, UNKNOWN where they are of no class."""
         ready = self.seeing(samples)
-        return evaluate(ready._placing[0], samples, self.classes)
+        self.warn_of(ready)
+        try:
+            return evaluate(ready._placing[0], samples, self.classes)
+        except NoAnswer as error:
+            other = ready._without(error.card)
+            ready.warn_of(other)
+            return other.judged_on(samples)
+
+    @property
+    def owned(self) -> tuple[bool | None, ...]:
+        """Of each class, whether a member that votes has samples of it, by what the cards tell;
+        None: they do not tell it.
+        """
+        vote = self.vote
+        if vote is None:
+            return (True,) * len(self.classes)
+        counts = [
+            [None] * len(self.classes) if card.counts is None else list(card.counts)
+            for card in vote.cards
+        ]
+        for own, member in zip(counts, self.members, strict=False):
+            if member.made.banded:  # the lowest band has classes of no samples and of nine
+                own[:] = [count or None for count in own]
+        return tuple(self._owned(place, vote, counts) for place in range(len(self.classes)))
+
+    @staticmethod
+    def _owned(place: int, vote: Vote, counts: Sequence[Sequence[int | None]]) -> bool | None:
+        told = [
+            own[place]
+            for own, voter in zip(counts, vote.voters, strict=True)
+            if place in voter.standing.places
+        ]
+        return True if any(told) else None if None in told else False
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The number of each class by its name as it is compared; UNKNOWN where nobody who votes
+        has samples of it.
+        """
+        pairs = enumerate(zip(self.classes, self.owned, strict=True))
+        return {normal(name): UNKNOWN if has is False else i for i, (name, has) in pairs}
 
     def trust(self) -> dict[str, Any]:
         """What the ballot found of its members when it looked (`voting.trust`); else empty."""
-        vote = self._predictor
-        if not isinstance(vote, Vote) or vote.assessment is None:
+        vote = self.vote
+        if vote is None or vote.assessment is None:
             return {}
         return trust(vote.cards, vote.assessment, vote.junk, self.classes)
 
@@ -162,11 +225,41 @@ class Answering(ABC):
 
     def scores(self, x: Any) -> Scores:
         """The counted votes on samples, with the threshold where it was placed."""
-        return self._placing[0].scores(self.stored(x))
+        values = self.stored(x)
+        try:
+            return self._placing[0].scores(values)
+        except NoAnswer as error:
+            other = self._without(error.card)
+            self.warn_of(other)
+            return other.scores(values)
 
     def asking(self, predictor: Predictor) -> Self:
         """The same with another predictor of the same classes."""
         return self._with(_predictor=predictor)
+
+    def _without(self, card: Card) -> Self:
+        """The group without a member whose answers are no numbers, with a note that names it."""
+        vote = self.vote
+        assert vote is not None
+        at = next(i for i, voter in enumerate(vote.voters) if voter.card is card)
+
+        def rest(values: tuple[T, ...]) -> tuple[T, ...]:
+            return values[:at] + values[at + 1 :]
+
+        who = self.files[at] if self.files else self.names[at]
+        other = self._with(
+            _predictor=vote.without(card),
+            names=rest(self.names),
+            members=rest(self.members),
+            files=rest(self.files),
+            notes=(*self.notes, f"left out: {who} {NO_NUMBERS}"),
+        )
+        return other if self._like is None else other.seeing(self._like)
+
+    def warn_of(self, group: "Answering") -> None:
+        """Say to callers that are not handed `group` whom it leaves out."""
+        for note in group.notes[len(self.notes) :]:
+            warnings.warn(note, stacklevel=3)
 
     def _with(self, **changes: Any) -> Self:
         other = copy(self)
@@ -197,13 +290,21 @@ class Answering(ABC):
         return self._first.net.shape
 
     @property
-    def view(self) -> View:
-        """How stored values become inputs; of a vote, that of its first member."""
-        return self._first.view
+    def units(self) -> View:
+        """The kind of samples and the unit of their values, the same for all who vote; how each
+        member sees them is its own.
+        """
+        return View.of_unit(self._first.view.unit, self._first.view.kind)
+
+    def taken(self, x: Any) -> Samples:
+        """Samples in the members' unit: `Samples` are brought to it, arrays have it."""
+        if isinstance(x, Samples):
+            return replace(x.in_unit(self.units.unit), view=self.units)
+        return Samples(self.stored(x), view=self.units)
 
     @property
     def _first(self) -> NetPredictor:
-        """The one network, or the first of those that vote."""
+        """The one network, or the first of those that vote, who take samples of one form."""
         one = self._predictor.voters[0].model if isinstance(self._predictor, Vote) else None
         one = self._predictor if isinstance(self._predictor, NetPredictor) else one
         if one is None:
@@ -225,9 +326,9 @@ class Answering(ABC):
         return values
 
     def _answers(self, x: Tensor, limit: float) -> Answers:
-        vote = self._predictor
-        if not isinstance(vote, Vote):
-            scores, none = vote.scores(x), torch.empty(0, len(x))
+        vote = self.vote
+        if vote is None:
+            scores, none = self._predictor.scores(x), torch.empty(0, len(x))
             nobody = Said(none.long(), none.long(), none, none)
             return self._counted(scores, limit, nobody)
         votes = vote.votes(x)

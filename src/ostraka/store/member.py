@@ -16,18 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
 from ostraka.core.arrival import check_numbers, check_varied, embedding_width
 from ostraka.core.card import Card
 from ostraka.core.member import Making, Member, Model
-from ostraka.core.net import Params
-from ostraka.core.samples import stored_view
-from ostraka.core.settings import values_of
 from ostraka.core.told import PLACES, check_places
-from ostraka.core.wire import wire
 from ostraka.errors import DamagedFile, OstrakaError, ReportRefused, StoreError, printable
 from ostraka.store import codec, member_card
 from ostraka.store.container import HEADER, TENSORS, Container, Entry, TensorHash, plain_file
@@ -50,23 +45,6 @@ STAGES = ("path", "header", "card", "network", "tensors", "answers")
 """What the reader looks at, in this order."""
 Passed = Callable[[str], None]
 """Told of every stage that a file has passed."""
-OLDER = ("card", "classes", "shape", "net", "objective", "view", WEIGHTS)
-"""What a file of format 2 holds beside the number of its format."""
-
-
-@wire("member-file/1", "MemberFile")
-@dataclass(frozen=True)
-class _First:
-    """A member as the first format has it."""
-
-    card: Card
-    params: Params
-    classes: tuple[str, ...]
-    shape: tuple[int, ...]
-    net: Mapping[str, Any]
-    objective: Mapping[str, Any]
-    view: Mapping[str, Any]
-    format: int = 1
 
 
 @dataclass(frozen=True)
@@ -163,10 +141,9 @@ def decode_member(data: bytes, origin: str = "the data") -> Member:
 def _member(container: Container, passed: Passed) -> Member:
     passed("header")
     try:
-        older = codec.DIGEST in container.notes
-        said = _older(container, passed) if older else _newest(container, passed)
+        said = _described(container, passed)
         _check_tensors(said, container)
-        tensors = _older_tensors(container) if older else _newest_tensors(container, said)
+        tensors = container.verified(said.sha256, "its card was written with")
         member = _with_numbers(said, tensors)
         passed("tensors")
         check_varied(member.model.task, member.model.objective, member.params)
@@ -184,7 +161,7 @@ def _shown(error: Exception) -> str:
     return printable(str(error)[:SHOWN])
 
 
-def _newest(container: Container, passed: Passed) -> _Said:
+def _described(container: Container, passed: Passed) -> _Said:
     notes = container.notes
     if notes.keys() != {CARD, CARD_HASH}:
         raise ReportRefused(
@@ -203,87 +180,11 @@ def _newest(container: Container, passed: Passed) -> _Said:
     told = fields.get("calibration", {})
     fields["calibration"] = member_card.with_entries(told, container.entries)
     weights = {name: e for name, e in container.entries.items() if not name.startswith(OWN)}
-    return _said(fields, weights, container, passed)
-
-
-def _newest_tensors(container: Container, said: _Said) -> dict[str, Tensor]:
-    return container.verified(said.sha256, "its card was written with")
-
-
-def _older(container: Container, passed: Passed) -> _Said:
-    """What a file of format 1 or 2 says: a tree of values, as files of a run hold them."""
-    text = container.notes.get(CARD, "null").encode("utf-8", "surrogatepass")
-    tree = parse(text, f"the card of {container.origin}", DEEPEST, BRACKETS)
-    value = codec.Opened(tree, container.entries, container.origin, len(text)).value()
-    content = {**vars(value), WEIGHTS: value.params} if isinstance(value, _First) else value
-    version = content.get("member", content.get("format")) if isinstance(content, dict) else None
-    if type(version) is not int:
-        raise ReportRefused(
-            f"it is not one, it holds a {type(value).__name__}; members are written to a run's "
-            "members/"
-        )
-    member_card.check_format(version)
-    lacking = [name for name in OLDER if name not in content]
-    if lacking:
-        raise ReportRefused(f"it is a member without {', '.join(lacking)}; it is not whole")
-    wanted = {"card": Card, WEIGHTS: dict, "view": dict, "shape": tuple | list}
-    for name, kind in wanted.items():
-        if not isinstance(content[name], kind):
-            raise ReportRefused(f"its {name} is a {type(content[name]).__name__}; it is not ours")
-    return _said(_as_newest(content), content[WEIGHTS], container, passed)
-
-
-def _as_newest(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an older file under the names that they have now."""
-    card: Card = content["card"]
-    plain = {name: _plain(content[name]) for name in ("classes", "shape", "net", "objective")}
-    view = values_of(stored_view(_plain(content["view"]), plain["shape"]))
-    counts = {} if card.counts is None else {"counts": _plain(card.counts)}
-    return {
-        **plain,
-        "unknown": None,  # these did not say it
-        "kind": view.pop("kind"),
-        "view": view,
-        **{name: _plain(getattr(card, name)) for name in ("party", "size", "scores", "name")},
-        "calibration": card.calibration,
-        "sha256": "",
-        **counts,
-    }
-
-
-def _plain(value: Any) -> Any:
-    """With lists for tuples, as JSON has them."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _older_tensors(container: Container) -> dict[str, Tensor]:
-    """The tensors of a file that holds one digest of everything in it."""
-    notes = dict(container.notes)
-    given = notes.pop(codec.DIGEST)
-    digest = codec.digest_begun(container.header, notes)
-    tensors = container.tensors(lambda _, data: digest.update(data))
-    if digest.hexdigest() != given:
-        raise DamagedFile(
-            f"{container.origin} is damaged: its content does not fit the digest in it; "
-            "send it again"
-        )
-    return tensors
-
-
-def _said(
-    fields: Mapping[str, Any], weights: Mapping[str, Entry], container: Container, passed: Passed
-) -> _Said:
-    try:
-        plain = {name: fields[name] for name in member_card.MODEL}
-        text = json.dumps(plain, sort_keys=True, allow_nan=False)
-    except (TypeError, ValueError):
-        raise ReportRefused("its model is described by tensors, NaN or infinity") from None
-    model = _model(text)
+    model_text = json.dumps({name: fields[name] for name in member_card.MODEL}, sort_keys=True)
+    model = _model(model_text)
     card, made = member_card.card_of(fields), member_card.making_of(fields)
     passed("card")
-    found = _outline(text, len(container.entries), container.values)
+    found = _outline(model_text, len(container.entries), container.values)
     passed("network")
     return _Said(card, model, made, weights, found, fields["sha256"])
 

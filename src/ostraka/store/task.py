@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ostraka.core.net import Recipe
-from ostraka.core.samples import stored_view
-from ostraka.core.settings import values_of
+from ostraka.core.samples import View
+from ostraka.core.settings import build, values_of
 from ostraka.core.task import Task
 
 
@@ -26,7 +26,7 @@ def task_from(values: Mapping[str, Any]) -> Task:
         classes=tuple(values["classes"]),
         shape=tuple(values["shape"]),
         net=_recipe(values["net"]),
-        view=stored_view(values["view"], values["shape"]),
+        view=build(View, values["view"]),
         nets={int(party): _recipe(net) for party, net in values.get("nets", {}).items()},
     )
 
