@@ -71,6 +71,11 @@ def choices(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "(none)"
 
 
+def counted(count: int, what: str) -> str:
+    """`1 member`, `2 members`."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
 def did_you_mean(given: str, names: Iterable[str]) -> str:
     """`" Did you mean 'x'?"`, or nothing when no name is near."""
     near = get_close_matches(given, list(names), n=1, cutoff=0.6)

@@ -11,7 +11,6 @@ from ostraka.evaluation.evaluate import evaluate
 from ostraka.evaluation.sight import after_looking
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import RunDir, load_state
-from ostraka.store.member import load_member
 
 OLDER = Path(__file__).parent / "older"
 """Folders of 0.1.0: `fedov` and `fedavg` are finished, `stopped` is a run of scaffold that was
@@ -44,21 +43,6 @@ def test_a_finished_run_needs_no_training_to_be_resumed(tmp_path: Path) -> None:
     shutil.copytree(OLDER / "fedavg", tmp_path / "run")
     assert main(["run", "--resume", "--out", str(tmp_path / "run"), "-q"]) == 0
     assert RunDir(tmp_path / "run").finished() == RunDir(OLDER / "fedavg").finished()
-
-
-def test_its_members_are_read_and_are_those_of_the_panel() -> None:
-    """Every file answers as the panel's member does: the same weights, classes and view."""
-    config, panel = load_state(OLDER / "fedov")
-    plan = make_plan(config)
-    some = plan.test.samples.take(torch.arange(20))
-    for inside in plan.method.members(plan.task, panel):
-        member = load_member(OLDER / f"fedov/members/p{inside.card.party:05d}.safetensors")
-        assert member.card == inside.card
-        assert member.model == inside.model
-        assert member.model.classes == tuple("01234567")
-        assert torch.equal(member.model.view.apply(some.stored()), some.inputs())
-        alone, of_panel = (one.predictor().scores(some.stored()) for one in (member, inside))
-        assert torch.equal(alone.known, of_panel.known)
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def act(options: argparse.Namespace) -> int:
         show_answers,
         voices_table,
     )
-    from ostraka.display.page import answers_page, write_page
+    from ostraka.display.page import answers_page, pictured, pictures_in, write_page
     from ostraka.engines.threads import one_thread
     from ostraka.parties.asked import read_for, shown_before
 
@@ -97,4 +97,7 @@ def act(options: argparse.Namespace) -> int:
         page = answers_page(answered, held.name, held.samples.stored(), ready.units.kind)
         write_page(options.html, page)
         say(f"Page: {options.html}", options)
+        shown = pictures_in(len(held.items), ready.units.kind)
+        if shown:
+            say(pictured(shown), options)
     return 0

@@ -17,6 +17,7 @@ from ostraka.display.confusion import (
 from ostraka.display.mosaic import ASCII, UNICODE
 from ostraka.display.tables import Cell, Number, Table, human_bytes, human_seconds
 from ostraka.display.wide import fits, show_lines, show_wide
+from ostraka.errors import counted
 from ostraka.evaluation.evaluate import OpenFigures
 from ostraka.runs.promise import NEVER
 from ostraka.runs.results import Summary
@@ -54,7 +55,7 @@ def _show_selection(console: Console, selection: Mapping[str, Any]) -> None:
     if not selection:
         return
     chosen, why = selection["chosen"], selection["why"]
-    count = f"{len(chosen)} of {len(selection['parties'])} members vote"
+    count = f"{len(chosen)} of {counted(len(selection['parties']), 'member')} vote"
     console.print(f"{count}, chosen by {selection['selector']}:", highlight=False)
     for name in chosen[:SHOWN]:
         console.print(f"  {name}: {why[name]}", soft_wrap=True, highlight=False)
@@ -74,7 +75,7 @@ def _show_suspects(console: Console, trust: Mapping[str, Any]) -> None:
     if not suspects:
         return
     console.print(
-        f"The vote found {len(suspects)} of {len(trust['parties'])} members unusual:",
+        f"The vote found {len(suspects)} of {counted(len(trust['parties']), 'member')} unusual:",
         highlight=False,
     )
     for name, words in list(suspects.items())[:SHOWN]:

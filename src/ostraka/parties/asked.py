@@ -106,7 +106,7 @@ def _strangers(held: Collection, strange: Sequence[str], classes: Sequence[str])
             f"no class of {held.name} is known to any member ({some(strange)}).{hint} "
             f"Known: {some(classes)}; classes are matched by name"
         )
-    hints = "".join(did_you_mean(name, classes) for name in strange[:SHOWN])
+    hints = "".join(dict.fromkeys(did_you_mean(name, classes) for name in strange[:SHOWN]))
     return [f"samples of {some(strange)} count as unknown: no member knows such a class.{hints}"]
 
 

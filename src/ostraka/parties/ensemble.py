@@ -18,7 +18,7 @@ from ostraka.core.predictor import Placed, Predictor, Promise
 from ostraka.core.samples import Samples, View, stored_values
 from ostraka.core.settings import choice
 from ostraka.data.own.collection import some
-from ostraka.errors import ConfigError, DataError
+from ostraka.errors import ConfigError, DataError, counted
 from ostraka.parties.answering import RATE, Answering
 from ostraka.parties.gathering import Gathered, answering, gather
 from ostraka.parties.stream import Stream
@@ -79,7 +79,8 @@ class Ensemble(Answering):
         return Stream(self, size, every)
 
     def __repr__(self) -> str:
-        return f"<Ensemble of {len(self.members)} members on {len(self.classes)} classes>"
+        members = counted(len(self.members), "member")
+        return f"<Ensemble of {members} on {len(self.classes)} classes>"
 
 
 @final

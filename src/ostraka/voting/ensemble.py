@@ -90,12 +90,12 @@ class Ensemble(Predictor):
         """
         if not members:
             raise DataError("no member was given; a vote needs at least one")
-        taken = {member.model.takes: member.card for member in members}
-        if len(taken) > 1:
-            each = "; ".join(f"{card}: {takes}" for takes, card in taken.items())
+        shapes = {member.model.shape: member.card for member in members}
+        if len(shapes) > 1:
+            each = "; ".join(f"{card}: {list(shape)}" for shape, card in shapes.items())
             raise DataError(
-                "members that vote together take samples of one kind, shape and unit, "
-                f"and these do not ({each}). Leave some out"
+                "members that vote together take samples of one shape, "
+                f"and these do not ({each}); leave some out"
             )
         asked = all_classes([m.model.classes for m in members]) if classes is None else classes
         voters = []
