@@ -258,6 +258,23 @@ def with_own(dtype: str, shape: list[int], values: bytes) -> bytes:
     return joined(card, header, body + values)
 
 
+def test_tensors_of_a_card_have_a_bound() -> None:
+    """65,536 bytes in all; those of the typicality are as large as the network says, and refused by
+    their description: none of them is read before.
+    """
+    assert (
+        decode_member(with_own("U8", [65536], bytes(65536))).card.calibration["x"].numel() == 65536
+    )
+    refused(
+        with_own("U8", [65537], bytes(65537)), r"more than 65,536 bytes, U8 \[65537\] among them"
+    )
+    places = {"means": torch.ones(2, 84), "precision": torch.eye(84), "usual": torch.ones(2, 2),
+              "placed": torch.ones(2, dtype=torch.bool)}  # fmt: skip
+    large = {**places, "precision": torch.eye(2000)}
+    data = encode_member(made(IMAGES, replace(CARD, calibration={"typicality": large})))
+    refused(data[:-4] + b"\0\0\0\7", "typicality.precision ")
+
+
 @pytest.mark.parametrize("dtype", TYPES, ids=TYPES.values())
 def test_a_tensor_of_the_card_of_any_type(dtype: torch.dtype) -> None:
     """Empty ones as well; and of bytes that mean NaN in most of the types that have it."""

@@ -58,14 +58,19 @@ class Answering(ABC):
         self.classes = tuple(classes)
         self.names = tuple(names)
         """What the members are called; empty where one model answers."""
-        self.members, self.files, self.notes = voting.members, voting.files, voting.notes
-        """Those that vote, in an order that does not depend on how they were given; where they lie;
-        what was found while they were read and asked. Empty where they do not lie in files of their
-        own."""
+        self.members, self.files = voting.members, voting.files
+        """Those that vote, in an order that does not depend on how they were given, and where they
+        lie; empty where they do not lie in files of their own."""
+        self._notes = voting.notes
         self._predictor, self._rate = predictor, _share(rate)
         self._line: float | None = None
         self._known: Samples | None = None
         self._like: Samples | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was found while the members were read and asked."""
+        return self._notes
 
     @property
     @abstractmethod
@@ -185,7 +190,7 @@ class Answering(ABC):
         vote = self.vote
         if vote is None:
             return (True,) * len(self.classes)
-        counts = [
+        counts: list[list[int | None]] = [
             [None] * len(self.classes) if card.counts is None else list(card.counts)
             for card in vote.cards
         ]
@@ -252,13 +257,13 @@ class Answering(ABC):
             names=rest(self.names),
             members=rest(self.members),
             files=rest(self.files),
-            notes=(*self.notes, f"left out: {who} {NO_NUMBERS}"),
+            _notes=(*self._notes, f"left out: {who} {NO_NUMBERS}"),
         )
         return other if self._like is None else other.seeing(self._like)
 
     def warn_of(self, group: "Answering") -> None:
         """Say to callers that are not handed `group` whom it leaves out."""
-        for note in group.notes[len(self.notes) :]:
+        for note in group._notes[len(self._notes) :]:
             warnings.warn(note, stacklevel=3)
 
     def _with(self, **changes: Any) -> Self:

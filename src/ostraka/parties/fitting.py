@@ -33,7 +33,7 @@ def misfits(members: Sequence[Member], task: TaskFile | None = None) -> Mapping[
 def near_names(lists: Sequence[Sequence[str]]) -> list[str]:
     """What is said of classes that only capital letters tell apart: they may be meant to be one."""
     first: dict[str, str] = {}
-    pairs = {}
+    pairs: dict[str, None] = {}
     for name in (name for names in lists for name in names):
         other = first.setdefault(normal(name).casefold(), name)
         if normal(other) != normal(name):

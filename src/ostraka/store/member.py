@@ -226,8 +226,8 @@ def _check_tensors(said: _Said, container: Container) -> None:
     others = [container.entries[name] for name in told - member_card.entries_in(places)]
     if sum(entry.stop - entry.start for entry in others) > SPARE:
         raise ReportRefused(
-            f"its card has tensors of more than {SPARE:,} bytes, {others[0]!s:.80} among them; only "
-            f"those of {PLACES} may be larger. Leave them out"
+            f"its card has tensors of more than {SPARE:,} bytes, {others[0]!s:.80} among them; "
+            f"only those of {PLACES} may be larger. Leave them out"
         )
     if places is not None:  # and these are no larger than the network needs, before they are read
         width = embedding_width(said.model.task, said.model.objective)
