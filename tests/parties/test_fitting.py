@@ -199,6 +199,18 @@ def test_a_member_that_overflows_is_left_out_of_everything(ballot: object, tmp_p
             assert ensemble.evaluate(HIGH, y) == Ensemble(three(), ballot).evaluate(HIGH, y)
 
 
+def test_the_others_look_again_without_it() -> None:
+    """It answers the samples that are looked at, and says there what moves the trust in anna."""
+    low = samples().repeat(8, axis=0)
+    ensemble = Ensemble([*three(), overflowing("evil", [0])], PLAIN).seeing(low)
+    ready, answers = ensemble.asked(HIGH)
+    other = Ensemble(three(), PLAIN).seeing(low)
+    assert ready.seen is not None
+    assert other.seen is not None
+    assert torch.equal(ready.seen.agreement, other.seen.agreement)
+    assert_same(answers, other.answer(HIGH))
+
+
 def test_a_verdict_and_a_stream_go_on_without_it() -> None:
     ensemble = Ensemble([*three(), overflowing("evil", [0])], PLAIN)
     numbers = ensemble.numbers

@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -104,10 +104,9 @@ class Answering(ABC):
         if not self._predictor.looks:
             return self
         samples = self.taken(x)
-        try:
-            return self._with(_predictor=after_looking(self._predictor, samples), _like=samples)
-        except NoAnswer as error:
-            return self._without(error.card).seeing(samples)
+        return self._tried(
+            lambda g: g._with(_predictor=after_looking(g._predictor, samples), _like=samples)
+        )[1]
 
     def keeping(self, rate: float, known: Any = None) -> Self:
         """The same with its threshold where the share `rate` of samples of known classes will be
@@ -155,12 +154,7 @@ class Answering(ABC):
         answers to some of these are no numbers, each of which is named in a note.
         """
         values = self.stored(x)
-        try:
-            line = self.threshold
-            limit = float("inf") if line is None else line
-            return self, join_answers([self._answers(part, limit) for part in values.split(CHUNK)])
-        except NoAnswer as error:
-            return self._without(error.card).asked(values)
+        return self._tried(lambda g: g._answered(values))
 
     def evaluate(self, x: Any, y: Sequence[str] | NDArray[Any]) -> Evaluation:
         """Figures on samples whose classes `y` are given by name; a class that nobody knows, or has
@@ -174,13 +168,9 @@ class Answering(ABC):
     def judged_on(self, samples: Samples) -> Evaluation:
         """Figures on labelled samples, UNKNOWN where they are of no class."""
         ready = self.seeing(samples)
-        self.warn_of(ready)
-        try:
-            return evaluate(ready._placing[0], samples, self.classes)
-        except NoAnswer as error:
-            other = ready._without(error.card)
-            ready.warn_of(other)
-            return other.judged_on(samples)
+        group, found = ready._tried(lambda g: evaluate(g._placing[0], samples, g.classes))
+        self.warn_of(group)
+        return found
 
     @property
     def owned(self) -> tuple[bool | None, ...]:
@@ -190,23 +180,13 @@ class Answering(ABC):
         vote = self.vote
         if vote is None:
             return (True,) * len(self.classes)
-        counts: list[list[int | None]] = [
-            [None] * len(self.classes) if card.counts is None else list(card.counts)
-            for card in vote.cards
-        ]
-        for own, member in zip(counts, self.members, strict=False):
-            if member.made.banded:  # the lowest band has classes of no samples and of nine
-                own[:] = [count or None for count in own]
-        return tuple(self._owned(place, vote, counts) for place in range(len(self.classes)))
-
-    @staticmethod
-    def _owned(place: int, vote: Vote, counts: Sequence[Sequence[int | None]]) -> bool | None:
-        told = [
-            own[place]
-            for own, voter in zip(counts, vote.voters, strict=True)
-            if place in voter.standing.places
-        ]
-        return True if any(told) else None if None in told else False
+        told: list[set[int | None]] = [set() for _ in self.classes]
+        for i, voter in enumerate(vote.voters):
+            counts, banded = voter.card.counts, any(m.made.banded for m in self.members[i : i + 1])
+            for place in voter.standing.places:
+                count = None if counts is None else counts[place]
+                told[place].add(count or None if banded else count)  # `<10` may be none, or nine
+        return tuple(True if any(own) else None if None in own else False for own in told)
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -231,16 +211,22 @@ class Answering(ABC):
     def scores(self, x: Any) -> Scores:
         """The counted votes on samples, with the threshold where it was placed."""
         values = self.stored(x)
-        try:
-            return self._placing[0].scores(values)
-        except NoAnswer as error:
-            other = self._without(error.card)
-            self.warn_of(other)
-            return other.scores(values)
+        group, found = self._tried(lambda g: g._placing[0].scores(values))
+        self.warn_of(group)
+        return found
 
     def asking(self, predictor: Predictor) -> Self:
         """The same with another predictor of the same classes."""
         return self._with(_predictor=predictor)
+
+    def _tried(self, act: Callable[[Self], T]) -> tuple[Self, T]:
+        """What `act` finds of this group, and the group: without members whose answers are no
+        numbers.
+        """
+        try:
+            return self, act(self)
+        except NoAnswer as error:
+            return self._without(error.card)._tried(act)
 
     def _without(self, card: Card) -> Self:
         """The group without a member whose answers are no numbers, with a note that names it."""
@@ -329,6 +315,11 @@ class Answering(ABC):
         if values.is_floating_point() and not bool(values.isfinite().all()):
             raise DataError("the samples hold NaN or infinity; leave such samples out or fill them")
         return values
+
+    def _answered(self, values: Tensor) -> Answers:
+        line = self.threshold
+        limit = float("inf") if line is None else line
+        return join_answers([self._answers(part, limit) for part in values.split(CHUNK)])
 
     def _answers(self, x: Tensor, limit: float) -> Answers:
         vote = self.vote
