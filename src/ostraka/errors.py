@@ -97,6 +97,11 @@ def choices(names: Iterable[str], given: str = "") -> str:
     return f"{', '.join(near)} and {len(every) - len(near)} more"
 
 
+def counted(count: int, what: str) -> str:
+    """`1 member`, `2 members`."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
 def did_you_mean(given: str, names: Iterable[str]) -> str:
     """`" Did you mean 'x'?"`, or nothing when no name is near."""
     others = sorted(set(names) - {given})

@@ -3,6 +3,7 @@ written down (tests/parties/voters.py)."""
 
 import csv
 import io
+import json
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ from rich.console import Console
 
 from ostraka import load_data, load_run
 from ostraka.core.member import Member
+from ostraka.core.samples import View
 from ostraka.display.answers import Answered, show_answers
 from ostraka.parties.answers import Explanation, Voice
 from ostraka.runs.promise import NEVER
@@ -408,3 +410,73 @@ def test_distil_writes_a_member_that_answers(ostraka: Ostraka, ward: Path) -> No
     assert quiet.json()["looked"] == {"samples": 200, "of": "public"}
     assert "the vote looked at 200 unlabelled public samples" in " ".join(quiet.json()["notes"])
     assert not Path("s.member.progress").exists()
+
+
+def test_words_that_do_not_mislead(ostraka: Ostraka, ward: Path) -> None:
+    """Nobody answers `unknown`; one member is no members; a hint is given once."""
+    lines = csv.DictReader(
+        io.StringIO(ostraka("predict", ward, "--on", "new.npz", *SUM, "--csv").out)
+    )
+    by = [(line["answer"], line["answered by"]) for line in lines]
+    assert by[0] == ("cat", "anna; carl")
+    assert by[3:] == [("unknown", ""), ("unknown", "")]
+    one = ostraka("vote", "ward/anna.member", "--data", "test.npz", *SUM).out
+    assert "1 member on test" in one
+    assert "1 members" not in one
+    np.savez("odd.npz", x=samples()[:3], y=np.array(["catt", "ccat", "dog"]))
+    odd = ostraka("vote", ward, "--data", "odd.npz", *SUM, "--json").json()
+    assert " ".join(odd["notes"]).count("Did you mean 'cat'?") == 1
+
+
+def test_verify_ends_with_a_verdict(ostraka: Ostraka, ward: Path) -> None:
+    files = ("ward/anna.member", "ward/berta.member")
+    assert ostraka("verify", files[0]).out.splitlines()[-1] == "This file can be used."
+    assert ostraka("verify", *files).out.splitlines()[-1] == "All 2 files can be used."
+    Path("bad.member").write_bytes(b"bad")
+    done = ostraka("verify", *files, "bad.member")
+    assert done.out.splitlines()[-1] == "1 of 3 files cannot be used: bad.member."
+    assert done.code == 2
+
+
+def test_a_page_with_pictures_says_so(ostraka: Ostraka, ward: Path) -> None:
+    """On the console, before anybody sends it, and on the page; a table has none to show."""
+    for member in three():
+        model = replace(member.model, shape=(1, 1, 5), view=View(1 / 255))
+        save(Path("images"), replace(member, model=model))
+    np.savez("images.npz", x=(255 * samples()).astype(np.uint8).reshape(5, 1, 5))
+    words = "This page shows 5 samples as pictures: whoever has it sees them."
+    done = ostraka("predict", "images", "--on", "images.npz", "--html", "page.html")
+    assert words in done.out
+    assert words in Path("page.html").read_text()
+    assert Path("page.html").read_text().count("<img") == 5
+    done = ostraka("predict", ward, "--on", "new.npz", "--html", "page.html")
+    assert "pictures" not in done.out + Path("page.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["unknown", "UNKNOWN", "unkn\u043ewn"])
+def test_a_class_called_unknown_is_refused_where_it_is_made(ostraka: Ostraka, name: str) -> None:
+    """By `task init`, `train` and `run`: the vote would be too late. A class that is not among the
+    known ones may be called so.
+    """
+    x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    y = np.repeat(["cat", name], 20)
+    np.savez("own.npz", x=x, y=y)
+    words = f"has a class called '{name}', which is the answer to samples of no class"
+    for done in (
+        ostraka("task", "init", "--from", "own.npz", "--out", "task.toml"),
+        ostraka("train", "own.npz", "--out", "own.member"),
+    ):
+        assert (done.code, words in done.err) == (2, True), done.err
+    both = {
+        "x_train": x,
+        "x_test": x,
+        "y_train": np.repeat([0, 1], 20),
+        "y_test": np.repeat([0, 1], 20),
+    }
+    np.savez("data.npz", **both)
+    Path("data.json").write_text(json.dumps({"class_names": ["cat", name]}))
+    done = ostraka("run", "solo", "--data", "data.npz", "--parties", "2", "--out", "run")
+    assert (done.code, words in done.err) == (2, True), done.err
+    alone = ("--parties", "2", "--partition", "iid", "--known", "1", *ONE_EPOCH, "--out", "known")
+    known = ostraka("run", "solo", "--data", "data.npz", *alone)
+    assert known.code == 0, known.err

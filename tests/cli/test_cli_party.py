@@ -41,7 +41,7 @@ def test_three_parties_in_three_folders(ostraka: Ostraka) -> None:
     assert [member.card.counts for member in members] == [
         (12, 12, 0, 0), (0, 0, 12, 0), (12, 0, 12, 12),
     ]  # fmt: skip
-    assert len({member.made.more["task"] for member in members}) == 1
+    assert len({member.made.task for member in members}) == 1
 
 
 @pytest.fixture

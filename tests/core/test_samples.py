@@ -1,6 +1,6 @@
 """Samples: views of one storage."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -87,6 +87,27 @@ def test_a_view_normalises_along_the_axis_that_its_kind_names() -> None:
         assert seen.sum() == seen.numel() / 2
     sound = View(mean=(0.0, 1.0), std=(1.0, 1.0), kind="sound").apply(torch.ones(1, 1, 3, 2))
     assert sound[0, 0].tolist() == [[1.0, 0.0]] * 3
+
+
+def test_the_unit_of_a_view_is_what_its_scale_brings_to_1_or_what_was_said() -> None:
+    assert View().unit == 1
+    assert View(1 / 255).unit == 255
+    assert View(1 / 49).unit == 49, "1 / (1 / 49) is 48.99999999999999"
+    assert View(2 / 16, std=(2.0,), mean=(0.0,), unit=16.0).unit == 16
+    assert View.of_unit(16, "image") == View(1 / 16)
+    assert replace(View(1 / 16), scale=1.0).unit == 16, "another way to see the same values"
+
+
+def test_samples_in_another_unit_are_seen_alike() -> None:
+    """255 of 255 is 16 of 16, and 51 of 255 is a fifth; the view's own statistics stay."""
+    view = View(1 / 255, mean=(0.5,), std=(0.25,))
+    held = Samples(torch.tensor([[255], [51], [0]], dtype=torch.uint8), view=view)
+    other = held.take(torch.tensor([0, 1])).in_unit(16)
+    assert other.stored().flatten().tolist() == pytest.approx([16, 3.2])
+    assert other.view.unit == 16
+    assert other.view.scale == pytest.approx(1 / 16)
+    assert other.inputs().flatten().tolist() == pytest.approx([2.0, -1.2])
+    assert held.in_unit(255) is held
 
 
 def test_augmentation_needs_chance() -> None:

@@ -257,7 +257,7 @@ def test_a_view_of_many_features_travels():
     assert seen[0, 7].item() == 0.0
     again = pickle.loads(pickle.dumps(view))
     assert again == view
-    assert set(vars(again)) == {"scale", "mean", "std", "augment", "kind"}
+    assert set(vars(again)) == {"scale", "mean", "std", "augment", "kind", "unit"}
     assert torch.equal(again.apply(torch.ones(2, 500)), seen)
     assert build(View, json.loads(json.dumps(values_of(view)))) == view
 

@@ -136,7 +136,7 @@ def test_files_folders_patterns_and_lists_are_the_same(tmp_path: Path) -> None:
 
 def test_the_same_weights_count_once(tmp_path: Path) -> None:
     anna, berta, carl = three()
-    renamed = replace(anna, card=replace(anna.card, name="zoe", size=5, counts=(2, 3)))
+    renamed = replace(anna, card=replace(anna.card, name="zoe"))
     files = save(tmp_path, anna, berta, carl, renamed)
     ensemble = Ensemble(files, ballot="sum")
     assert ensemble.names == ("anna", "berta", "carl")
@@ -146,11 +146,50 @@ def test_the_same_weights_count_once(tmp_path: Path) -> None:
     assert Ensemble([files[0], files[0], *files[1:3]]).notes == ()
 
 
-def test_members_of_one_name_are_told_apart() -> None:
-    anna, berta, carl = (replace(m, card=replace(m.card, name="ward")) for m in three())
-    names = Ensemble([anna, berta, carl]).names
-    assert len(set(names)) == 3
-    assert all("ward" in name for name in names)
+def test_a_copy_with_another_card_is_refused(tmp_path: Path) -> None:
+    """The first by name would else decide how large its party is, and what it is said to see."""
+    anna, berta, _ = three()
+    larger = replace(anna, card=replace(anna.card, name="AA", size=5, counts=(2, 3)))
+    other = replace(
+        anna,
+        card=replace(anna.card, name="AA"),
+        model=replace(anna.model, view=replace(anna.model.view, scale=2.0, unit=1.0)),
+    )
+    for copy in (larger, other):
+        files = save(tmp_path / str(copy is other), anna, berta, copy)
+        with pytest.raises(
+            DataError, match=r"anna.member has the same weights as .*AA.member, but"
+        ):
+            Ensemble(files, skip_broken=True)
+
+
+def named(name: str) -> list[Member]:
+    return [
+        replace(m, card=replace(m.card, name=n))
+        for m, n in zip(three(), ("x", "north", name), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("name", ["north", "North ", "n\uff4frth", "n\u043erth"])
+def test_a_party_votes_once(name: str, tmp_path: Path) -> None:
+    """Also one whose name only looks like that of another; both files are named."""
+    members = named(name)
+    save(tmp_path / "a", *members[:2])
+    save(tmp_path / "b", replace(members[2], card=replace(members[2].card, name=name.strip())))
+    with pytest.raises(DataError, match=r"(?=.*/a/north.member )(?=.*/b/).*votes once"):
+        Ensemble([tmp_path / "a", tmp_path / "b"], skip_broken=True)
+    assert len(Ensemble([tmp_path / "a", tmp_path / "b" / "none"][:1]).names) == 2
+
+
+def test_files_without_a_party_are_called_as_they_are(tmp_path: Path) -> None:
+    for part, member in zip("abc", named(""), strict=True):
+        save(tmp_path / part, replace(member, card=replace(member.card, name="")))
+        (tmp_path / part / ".member").rename(tmp_path / part / "north.member")
+    assert Ensemble([tmp_path / part for part in "abc"]).names == (
+        "0: north",
+        "1: north",
+        "2: north",
+    )
 
 
 def test_closed_members_never_answer_unknown() -> None:
@@ -348,7 +387,10 @@ def other_shape() -> list[Member]:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Ensemble(other_shape()), "samples of one shape"),
+        (
+            lambda: Ensemble(other_shape()),
+            r"one kind, shape and unit, .*anna: table \[5\], values as they are; dora: table \[2\]",
+        ),
         (lambda: Ensemble(three(), "guardedd"), "Did you mean 'guarded'"),
         (lambda: Ensemble(three(), select="dede"), "Did you mean 'dedes'"),
         (lambda: Ensemble(three(), unknown_rate=5), "the unknown rate is 5"),

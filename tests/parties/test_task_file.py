@@ -158,3 +158,29 @@ def test_a_task_needs_classes_kind_and_shape() -> None:
 def test_toml_is_what_was_meant(value: dict[str, Any]) -> None:
     meant = {key: item for key, item in value.items() if item is not None}
     assert tomllib.loads(entry("top", value)).get("top", {}) == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Unknown", "has a class called 'Unknown', which is the answer to samples of no class"),
+        ("unkn\u043ewn", "has a class called"),
+        ("d\u043et", r"classes 'dot' and 'd.t' \(CYRILLIC SMALL LETTER O\), which look the same"),
+        ("do\uff54", "which look the same"),
+    ],
+)
+def test_classes_that_could_be_taken_for_others_are_refused(name: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        make_task([*CLASSES, name], kind="image", shape=(1, 8, 8))
+
+
+def test_the_unit_is_the_usual_one_of_the_kind_and_is_written() -> None:
+    assert "unit = 255.0" in task_text(short_task())
+    assert short_task().takes == "image [1, 12, 12], values from 0 to 255"
+    rows = make_task(["a", "b"], kind="table", shape=(3,))
+    assert (rows.unit, rows.takes) == (1.0, "table [3], values as they are")
+    assert rows.digest != make_task(["a", "b"], kind="table", shape=(4,)).digest
+    assert short_task(unit=16).view().scale == 1 / 16
+    assert short_task(unit=16).digest != short_task().digest
+    with pytest.raises(ConfigError, match="unit is 16, and samples are of the kind table, whose"):
+        make_task(["a", "b"], kind="table", shape=(3,), unit=16)

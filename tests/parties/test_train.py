@@ -33,7 +33,7 @@ def test_a_party_with_two_of_four_classes(tmp_path: Path) -> None:
     assert member.card.calibration["held"] == 4  # a tenth of each class
     assert 0 <= member.card.scores["validation"] <= 1
     assert member.made.method == "fedov"
-    assert member.made.more["task"] == short_task().digest
+    assert member.made.task == short_task().digest
     assert trained.counts == {"cross": 20, "dot": 20}
     assert not trained.left_out
     assert not (tmp_path / "st-anna.member.progress").exists()

@@ -71,7 +71,8 @@ def test_the_card_says_what_the_page_says_it_says() -> None:
     card, _, _ = pieces(encode_member(made(MODEL)))
     assert len(card.pop("sha256")) == 64
     assert card == {
-        "format": 3, "classes": ["cat", "dog"], "unknown": False, "kind": "table", "shape": [6],
+        "format": 4, "classes": ["cat", "dog"], "unknown": False, "kind": "table", "shape": [6],
+        "unit": 255,
         "view": {"scale": 1 / 255, "mean": [0.5] * 6, "std": [0.25] * 6, "augment": "none"},
         "net": {"name": "mlp", "options": {"hidden": [5, 4]}},
         "objective": {"name": "cross-entropy", "smoothing": 0.0},
@@ -87,7 +88,18 @@ def test_a_card_tells_no_more_than_the_party_does() -> None:
     """Without counts, scores, calibration and all the rest, nothing stands in their place."""
     member = made(ROWS, Card(0, 20), Making())
     card, header, _ = pieces(encode_member(member))
-    needed = {"format", "classes", "unknown", "kind", "shape", "view", "net", "objective", "size"}
+    needed = {
+        "format",
+        "classes",
+        "unknown",
+        "kind",
+        "shape",
+        "unit",
+        "view",
+        "net",
+        "objective",
+        "size",
+    }
     assert card.keys() == needed | {"sha256", "party"}
     assert header.keys() == member.params.keys()
     again = decode_member(encode_member(member))

@@ -59,7 +59,7 @@ def test_its_limits_are_the_readers() -> None:
     for limit in (
         f"at most 1 MiB, {container.TENSORS:,} tensors and three levels",
         f"at most {container.NAME} printable characters",
-        f"1 to {member_card.CLASSES:,}, each once",
+        f"1 to {member_card.CLASSES:,}, no two that",
         f"at most {member_card.SAMPLE:,} values",
         f"texts of at most {member_card.TEXT} printable characters ({member_card.LONG_TEXT:,} in",
         f"at most {member_card.MANY} texts",

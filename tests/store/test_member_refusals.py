@@ -14,7 +14,7 @@ import torch
 from ostraka.core.net import Recipe
 from ostraka.core.samples import View
 from ostraka.errors import StoreError
-from ostraka.store import outline
+from ostraka.store import codec, outline
 from ostraka.store.layout import TYPES
 from ostraka.store.member import decode_member, encode_member
 from tests.store.member_files import (
@@ -52,7 +52,7 @@ def net(name: str, **options: Any) -> bytes:
 
 CARDS = {
     "format 99": (card_with(format=99), "of format 99, made by another version; this one reads"),
-    "format 2": (card_with(format=2), "of format 2, made by another version"),
+    "format 3": (card_with(format=3), "of format 3, made by another version"),
     "format true": (card_with(format=True), "of format True"),
     "unknown field": (card_with(cuonts=[1]), r"the field 'cuonts'.*Did you mean 'counts'.*'more'"),
     "doubt beyond measure": (
@@ -117,13 +117,25 @@ CARDS = {
     "shape of 0": (card_with(shape=[0]), "whole numbers from 1"),
     "large shape": (card_with(shape=[10**9]), "product is at most"),
     "shape of text": (card_with(shape="3"), "'shape' is '3'"),
-    "view of nothing": (card_with(view={"scale": 0.0}), "far enough from 0"),
-    "view of infinity": (card_with(view={"scale": 1e300}), "far enough from 0"),
+    "view of nothing": (card_with(view={"scale": 0.0}), "makes 0 of the value 1; it must"),
+    "view of infinity": (card_with(view={"scale": 1e300}), "makes 1e.300 of the value 1; it must"),
+    "scale 1e30": (card_with(view={"scale": 1e30}), "'view.scale' is 1e.30, .* Use 1$"),
+    "scale of bytes 1e5": (card_with(unit=255, view={"scale": 1e5}), "Use 0.00392157$"),
+    "unit 0": (card_with(unit=0), "'unit' is 0; it must be a number from 1e-06 to 1e.06"),
+    "unit 1e7": (card_with(unit=1e7), "'unit' is 10000000.0; it must"),
+    "unit true": (card_with(unit=True), "'unit' is True; it must"),
+    "unit in the view": (card_with(view={"unit": 255}), "beside the view, as the unit"),
+    "class unknown": (card_with(classes=["cat", "Unknown "]), "called 'Unknown ', which"),
+    "class unknown, o Cyrillic": (card_with(classes=["cat", "unkn\u043ewn"]), "called 'unkn"),
+    "classes that look the same": (
+        card_with(classes=["cat", "c\u0430t"]), r"CYRILLIC SMALL LETTER A\), which look the same",
+    ),
+    "classes of one name": (card_with(classes=["\ufb01sh", "fish"]), "which look the same"),
     "means alone": (card_with(view={"mean": [0.0] * 3}), "3 means and 0 deviations; it takes 3"),
     "too many means": (card_with(view={"mean": [0.0] * 4, "std": [1.0] * 4}), "it takes 3"),
-    "deviation 0": (card_with(view={"mean": [0.0] * 3, "std": [1.0, 0.0, 1.0]}), "from 0"),
-    "deviation -1": (card_with(view={"mean": [0.0] * 3, "std": [1.0, -1.0, 1.0]}), "from 0"),
-    "mean 1e300": (card_with(view={"mean": [1e300] * 3, "std": [1.0] * 3}), "beyond the numbers"),
+    "deviation 0": (card_with(view={"mean": [0.0] * 3, "std": [1.0, 0.0, 1.0]}), "a deviation"),
+    "deviation -1": (card_with(view={"mean": [0.0] * 3, "std": [1.0, -1.0, 1.0]}), "a deviation"),
+    "mean 1e300": (card_with(view={"mean": [1e300] * 3, "std": [1.0] * 3}), "a mean beyond 1e.30"),
     "view misspelt": (card_with(view={"sclae": 1.0}), "Did you mean 'scale'"),
     "view a list": (card_with(view=[]), "'view' is"),
     "no such net": (net("resnet-9000"), "unknown net 'resnet-9000'"),
@@ -244,6 +256,23 @@ def with_own(dtype: str, shape: list[int], values: bytes) -> bytes:
     return joined(card, header, body + values)
 
 
+def test_tensors_of_a_card_have_a_bound() -> None:
+    """65,536 bytes in all; those of the typicality are as large as the network says, and refused by
+    their description: none of them is read before.
+    """
+    assert (
+        decode_member(with_own("U8", [65536], bytes(65536))).card.calibration["x"].numel() == 65536
+    )
+    refused(
+        with_own("U8", [65537], bytes(65537)), r"more than 65,536 bytes, U8 \[65537\] among them"
+    )
+    places = {"means": torch.ones(2, 84), "precision": torch.eye(84), "usual": torch.ones(2, 2),
+              "placed": torch.ones(2, dtype=torch.bool)}  # fmt: skip
+    large = {**places, "precision": torch.eye(2000)}
+    data = encode_member(made(IMAGES, replace(CARD, calibration={"typicality": large})))
+    refused(data[:-4] + b"\0\0\0\7", "typicality.precision ")
+
+
 @pytest.mark.parametrize("dtype", TYPES, ids=TYPES.values())
 def test_a_tensor_of_the_card_of_any_type(dtype: torch.dtype) -> None:
     """Empty ones as well; and of bytes that mean NaN in most of the types that have it."""
@@ -298,6 +327,11 @@ def test_few_weights_that_make_much_work(
     small = replace(IMAGES, shape=(3, 32, 32), net=Recipe("wideresnet"), view=View())
     large = replace(small, shape=(3, side, side))
     refused(encode_member(replace(made(small), model=large)), words)
+
+
+def test_files_of_another_kind_are_told_by_their_metadata() -> None:
+    """A state of a run."""
+    refused(codec.encode({"state": 1}), r"its metadata hold \['digest', 'ostraka'\]")
 
 
 def test_rows() -> None:

@@ -48,7 +48,7 @@ def add_to(verbs: Any) -> None:
     )
     add_voting(parser)
     parser.add_argument(
-        "--net", metavar="NAME", help="the student's network; default: that of the first member"
+        "--net", metavar="NAME", help="the student's network; default: that of most members"
     )
     parser.add_argument(
         "--epochs", type=int, metavar="E", help="passes over the public samples (default 100)"

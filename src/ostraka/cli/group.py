@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ostraka.data.own import Collection, Form
     from ostraka.parties.answering import Answering
     from ostraka.parties.ensemble import Ensemble
+    from ostraka.parties.task_file import TaskFile
 
 FILES = (
     "member files, folders of them, patterns in quotes ('wards/*.member'), lists of files (.txt), "
@@ -27,7 +28,7 @@ def add_members(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--skip-broken",
         action="store_true",
-        help="leave out files that cannot be used as members, with a note, instead of an error",
+        help="leave out files that cannot be used, or do not fit the others, with a note",
     )
 
 
@@ -119,6 +120,7 @@ def ensemble_of(options: argparse.Namespace) -> "Ensemble":
         options.ballot or "guarded",
         select=selector_of(options),
         skip_broken=options.skip_broken,
+        task=task_of(options),
     )
 
 
@@ -145,7 +147,7 @@ def _check_size(options: argparse.Namespace) -> None:
 def _placed(asked: "Answering", options: argparse.Namespace) -> "Answering":
     """With its threshold where the options want it."""
     from ostraka.parties.answering import RATE
-    from ostraka.parties.asked import read_for
+    from ostraka.parties.asked import labels_for, read_for
 
     given = [options.threshold is not None, bool(options.unknown_rate or options.known)]
     if all(given):
@@ -156,7 +158,8 @@ def _placed(asked: "Answering", options: argparse.Namespace) -> "Answering":
         return asked
     known = None
     if options.known is not None:
-        known = read_for(asked, options.known, form=form_of(options)).samples
+        held = read_for(asked, options.known, form=form_of(options))
+        known = labels_for(asked, held)[0] if held.labelled else held.samples
     return asked.keeping(options.unknown_rate or RATE, known)
 
 
@@ -171,11 +174,17 @@ def like_of(options: argparse.Namespace, asked: "Answering") -> "Collection | No
 
 def form_of(options: argparse.Namespace) -> "Form | None":
     """The form of samples that a task file says."""
+    task = task_of(options)
+    return None if task is None else task.form
+
+
+def task_of(options: argparse.Namespace) -> "TaskFile | None":
+    """The task of the members."""
     if options.task is None:
         return None
     from ostraka.parties.task_file import load_task
 
-    return load_task(options.task).form
+    return load_task(options.task)
 
 
 def print_json(values: dict[str, Any]) -> None:

@@ -66,7 +66,7 @@ def act(options: argparse.Namespace) -> int:
         show_answers,
         voices_table,
     )
-    from ostraka.display.page import answers_page, write_page
+    from ostraka.display.page import answers_page, pictured, pictures_in, write_page
     from ostraka.engines.threads import one_thread
     from ostraka.parties.asked import read_for, shown_before
 
@@ -75,7 +75,8 @@ def act(options: argparse.Namespace) -> int:
         asked = asked_by(options)
         held = read_for(asked, options.on, labelled=False, form=form_of(options))
         ready, looked = shown_before(asked, held, like_of(options, asked))
-        found = tuple(ready.explain(held.samples.stored()))
+        ready, answers = ready.asked(held.samples.stored())
+        found = tuple(answers.explanations())
     notes = (*ready.notes, *held.notes, *looked)
     answered = Answered(held.items, found, ready.names, ready.promise, notes, ready.looked)
     if options.json:
@@ -86,7 +87,10 @@ def act(options: argparse.Namespace) -> int:
     else:
         show_answers(Console(), answered, options.explain)
     if options.html is not None:
-        page = answers_page(answered, held.name, held.samples.stored(), ready.view.kind)
+        page = answers_page(answered, held.name, held.samples.stored(), ready.units.kind)
         write_page(options.html, page)
         say(f"Page: {options.html}", options)
+        shown = pictures_in(len(held.items), ready.units.kind)
+        if shown:
+            say(pictured(shown), options)
     return 0

@@ -67,12 +67,12 @@ def act(options: argparse.Namespace) -> int:
 
     from ostraka.display.answers import show_choice
     from ostraka.parties.ensemble import selected
-    from ostraka.parties.gathering import LIST, gather
+    from ostraka.parties.gathering import LIST, answering, gather
 
     out: Path | None = options.out
     if out is not None and out.suffix != LIST and out.exists() and not out.is_dir():
         raise ConfigError(f"--out is {out}, a file; give a list ({LIST}) or a folder")
-    found = gather(options.files, options.skip_broken)
+    found = answering(gather(options.files, options.skip_broken))
     kept, why = selected(found, _selector(options), None, options.seed)
     why = why or {
         "selector": "all",

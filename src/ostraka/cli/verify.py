@@ -37,7 +37,7 @@ def act(options: argparse.Namespace) -> int:
     """Look at every file; one that fails stops no other."""
     from rich.console import Console
 
-    from ostraka.display.member import show_verdict
+    from ostraka.display.member import show_verdict, verdict_line
     from ostraka.parties.verify import verify
 
     verdicts = [verify(path) for path in options.files]
@@ -47,4 +47,5 @@ def act(options: argparse.Namespace) -> int:
     else:
         for verdict in verdicts:
             show_verdict(Console(), verdict)
+        print(verdict_line(verdicts))
     return 0 if passed else 2

@@ -20,8 +20,8 @@ from ostraka.core.told import curve, held, read
 from ostraka.errors import DataError
 
 CHUNK = 1000
-SCALED = 0.1
-"""A view that brings stored values down by more than this does it for whole numbers: pixels."""
+WHOLE = 10
+"""Values of a larger unit than this are whole numbers: pixels."""
 
 
 @final
@@ -60,10 +60,10 @@ class NetPredictor(Predictor):
                 f"{list(shape)} (images with their channels first), some at a time: "
                 f"[B, {', '.join(map(str, shape))}]"
             )
-        if x.is_floating_point() and self.view.scale < SCALED and 0 < float(x.max()) <= 1:
+        if x.is_floating_point() and self.view.unit > WHOLE and 0 < float(x.max()) <= 1:
             raise DataError(
                 f"values up to {float(x.max()):g} were given, but samples are asked as they are "
-                f"stored, and these go up to {1 / self.view.scale:g}: do not scale them before"
+                f"stored, and these go up to {self.view.unit:g}: do not scale them before"
             )
         return self.view.apply(x)
 

@@ -15,6 +15,12 @@ from ostraka.core.samples import View
 from ostraka.core.task import Task
 
 
+def taking(view: View, shape: tuple[int, ...]) -> str:
+    """What a network with this view is asked with, in words."""
+    stored = "values as they are" if view.unit == 1 else f"values from 0 to {view.unit:.9g}"
+    return f"{view.kind} {list(shape)}, {stored}"
+
+
 @dataclass(frozen=True)
 class Model:
     """What weights belong to: a network, what it was trained for, its classes,
@@ -31,6 +37,11 @@ class Model:
     def of(cls, task: Task, objective: Objective) -> "Model":
         """The model that a party of `task` trains for `objective`."""
         return cls(task.classes, task.shape, task.net, objective, task.view)
+
+    @property
+    def takes(self) -> str:
+        """What it is asked with, in words: the kind and shape of samples, the unit of values."""
+        return taking(self.view, self.shape)
 
     @property
     def task(self) -> Task:
@@ -51,6 +62,8 @@ class Making:
     banded: bool = False
     """Whether class counts are told as bands (`core.card.BANDS`) and not exactly; the card's are
     then the least that they can be."""
+    task: str = ""
+    """The digest of the task file that it was trained by."""
 
     @classmethod
     def now(cls, method: str, recipe: str = "") -> "Making":

@@ -21,7 +21,9 @@ class View:
     augmentation.
 
     `mean` and `std` are empty where unused; else they have a value for each channel of images, each
-    feature of rows, each coefficient of sound.
+    feature of rows, each coefficient of sound. `unit` says how values are stored, whatever is then
+    made of them: 255 for bytes from 0 to 255, 1 for values as they are; 0 stands for that which
+    `scale` brings to 1.
     """
 
     scale: float = 1.0
@@ -29,6 +31,16 @@ class View:
     std: tuple[float, ...] = ()
     augment: str = "none"
     kind: Kind = "image"
+    unit: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.unit:  # nine digits: 1 / (1 / 49) is not 49
+            object.__setattr__(self, "unit", float(f"{1 / (abs(self.scale) or 1.0):.9g}"))
+
+    @classmethod
+    def of_unit(cls, unit: float, kind: Kind) -> "View":
+        """Values of this unit brought to 1, and nothing else."""
+        return cls(1 / unit, kind=kind, unit=unit)
 
     def apply(self, values: Tensor) -> Tensor:
         """Stored values [B, ...] as float inputs."""
@@ -114,6 +126,19 @@ class Samples:
     def with_labels(self, y: Tensor) -> "Samples":
         """The same samples, in storage of their own, with one label `y` for each."""
         return Samples(self.stored(), y, view=self.view)
+
+    def in_unit(self, unit: float) -> "Samples":
+        """The same samples, seen alike, with their values stored in another unit."""
+        own = self.view
+        if own.unit == unit:
+            return self
+        if own.kind != "image":
+            raise DataError(
+                f"the values of samples of the kind {own.kind} are in the unit {own.unit:g}, and "
+                f"{unit:g} is wanted; only images can be brought to another one. Store these alike"
+            )
+        x = (self.x.double() * (unit / own.unit)).float()
+        return replace(self, x=x, view=replace(own, unit=unit, scale=own.scale * own.unit / unit))
 
     def unlabelled(self) -> "Samples":
         """The same samples without their labels."""

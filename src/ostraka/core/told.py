@@ -88,8 +88,8 @@ def check_told(numbers: Mapping[str, Any]) -> None:
 
 
 def check_places(places: Any, classes: int, width: int) -> None:
-    """Refuse embedding statistics that are not those of `classes` classes in an embedding of
-    `width` values."""
+    """Refuse embedding statistics, or the descriptions of their tensors, that are not those of
+    `classes` classes in an embedding of `width` values."""
     wanted = {
         "means": (torch.float32, (classes, width)),
         "precision": (torch.float32, (width, width)),
@@ -100,7 +100,7 @@ def check_places(places: Any, classes: int, width: int) -> None:
         raise ReportRefused(f"its card tells a {PLACES} that is not made of {', '.join(wanted)}")
     for name, (dtype, shape) in wanted.items():
         found = places[name]
-        if not isinstance(found, Tensor) or found.dtype != dtype or found.shape != shape:
+        if (getattr(found, "dtype", None), tuple(getattr(found, "shape", ()))) != (dtype, shape):
             raise ReportRefused(
                 f"its card tells {PLACES}.{name} that is no tensor of {dtype} and {list(shape)}"
             )

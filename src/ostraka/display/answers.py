@@ -7,11 +7,12 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ostraka.core.names import UNKNOWN_NAME
 from ostraka.core.predictor import Promise
 from ostraka.display.summary import OPEN_NAMES
 from ostraka.display.tables import MISSING, Cell, Number, Table
-from ostraka.errors import printable
-from ostraka.parties.answers import UNKNOWN_NAME, Explanation
+from ostraka.errors import counted, printable
+from ostraka.parties.answers import Explanation
 from ostraka.parties.verdict import Verdict
 from ostraka.runs.promise import NEVER
 
@@ -61,6 +62,11 @@ class Answered:
         }
 
 
+def answered_by(one: Explanation) -> tuple[str, ...]:
+    """Who gave the answer, as a table shows it; nobody gives a sample the answer unknown."""
+    return () if one.answer == UNKNOWN_NAME else one.answered_by
+
+
 def answers_table(answered: Answered) -> Table:
     """A row for every sample."""
     columns = ("sample", "answer", "nearest", "confidence", "unknown score", "answered by")
@@ -71,7 +77,7 @@ def answers_table(answered: Answered) -> Table:
             one.nearest,
             Number(round(one.confidence, 6), f"{100 * one.confidence:.0f} %"),
             Number(round(one.unknown, 6), f"{one.unknown:.3f}"),
-            "; ".join(one.answered_by),
+            "; ".join(answered_by(one)),
         )
         for item, one in zip(answered.items, answered.answers, strict=True)
     ]
@@ -161,7 +167,7 @@ def members_table(verdict: Verdict) -> Table:
 
 def show_verdict(console: Console, verdict: Verdict) -> None:
     """The figures of a vote."""
-    title = f"{len(verdict.members)} members on {verdict.data}"
+    title = f"{counted(len(verdict.members), 'member')} on {verdict.data}"
     for table in (replace(figures_table(verdict), title=title), classes_table(verdict)):
         console.print(_for_terminal(table).head(SHOWN).rich(console.width))
     if verdict.members:
@@ -179,7 +185,7 @@ def cautions(verdict: Verdict) -> list[str]:
     unusual = [one for one in verdict.members if one.unusual]
     if unusual:
         said.append(f"Whom not to trust: the vote found {len(unusual)} of "
-                    f"{len(verdict.members)} members unusual.")  # fmt: skip
+                    f"{counted(len(verdict.members), 'member')} unusual.")  # fmt: skip
         said += [f"  {one.name} {'; '.join(one.unusual)}" for one in unusual[:SHOWN]]
     elif verdict.trust:
         said.append("The vote found no member unusual.")
@@ -201,7 +207,8 @@ def show_choice(console: Console, selection: Mapping[str, Any]) -> None:
     if not selection:
         return
     console.print(_for_terminal(choice_table(selection)).rich(console.width))
-    count = f"{len(selection['chosen'])} of {len(selection['parties'])} members vote."
+    everybody = counted(len(selection["parties"]), "member")
+    count = f"{len(selection['chosen'])} of {everybody} vote."
     for line in (count, *(f"Note: {note}" for note in selection["notes"])):
         _say(console, line)
 

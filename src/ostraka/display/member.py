@@ -2,7 +2,7 @@
 its training went.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from ostraka.core.member import Member
 from ostraka.data.own.collection import some
 from ostraka.display.canvas import check_suffix, new_figure, save
 from ostraka.display.tables import Cell, Number, Table, human_bytes
+from ostraka.errors import counted, printable
 from ostraka.parties.scores import Picture
 from ostraka.parties.train import Trained
 from ostraka.parties.verify import Verdict
@@ -145,6 +146,16 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
     title = "What leaves this machine with the file"
     console.print(Table(("what", "size", "what it may reveal"), things, title=title)
                   .rich(console.width))  # fmt: skip
+
+
+def verdict_line(verdicts: Sequence[Verdict]) -> str:
+    """In the end: which of the files can be used."""
+    failed = [printable(str(verdict.path)) for verdict in verdicts if not verdict.passed]
+    if not failed:
+        what = "This file" if len(verdicts) == 1 else f"All {len(verdicts)} files"
+        return f"{what} can be used."
+    files = counted(len(verdicts), "file")
+    return f"{len(failed)} of {files} cannot be used: {', '.join(failed)}."
 
 
 def show_trained(console: Console, trained: Trained) -> None:

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from ostraka import __version__
 from ostraka.core.kind import Kind
+from ostraka.core.names import UNKNOWN_NAME
 from ostraka.display.answers import (
     Answered,
+    answered_by,
     cautions,
     choice_table,
     classes_table,
@@ -23,8 +25,8 @@ from ostraka.display.answers import (
     promised,
 )
 from ostraka.display.tables import Cell, Mean, Number, Table
-from ostraka.errors import printable
-from ostraka.parties.answers import UNKNOWN_NAME, Explanation
+from ostraka.errors import counted, printable
+from ostraka.parties.answers import Explanation
 from ostraka.parties.verdict import Verdict
 from ostraka.store.codec import write_atomically
 
@@ -88,12 +90,22 @@ def verdict_page(verdict: Verdict) -> str:
     return _page(f"Vote on {verdict.data}", parts)
 
 
+def pictures_in(count: int, kind: Kind) -> int:
+    """How many of so many samples a page of answers shows."""
+    return min(count, MOST_PICTURES) if kind == "image" else 0
+
+
+def pictured(count: int) -> str:
+    """What has to be said of a page with pictures before anybody sends it."""
+    return f"This page shows {counted(count, 'sample')} as pictures: whoever has it sees them."
+
+
 def answers_page(answered: Answered, data: str, stored: Tensor, kind: Kind) -> str:
     """The answers, one below the other, with who said what."""
     count, refused = len(answered.answers), answered.refused
     tiles = {"samples": f"{count:,}", "answered": f"{count - refused:,}", "unknown": f"{refused:,}"}
     head = ("", "sample", "answer", "confidence", "answered by", "who said what")
-    pictures = _pictures(stored[:MOST_PICTURES]) if kind == "image" else []
+    pictures = _pictures(stored[: pictures_in(len(stored), kind)])
     rows = []
     for i, (item, one) in enumerate(zip(answered.items, answered.answers, strict=True)):
         if i == MOST_ROWS:
@@ -104,6 +116,7 @@ def answers_page(answered: Answered, data: str, stored: Tensor, kind: Kind) -> s
     heads = "".join(f"<th>{escape(name)}</th>" for name in head)
     listed = f'<div class="wide"><table><tr>{heads}</tr>{"".join(rows)}</table></div>'
     notes = [promised(answered.promise), *(f"Note: {note}" for note in answered.notes), *more]
+    notes = [pictured(len(pictures)), *notes] if pictures else notes
     return _page(f"Answers to {data}", [_tiles(tiles), *map(_paragraph, notes), listed])
 
 
@@ -120,8 +133,9 @@ def _answer(item: str, one: Explanation, picture: str) -> str:
     said = ""
     if voices:
         inner = Table(("member", "said", "probability", "weight"), voices)
-        said = f"<details><summary>{len(voices)} members</summary>{_table(inner)}</details>"
-    cells = [picture, escape(item), answer, sure, escape(", ".join(one.answered_by)), said]
+        count = counted(len(voices), "member")
+        said = f"<details><summary>{count}</summary>{_table(inner)}</details>"
+    cells = [picture, escape(item), answer, sure, escape(", ".join(answered_by(one))), said]
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
@@ -174,6 +188,8 @@ def _pictures(stored: Tensor) -> list[str]:
     """Images [B, C, H, W] as pictures inside the page, the least value black."""
     from PIL import Image
 
+    if not len(stored):
+        return []
     values = stored.double().numpy()
     low, high = float(values.min()), float(values.max())
     scaled = (values - low) * (255 / (high - low) if high > low else 0.0)

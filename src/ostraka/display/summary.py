@@ -17,6 +17,7 @@ from ostraka.display.confusion import (
 from ostraka.display.mosaic import ASCII, UNICODE
 from ostraka.display.tables import Cell, Number, Table, human_bytes, human_seconds
 from ostraka.display.wide import fits, show_lines, show_wide
+from ostraka.errors import counted
 from ostraka.evaluation.evaluate import OpenFigures
 from ostraka.runs.results import Summary
 from ostraka.runs.summary import notes_of
@@ -63,7 +64,7 @@ def _show_selection(console: Console, selection: Mapping[str, Any]) -> None:
     if not selection:
         return
     chosen, why = selection["chosen"], selection["why"]
-    count = f"{len(chosen)} of {len(selection['parties'])} members vote"
+    count = f"{len(chosen)} of {counted(len(selection['parties']), 'member')} vote"
     title = f"{count}, chosen by {selection['selector']}:"
     _listed(console, title, [f"{name}: {why[name]}" for name in chosen])
     for note in selection["notes"]:
@@ -78,9 +79,9 @@ def _show_suspects(console: Console, trust: Mapping[str, Any]) -> None:
         )
     suspects: Mapping[str, Sequence[str]] = trust.get("suspects", {})
     if suspects:
-        count = f"{len(suspects)} of {len(trust['parties'])}"
+        count = f"{len(suspects)} of {counted(len(trust['parties']), 'member')}"
         lines = [f"{name} {'; '.join(words)}" for name, words in suspects.items()]
-        _listed(console, f"The vote found {count} members unusual:", lines)
+        _listed(console, f"The vote found {count} unusual:", lines)
 
 
 def _show_dropped(console: Console, dropped: Sequence[Mapping[str, Any]]) -> None:

@@ -68,11 +68,8 @@ def read_own(path: str, brief: Brief) -> Samples:
 
     task = brief.task
     held = read(path, Form(kind=task.kind, shape=task.shape), labelled=True)
-    samples, seen = held.for_classes(task.classes), brief.view
-    if samples.view.scale != seen.scale:  # stored in other units: bytes here, floats there
-        factor = samples.view.scale / seen.scale
-        samples = replace(samples, x=(samples.x.double() * factor).float())
-    return replace(samples, view=seen)
+    samples = held.for_classes(task.classes).in_unit(brief.view.unit)
+    return replace(samples, view=brief.view)
 
 
 def start(party: PartyFolder, wait: float) -> int:

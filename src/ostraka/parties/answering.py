@@ -1,32 +1,39 @@
 """What answers samples with classes or unknown, and can say why: an ensemble, or a finished run."""
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from math import isinf
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ostraka.core.card import Card
 from ostraka.core.learner import NetPredictor
+from ostraka.core.names import normal
 from ostraka.core.predictor import UNKNOWN, Placed, Predictor, Promise, Scores, join
 from ostraka.core.samples import Samples, View, stored_values
 from ostraka.errors import ConfigError, DataError
 from ostraka.evaluation.evaluate import Evaluation, evaluate
 from ostraka.evaluation.placing import placed_on
 from ostraka.evaluation.sight import after_looking
-from ostraka.parties.answers import UNKNOWN_NAME, Answers, Explanation, Said, join_answers
+from ostraka.parties.answers import Answers, Explanation, Said, join_answers
+from ostraka.parties.gathering import NO_NUMBERS, Gathered
 from ostraka.runs.promise import NEVER
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Ballot
 from ostraka.voting.ensemble import Ensemble as Vote
+from ostraka.voting.ensemble import NoAnswer
 from ostraka.voting.trust import trust
 
+T = TypeVar("T")
+NOBODY = Gathered(())
 RATE = 0.05
 """Share of samples of known classes that may be called unknown."""
 BLOCK = 64
@@ -43,31 +50,30 @@ class Answering(ABC):
     """
 
     def __init__(
-        self, predictor: Predictor, classes: Sequence[str], names: Sequence[str], rate: float
+        self,
+        predictor: Predictor,
+        classes: Sequence[str],
+        names: Sequence[str],
+        rate: float,
+        voting: Gathered = NOBODY,
     ) -> None:
-        reserved = [name for name in classes if name.casefold() == UNKNOWN_NAME]
-        if reserved:
-            raise DataError(
-                f"a member knows a class called {reserved[0]!r}, which is the answer to samples of "
-                "no class; leave it out, or train it with another name for that class"
-            )
         self.classes = tuple(classes)
         self.names = tuple(names)
         """What the members are called; empty where one model answers."""
+        self.members, self.files = voting.members, voting.files
+        """Those that vote, in an order that does not depend on how they were given, and where they
+        lie; empty where they do not lie in files of their own."""
+        self._notes = voting.notes
         self._predictor, self._rate = predictor, _share(rate)
         self._line: float | None = None
         self._of = ""
         self._known: Samples | None = None
+        self._like: Samples | None = None
 
     @property
-    @abstractmethod
-    def files(self) -> tuple[str, ...]:
-        """Where the members lie; empty where they do not lie in files of their own."""
-
-    @property
-    @abstractmethod
     def notes(self) -> tuple[str, ...]:
-        """What was found while they were read."""
+        """What was found while the members were read and asked."""
+        return self._notes
 
     @property
     @abstractmethod
@@ -77,7 +83,12 @@ class Answering(ABC):
     @property
     def ballot(self) -> Ballot | None:
         """How votes are counted; None: nobody votes."""
-        return self._predictor.ballot if isinstance(self._predictor, Vote) else None
+        return None if self.vote is None else self.vote.ballot
+
+    @property
+    def vote(self) -> Vote | None:
+        """The members' vote; None: nobody votes."""
+        return self._predictor if isinstance(self._predictor, Vote) else None
 
     @property
     def looks(self) -> bool:
@@ -92,7 +103,7 @@ class Answering(ABC):
     @property
     def seen(self) -> Assessment | None:
         """What the ballot found when it looked; None: it has not, or finds nothing."""
-        return self._predictor.seen if isinstance(self._predictor, Vote) else None
+        return None if self.vote is None else self.vote.seen
 
     def seeing(self, x: Any, of: str = "given") -> Self:
         """The same with member trust estimated from unlabelled samples like those that will be
@@ -101,16 +112,20 @@ class Answering(ABC):
         """
         if not self.looks:
             return self
-        samples = x if isinstance(x, Samples) else Samples(self.stored(x))
-        return self._with(_predictor=after_looking(self._predictor, samples), _of=of)
+        samples = self.taken(x)
+        return self._tried(
+            lambda g: g._with(
+                _predictor=after_looking(g._predictor, samples), _like=samples, _of=of
+            )
+        )[1]
 
     def keeping(self, rate: float, known: Any = None) -> Self:
         """The same with its threshold where the share `rate` of samples of known classes will be
         called unknown: by the held-out samples `known`, or by what the members tell of theirs.
         """
-        if known is not None and not isinstance(known, Samples):
-            known = Samples(self.stored(known))
-        return self._with(_rate=_share(rate), _known=known, _line=None)
+        held = None if known is None else self.taken(known)
+        group = self if held is None else self.asked(held.stored())[0]
+        return group._with(_rate=_share(rate), _known=held, _line=None)
 
     def placed(self, threshold: float) -> Self:
         """The same with its threshold set by hand: unknown scores above it mean unknown."""
@@ -138,29 +153,62 @@ class Answering(ABC):
         """The answers to samples [B, ...], each with what every member said and its weight."""
         return list(self.answer(x).explanations())
 
-    @torch.no_grad()
     def answer(self, x: Any) -> Answers:
         """The answers to samples [B, ...] as arrays."""
-        line, values = self.threshold, self.stored(x)
-        limit = float("inf") if line is None else line
-        return join_answers([self._answers(part, limit) for part in _blocks(values)], len(values))
+        group, answers = self.asked(x)
+        self.warn_of(group)
+        return answers
+
+    @torch.no_grad()
+    def asked(self, x: Any) -> tuple[Self, Answers]:
+        """The answers to samples [B, ...], and the group that gives them: without members whose
+        answers to some of these are no numbers, each of which is named in a note.
+        """
+        values = self.stored(x)
+        return self._tried(lambda g: g._answered(values))
 
     def evaluate(self, x: Any, y: Sequence[str] | NDArray[Any]) -> Evaluation:
-        """Figures on samples whose classes `y` are given by name; a class that nobody knows is
-        unknown.
+        """Figures on samples whose classes `y` are given by name; a class that nobody knows, or has
+        samples of, is unknown.
         """
-        where = {name: number for number, name in enumerate(self.classes)}
-        labels = torch.tensor([where.get(str(name), UNKNOWN) for name in y], dtype=torch.int64)
-        return self.judged_on(Samples(self.stored(x), labels))
+        where = self.numbers
+        labels = [where.get(normal(str(name)), UNKNOWN) for name in y]
+        return self.judged_on(replace(self.taken(x), y=torch.tensor(labels, dtype=torch.int64)))
 
     def judged_on(self, samples: Samples) -> Evaluation:
         """Figures on labelled samples, UNKNOWN where they are of no class."""
-        return evaluate(self._placing[0], samples, self.classes)
+        group, found = self._tried(lambda g: evaluate(g._placing[0], samples, g.classes))
+        self.warn_of(group)
+        return found
+
+    @property
+    def owned(self) -> tuple[bool | None, ...]:
+        """Of each class, whether a member that votes has samples of it, by what the cards tell;
+        None: they do not tell it.
+        """
+        vote = self.vote
+        if vote is None:
+            return (True,) * len(self.classes)
+        told: list[set[int | None]] = [set() for _ in self.classes]
+        for i, voter in enumerate(vote.voters):
+            counts, banded = voter.card.counts, any(m.made.banded for m in self.members[i : i + 1])
+            for place in voter.standing.places:
+                count = None if counts is None else counts[place]
+                told[place].add(count or None if banded else count)  # `<10` may be none, or nine
+        return tuple(True if any(own) else None if None in own else False for own in told)
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The number of each class by its name as it is compared; UNKNOWN where nobody who votes
+        has samples of it.
+        """
+        pairs = enumerate(zip(self.classes, self.owned, strict=True))
+        return {normal(name): UNKNOWN if has is False else i for i, (name, has) in pairs}
 
     def trust(self) -> dict[str, Any]:
         """What the ballot found of its members when it looked (`voting.trust`); else empty."""
-        vote = self._predictor
-        if not isinstance(vote, Vote) or vote.assessment is None:
+        vote = self.vote
+        if vote is None or vote.assessment is None:
             return {}
         return trust(vote.cards, vote.assessment, vote.junk, self.classes)
 
@@ -172,13 +220,49 @@ class Answering(ABC):
     def scores(self, x: Any) -> Scores:
         """The counted votes on samples, with the threshold where it was placed."""
         values = self.stored(x)
-        found = join([self._placing[0].scores(part) for part in _blocks(values)])
+        group, found = self._tried(
+            lambda g: join([g._placing[0].scores(part) for part in _blocks(values)])
+        )
+        self.warn_of(group)
         known, unknown = found.known[: len(values)], found.unknown[: len(values)]
         return replace(found, known=known, unknown=unknown)
 
     def asking(self, predictor: Predictor) -> Self:
         """The same with another predictor of the same classes."""
         return self._with(_predictor=predictor)
+
+    def _tried(self, act: Callable[[Self], T]) -> tuple[Self, T]:
+        """What `act` finds of this group, and the group: without members whose answers are no
+        numbers.
+        """
+        try:
+            return self, act(self)
+        except NoAnswer as error:
+            return self._without(error.card)._tried(act)
+
+    def _without(self, card: Card) -> Self:
+        """The group without a member whose answers are no numbers, with a note that names it."""
+        vote = self.vote
+        assert vote is not None
+        at = next(i for i, voter in enumerate(vote.voters) if voter.card is card)
+
+        def rest(values: tuple[T, ...]) -> tuple[T, ...]:
+            return values[:at] + values[at + 1 :]
+
+        who = self.files[at] if self.files else self.names[at]
+        other = self._with(
+            _predictor=vote.without(card),
+            names=rest(self.names),
+            members=rest(self.members),
+            files=rest(self.files),
+            _notes=(*self._notes, f"left out: {who} {NO_NUMBERS}"),
+        )
+        return other if self._like is None else other.seeing(self._like, self._of)
+
+    def warn_of(self, group: "Answering") -> None:
+        """Say to callers that are not handed `group` whom it leaves out."""
+        for note in group._notes[len(self._notes) :]:
+            warnings.warn(note, stacklevel=3)
 
     def _with(self, **changes: Any) -> Self:
         other = copy(self)
@@ -209,13 +293,21 @@ class Answering(ABC):
         return self._first.net.shape
 
     @property
-    def view(self) -> View:
-        """How stored values become inputs; of a vote, that of its first member."""
-        return self._first.view
+    def units(self) -> View:
+        """The kind of samples and the unit of their values, the same for all who vote; how each
+        member sees them is its own.
+        """
+        return View.of_unit(self._first.view.unit, self._first.view.kind)
+
+    def taken(self, x: Any) -> Samples:
+        """Samples in the members' unit: `Samples` are brought to it, arrays have it."""
+        if isinstance(x, Samples):
+            return replace(x.in_unit(self.units.unit), view=self.units)
+        return Samples(self.stored(x), view=self.units)
 
     @property
     def _first(self) -> NetPredictor:
-        """The one network, or the first of those that vote."""
+        """The one network, or the first of those that vote, who take samples of one form."""
         one = self._predictor.voters[0].model if isinstance(self._predictor, Vote) else None
         one = self._predictor if isinstance(self._predictor, NetPredictor) else one
         if one is None:
@@ -236,10 +328,15 @@ class Answering(ABC):
             raise DataError("the samples hold NaN or infinity; leave such samples out or fill them")
         return values
 
+    def _answered(self, values: Tensor) -> Answers:
+        line = self.threshold
+        limit = float("inf") if line is None else line
+        return join_answers([self._answers(part, limit) for part in _blocks(values)], len(values))
+
     def _answers(self, x: Tensor, limit: float) -> Answers:
-        vote = self._predictor
-        if not isinstance(vote, Vote):
-            scores, none = vote.scores(x), torch.empty(0, len(x))
+        vote = self.vote
+        if vote is None:
+            scores, none = self._predictor.scores(x), torch.empty(0, len(x))
             nobody = Said(none.long(), none.long(), none, none)
             return self._counted(scores, limit, nobody)
         votes = vote.votes(x)

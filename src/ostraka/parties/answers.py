@@ -9,10 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ostraka.core.names import UNKNOWN_NAME
 from ostraka.core.predictor import UNKNOWN
-
-UNKNOWN_NAME = "unknown"
-"""The answer to a sample of no class that the group knows."""
 
 
 @final

@@ -9,10 +9,11 @@ from zipfile import ZipFile, is_zipfile
 
 import torch
 
+from ostraka.core.names import normal
 from ostraka.core.predictor import UNKNOWN
 from ostraka.core.samples import Samples
 from ostraka.data.own import Collection, Form, Part, read
-from ostraka.data.own.collection import SHOWN, normal, some
+from ostraka.data.own.collection import SHOWN, some
 from ostraka.data.sources import load
 from ostraka.errors import ConfigError, DataError, did_you_mean
 from ostraka.parties.answering import Answering
@@ -35,7 +36,7 @@ def read_for(
     columns of a table).
     """
     places = [given] if isinstance(given, str | Path) else list(given)
-    wanted = form or Form(kind=asked.view.kind, shape=asked.shape)
+    wanted = form or Form(kind=asked.units.kind, shape=asked.shape)
     try:
         found = [_collection(place, wanted, labelled, part) for place in places]
     except DataError as error:
@@ -45,7 +46,7 @@ def read_for(
             f"{error}. The columns of a table are in the task of the members: give it (--task)"
         ) from None
     whole = found[0] if len(found) == 1 else _joined(found)
-    return replace(whole, samples=_in_units(whole, asked))
+    return replace(whole, samples=asked.taken(whole.samples))
 
 
 def shown_before(
@@ -86,11 +87,30 @@ def labels_for(asked: Answering, held: Collection) -> tuple[Samples, list[str]]:
             f"{held.name} has no labels, and a vote is judged by them; ostraka predict answers "
             "samples without labels"
         )
-    where = {normal(name): place for place, name in enumerate(asked.classes)}
+    where = asked.numbers
     strange = [name for name in held.classes if normal(name) not in where]
     renumber = torch.tensor([where.get(normal(name), UNKNOWN) for name in held.classes])
     samples = held.samples.with_labels(renumber[held.samples.labels])
-    return samples, _strangers(held, strange, asked.classes)
+    return samples, [*_strangers(held, strange, asked.classes), *_unseen(held, asked)]
+
+
+def _unseen(held: Collection, asked: Answering) -> list[str]:
+    """What is said of classes that members know by name, but may have no samples of."""
+    owned = dict(zip(map(normal, asked.classes), asked.owned, strict=True))
+    nobody = [name for name in held.classes if owned.get(normal(name), True) is False]
+    untold = [name for name in held.classes if owned.get(normal(name), True) is None]
+    notes = []
+    if nobody:
+        notes.append(
+            f"samples of {some(nobody)} count as unknown: no member that votes has samples of "
+            "such a class"
+        )
+    if untold:
+        notes.append(
+            f"samples of {some(untold)} count as known; whether a member that votes has samples of "
+            "such a class is not known, as the cards do not tell it"
+        )
+    return notes
 
 
 def _strangers(held: Collection, strange: Sequence[str], classes: Sequence[str]) -> list[str]:
@@ -139,7 +159,7 @@ def _has_test(path: Path) -> bool:
 def _joined(parts: Sequence[Collection]) -> Collection:
     """Several collections as one without labels, their items called after them."""
     stored = [part.samples.stored() for part in parts]
-    if len({(values.dtype, values.shape[1:], part.samples.view.scale)
+    if len({(values.dtype, values.shape[1:], part.samples.view.unit)
             for values, part in zip(stored, parts, strict=True)}) > 1:  # fmt: skip
         raise DataError(
             f"{parts[0].name} and {parts[1].name} hold samples of different shapes or units; ask "
@@ -156,11 +176,3 @@ def _joined(parts: Sequence[Collection]) -> Collection:
         items=tuple(items),
         notes=tuple(note for part in parts for note in part.notes),
     )
-
-
-def _in_units(held: Collection, asked: Answering) -> Samples:
-    """The samples in the units that the members' views scale (0 to 255, 0 to 16, as they are)."""
-    samples, own, seen = held.samples, held.samples.view.scale, asked.view.scale
-    if own == seen:
-        return samples
-    return replace(samples, x=(samples.x.double() * (own / seen)).float(), view=asked.view)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from ostraka.core.member import Member
+from ostraka.core.names import normal
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import numpy_rng
 from ostraka.data.own import Collection, Form, in_both, read
@@ -244,12 +245,12 @@ def samples_for(member: Member, path: str | Path, label: str | None = None) -> S
     left out."""
     model = member.model
     held = read(path, Form(kind=model.view.kind, shape=model.shape, label=label), labelled=True)
-    return _known(held, model.classes)
+    return _known(held, model.classes, model.view.unit)
 
 
-def _known(held: Collection, classes: tuple[str, ...]) -> Samples:
-    """The samples whose class is among `classes`, labelled by these."""
-    place = {name: i for i, name in enumerate(classes)}
+def _known(held: Collection, classes: tuple[str, ...], unit: float) -> Samples:
+    """The samples whose class is among `classes`, labelled by these, their values in `unit`."""
+    place = {normal(name): i for i, name in enumerate(classes)}
     number = torch.tensor([place.get(name, -1) for name in held.classes])
     y = number[held.samples.labels]
     kept = (y >= 0).nonzero().squeeze(1)
@@ -258,4 +259,4 @@ def _known(held: Collection, classes: tuple[str, ...]) -> Samples:
             f"{held.name} has no sample of the member's classes ({', '.join(classes[:10])}); its "
             f"own are {', '.join(held.classes[:10])}"
         )
-    return held.samples.with_labels(y).take(kept)
+    return held.samples.with_labels(y).in_unit(unit).take(kept)

@@ -16,7 +16,7 @@ from ostraka import __version__
 from ostraka.core.card import Card
 from ostraka.core.digest import digest_of
 from ostraka.core.fit import Student, fit
-from ostraka.core.learner import SCALED, build_net
+from ostraka.core.learner import WHOLE, build_net
 from ostraka.core.member import Making, Member, Model
 from ostraka.core.net import Net, Recipe
 from ostraka.core.predictor import UNKNOWN, Scores, join
@@ -106,12 +106,11 @@ def distil(
     """Train one network that answers as an ensemble does, on unlabelled `public` samples.
 
     `members`: an `Ensemble`, or the files of one. `public`: an array of samples as they are stored,
-    or `Samples`. `net`: a network by name (none: that of the first member). `out`: where to write
-    the student's member file, which votes and answers as any other; half-finished training lies
-    beside it, so that the same call goes on where it was stopped; a file that is there already is
-    replaced only to `overwrite` it. `tell` hears the share that is
-    done and the loss. Where the vote never names a class on these samples, the student cannot learn
-    it; a note says so.
+    or `Samples`. `net`: a network by name (none: that of most members). `out`: where to write the
+    student's member file, which votes and answers as any other; half-finished training lies beside
+    it, so that the same call goes on where it was stopped; a file that is there already is replaced
+    only to `overwrite` it. `tell` hears the share that is done and the loss. Where the vote never
+    names a class on these samples, the student cannot learn it; a note says so.
     """
     ensemble = members if isinstance(members, Ensemble) else Ensemble(members)
     path = None if out is None else Path(out)
@@ -158,9 +157,9 @@ def _distilled(
     ensemble: Ensemble, samples: Samples, net: str | None, training: Student, seed: int,
     progress: Progress,
 ) -> Distilled:  # fmt: skip
-    teacher = ensemble.seeing(samples, "public")
+    teacher, _ = ensemble.seeing(samples, "public").asked(samples.stored())
     learnt, held = samples.split(HELD_OUT, derive(seed, "student", "held"))
-    model = _model(ensemble, net, learnt, teacher.threshold is not None)
+    model = _model(teacher, net, learnt, teacher.threshold is not None)
     seen, asked = replace(learnt, view=model.view), replace(held, view=model.view)
     student = build_net(model.task, model.objective, derive(seed, "student"))
     goal = Distillation(_targets(teacher, learnt), answers=model.objective)
@@ -169,36 +168,37 @@ def _distilled(
     same, nearest, refused = _judged(student, model, asked, said)
     card = _card(student, model, seen, answers.numbers, asked, said.numbers, fitted.figures())
     more = {
-        "teachers": [str(member.card) for member in ensemble.members][:MOST_NAMED],
+        "teachers": [str(member.card) for member in teacher.members][:MOST_NAMED],
         "agreement": round(same, 2),
     }
     member = Member(card, model, fitted.params, Making("distil", more=more))
-    notes, looked = _untaught(ensemble.classes, answers.numbers), teacher.looked
+    left, looked = teacher.notes[len(ensemble.notes) :], teacher.looked
+    notes = [*left, *_untaught(ensemble.classes, answers.numbers)]
     notes += [look_note("the vote", looked)] if looked else []
     return Distilled(member, same, nearest, refused, len(held), looked, tuple(notes))
 
 
 def as_public(ensemble: Ensemble, given: Any) -> Samples:
-    """Unlabelled samples in the members' units."""
-    held = given.unlabelled() if isinstance(given, Samples) else Samples(ensemble.stored(given))
+    """Unlabelled samples in the members' unit."""
+    held = ensemble.taken(given).unlabelled()
     if len(held) < FEWEST:
         raise DataError(
             f"there are {len(held)} public samples; a student needs {FEWEST} at least, and "
             "hundreds of each class to be good"
         )
-    return replace(held, view=ensemble.view)
+    return held
 
 
 def drawn(ensemble: Ensemble, name: str, seed: int = 0) -> Samples:
     """Public samples of a generator: `generator` (the one in this package) or `generator:FILE`."""
     file = name.partition(":")[2] or READY
-    view = ensemble.view
+    view = ensemble.units
     if view.kind != "image":
         raise DataError(
             f"a generator makes images, and these members take samples of the kind {view.kind}; "
             "give other public samples"
         )
-    dtype = torch.uint8 if view.scale < SCALED else torch.float32
+    dtype = torch.uint8 if view.unit > WHOLE else torch.float32
     rng = torch_rng(seed, "public", GENERATOR)
     made = draw_stored(load_generator(file), DRAWN, ensemble.shape, view, dtype, rng)
     return Samples(made, view=view)
@@ -226,18 +226,18 @@ def mark_of(
 
 
 def _model(ensemble: Ensemble, net: str | None, public: Samples, opened: bool) -> Model:
-    first = ensemble.members[0].model
-    recipe = first.net if net is None else Recipe(NETS.canonical(net), {})
+    nets = [member.model.net for member in ensemble.members]
+    recipe = max(nets, key=nets.count) if net is None else Recipe(NETS.canonical(net), {})
     objective = OpenVoting(outliers="none") if opened else CrossEntropy()
-    return Model(ensemble.classes, first.shape, recipe, objective, _view(ensemble, public))
+    return Model(ensemble.classes, ensemble.shape, recipe, objective, _view(ensemble, public))
 
 
 def _view(ensemble: Ensemble, public: Samples) -> View:
     """The members' view if they have one; else by the public samples, if members standardise."""
-    views = [replace(member.model.view, augment="none") for member in ensemble.members]
-    if all(view == views[0] for view in views):
-        return views[0]
-    plain = replace(views[0], mean=(), std=())
+    views = {replace(member.model.view, augment="none") for member in ensemble.members}
+    if len(views) == 1:
+        return views.pop()
+    plain = ensemble.units
     if not any(view.mean for view in views):
         return plain
     mean, std = statistics(replace(public, view=plain))

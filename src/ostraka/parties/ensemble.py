@@ -15,12 +15,13 @@ from typing import Any, final
 from ostraka.core.member import Member
 from ostraka.core.party import labels
 from ostraka.core.predictor import Placed, Predictor, Promise
-from ostraka.core.samples import Samples, stored_values
+from ostraka.core.samples import Samples, View, stored_values
 from ostraka.core.settings import choice
-from ostraka.errors import ConfigError
+from ostraka.errors import ConfigError, counted
 from ostraka.parties.answering import RATE, Answering
-from ostraka.parties.gathering import Gathered, gather
+from ostraka.parties.gathering import Gathered, answering, gather
 from ostraka.parties.stream import Stream
+from ostraka.parties.task_file import TaskFile
 from ostraka.registry import BALLOTS, SELECTORS
 from ostraka.runs.api import load_run
 from ostraka.runs.promise import look_note
@@ -50,35 +51,22 @@ class Ensemble(Answering):
         public: Any = None,
         seed: int = 0,
         skip_broken: bool = False,
+        task: TaskFile | None = None,
     ) -> None:
         """`members`: files, folders, patterns, or members that were loaded. `ballot`: how their
         votes are counted, `select`: who votes, each by name or as a table with a name and settings
         (`ostraka list ballots`). `classes`: what they are asked about (none: all that any of them
         knows). `unknown_rate`: see `keeping`. `public`: unlabelled samples for a ballot or selector
-        that wants some. `skip_broken`: leave out files that are no members, with a note.
+        that wants some. `skip_broken`: leave out files that cannot be used, with a note. `task`:
+        the task of the members; others are refused.
         """
-        found = gather(members, skip_broken)
-        seen = None if public is None else _public(public, found.members)
-        counting = as_ballot(ballot)
+        found = gather(members, skip_broken, task)
+        seen = None if public is None else _public(public, found.units)
+        counting, found = as_ballot(ballot), answering(found, seen)
         voting, self._selection = selected(found, select, seen, seed, counting)
         vote = _vote(voting.members, counting, classes, seen)
-        super().__init__(vote, vote.classes, voting.names, unknown_rate)
-        self._voting, self._notes = voting, (*found.notes, *counting.notes(vote.cards))
-
-    @property
-    def members(self) -> tuple[Member, ...]:
-        """Those that vote, in an order that does not depend on how they were given."""
-        return self._voting.members
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Where they lie; empty where some were given as members."""
-        return self._voting.files
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was found while they were read."""
-        return self._notes
+        found = replace(voting, notes=(*voting.notes, *counting.notes(vote.cards)))
+        super().__init__(vote, vote.classes, voting.names, unknown_rate, found)
 
     @property
     def selection(self) -> Mapping[str, Any]:
@@ -89,11 +77,11 @@ class Ensemble(Answering):
         """What answers samples one after the other: the ballot looks at the last `size` of them
         after each `every`.
         """
-        assert isinstance(self._predictor, Vote)
-        return Stream(self, self._predictor, size, every)
+        return Stream(self, size, every)
 
     def __repr__(self) -> str:
-        return f"<Ensemble of {len(self.members)} members on {len(self.classes)} classes>"
+        members = counted(len(self.members), "member")
+        return f"<Ensemble of {members} on {len(self.classes)} classes>"
 
 
 @final
@@ -122,14 +110,9 @@ class RunAnswering(Answering):
         return self._result.summary.looked
 
     @property
-    def files(self) -> tuple[str, ...]:
-        """None: a run answers as a whole."""
-        return ()
-
-    @property
     def notes(self) -> tuple[str, ...]:
-        """What it looked at, in words."""
-        return (look_note("the run", self.looked),) if self.looked else ()
+        """What it looked at, in words, and who was left out."""
+        return (*((look_note("the run", self.looked),) if self.looked else ()), *self._notes)
 
     @property
     def selection(self) -> Mapping[str, Any]:
@@ -191,7 +174,7 @@ def _vote(
     return replace(vote, tuned=ballot.tune(vote.votes_on(public)))
 
 
-def _public(given: Any, members: Sequence[Member]) -> Samples:
-    if isinstance(given, Samples):
-        return given.unlabelled()
-    return Samples(stored_values(given), view=members[0].model.view)
+def _public(given: Any, units: View) -> Samples:
+    if not isinstance(given, Samples):
+        return Samples(stored_values(given), view=units)
+    return replace(given.in_unit(units.unit).unlabelled(), view=units)

@@ -5,14 +5,22 @@ each once, and brought into an order that does not depend on how they were given
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
+from itertools import compress
 from pathlib import Path
 
+import torch
+
 from ostraka.core.member import Member
+from ostraka.core.names import letters, look
 from ostraka.core.party import labels
+from ostraka.core.samples import Samples, View
 from ostraka.errors import DataError, StoreError, printable
+from ostraka.parties.fitting import misfits, near_names
+from ostraka.parties.task_file import TaskFile
 from ostraka.runs.folder import RUN
 from ostraka.store.generator import sha256_of
-from ostraka.store.member import load_member
+from ostraka.store.member import encode_member, load_member
+from ostraka.voting.probes import junk_probes
 
 SUFFIXES = (".member", ".safetensors")
 """What the files of members are called."""
@@ -20,6 +28,9 @@ LIST = ".txt"
 """What a list of member files is called: one path in each line, seen from the list's folder."""
 MOST_BYTES = 1_000_000
 """A list beyond this is none."""
+NO_NUMBERS = "answers some samples with NaN or infinity; its weights are too large"
+"""Why a member is left out that was asked."""
+SKIP = "Leave {} out, or all that cannot be used (--skip-broken, skip_broken=True)"
 
 
 @dataclass(frozen=True)
@@ -32,31 +43,82 @@ class Gathered:
     notes: tuple[str, ...] = ()
 
     @property
+    def units(self) -> View:
+        """The kind of their samples and the unit of stored values."""
+        view = self.members[0].model.view  # `gather` has seen to it that all have the same
+        return View.of_unit(view.unit, view.kind)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What each member is called: the name on its card, with its number where two are alike."""
         return labels([str(member.card) for member in self.members])
 
 
 def gather(
-    given: "str | Path | Member | Sequence[str | Path | Member]", skip_broken: bool = False
+    given: "str | Path | Member | Sequence[str | Path | Member]",
+    skip_broken: bool = False,
+    task: TaskFile | None = None,
 ) -> Gathered:
     """The members in these files, folders, runs, patterns (`wards/*.member`) and lists (.txt).
 
-    A file that is no member in every respect is refused by name, or, with `skip_broken`, left out
-    with a note. One that was given twice, also under two names, counts once. The order is that of
-    the names on their cards and then of their weights, whatever the order in which they came.
+    A file that is no member in every respect, that does not fit the others or is of another `task`,
+    is refused by name, or, with `skip_broken`, left out with a note. One that was given twice, also
+    under two names, counts once. The order is that of the names on their cards and then of their
+    weights, whatever the order in which they came.
     """
     items = [given] if isinstance(given, str | Path | Member) else list(given)
     read, notes = _read(items, skip_broken)
-    if not read:
+    wrong = misfits([member for _, member in read], task) if read else {}
+    for at, words in wrong.items():
+        who = read[at][0] or read[at][1].card
+        if not skip_broken:
+            raise StoreError(f"{who} {words}. {SKIP.format(who)}")
+        notes.append(f"left out: {who} {words}")
+    once, doubles = _once([one for at, one in enumerate(read) if at not in wrong])
+    if not once:
         raise DataError(
             "no member was given; a vote needs at least one: name files that end with "
             f"{' or '.join(SUFFIXES)}, or a folder of such files"
         )
-    once, doubles = _once(read)
-    ordered = [replace(m, card=replace(m.card, party=i)) for i, (_, m) in enumerate(once)]
+    _check_parties(once)
+    ordered = [
+        replace(m, card=replace(m.card, party=i, name=_called(file, m)))
+        for i, (file, m) in enumerate(once)
+    ]
     files = tuple(file for file, _ in once) if all(file for file, _ in once) else ()
-    return Gathered(tuple(ordered), files, (*notes, *doubles))
+    said = (*notes, *doubles, *near_names([m.model.classes for m in ordered]))
+    return Gathered(tuple(ordered), files, said)
+
+
+@torch.no_grad()
+def answering(found: Gathered, public: Samples | None = None) -> Gathered:
+    """Those whose answers are numbers: to junk, to the ends of the range of stored values, and to
+    public samples, if any. The others are left out, each with a note: one file ends no vote.
+    """
+    shape, unit = found.members[0].model.shape, found.units.unit
+    ends = torch.stack([torch.zeros(shape), torch.full(shape, unit)])
+    able = []
+    for member in found.members:
+        model = member.predictor()
+        asked = [model.answers(junk_probes(shape)), model.scores(ends)]
+        asked += [] if public is None else [model.scores(x.stored()) for x in public.chunks(1000)]
+        able.append(
+            all(one.known.isfinite().all() and one.unknown.isfinite().all() for one in asked)
+        )
+    if all(able):
+        return found
+    names = found.files or found.names
+    notes = [
+        f"left out: {name} {NO_NUMBERS}" for name, fine in zip(names, able, strict=True) if not fine
+    ]
+    if not any(able):
+        raise DataError(f"no member is left that can vote: {'; '.join(notes)}. Use other members")
+    return replace(
+        found,
+        members=tuple(compress(found.members, able)),
+        files=tuple(compress(found.files, able)),
+        notes=(*found.notes, *notes),
+    )
 
 
 def member_files(given: Iterable[str | Path]) -> list[Path]:
@@ -138,32 +200,56 @@ def _read(items: Sequence[str | Path | Member], skip_broken: bool) -> tuple[Read
             member = load_member(path)
         except StoreError as error:
             if not skip_broken:
-                raise StoreError(
-                    f"{error}. Leave {path.name} out, or all that are broken "
-                    "(--skip-broken, skip_broken=True)"
-                ) from None
+                raise StoreError(f"{error}. {SKIP.format(path.name)}") from None
             notes.append(f"left out: {error}")
         else:
-            named = replace(member.card, name=member.card.name or printable(path.stem))
-            read.append((str(path), replace(member, card=named)))
+            read.append((str(path), member))
     return read, notes
 
 
 def _once(read: Read) -> tuple[Read, list[str]]:
     """Every member once, in an order of their own, and what is said of the others."""
-    marked = sorted(((str(m.card), sha256_of(m.params), file, m) for file, m in read), key=_place)
+    marked = sorted(
+        ((_called(file, m) or str(m.card), sha256_of(m.params), file, m) for file, m in read),
+        key=_place,
+    )
     first: dict[str, tuple[str, Member]] = {}
     notes = []
     for name, weights, file, member in marked:
         if weights in first:
             other_file, other = first[weights]
-            notes.append(
-                f"{file or name} has the same weights as {other_file or other.card}; "
-                "they count once"
-            )
+            same = f"{file or name} has the same weights as {other_file or other.card}"
+            if _but_for_its_name(member) != _but_for_its_name(other):
+                raise DataError(f"{same}, but another card; one of them is a copy. Leave it out")
+            notes.append(f"{same}; they count once")
         else:
             first[weights] = (file, member)
     return list(first.values()), notes
+
+
+def _called(file: str, member: Member) -> str:
+    """What a member is called: as its card says, or else as its file."""
+    return member.card.name or printable(Path(file).stem)
+
+
+def _but_for_its_name(member: Member) -> bytes:
+    return encode_member(replace(member, card=replace(member.card, name="", party=0)))
+
+
+def _check_parties(read: Read) -> None:
+    """Refuse two members of one party: which of them is its own, nobody but the party can say."""
+    first: dict[str, tuple[str, Member]] = {}
+    for file, member in read:
+        name = member.card.name
+        if not name:
+            continue
+        other_file, other = first.setdefault(look(name).casefold(), (file, member))
+        if other is not member:
+            raise DataError(
+                f"{other_file or 'a member'} is of the party {letters(other.card.name)}, and "
+                f"{file or 'another one'} of the party {letters(name)}; a party votes once. "
+                "Leave one of them out"
+            )
 
 
 def _place(marked: tuple[str, str, str, Member]) -> tuple[str, str, str]:

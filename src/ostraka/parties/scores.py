@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from ostraka.core.member import Member
+from ostraka.core.names import normal
 from ostraka.core.told import LEVELS, curve, held
 from ostraka.data.own import Collection, Form, read
 from ostraka.errors import DataError
@@ -85,7 +86,8 @@ def data_picture(
             "it was trained on; give the task (--task task.toml)"
         )
     found = data if isinstance(data, Collection) else read(data, wanted)
-    scores = member.predictor().scores(found.samples.stored())
+    stored = found.samples.in_unit(member.model.view.unit).stored()
+    scores = member.predictor().scores(stored)
     open_ended = scores.threshold == float("inf")
     values = scores.unknown.double().numpy()
     edges = _edges([float(values.min()), float(values.max())], None if open_ended else 0.0)
@@ -107,7 +109,7 @@ def data_picture(
 def _groups(member: Member, found: Collection) -> Mapping[str, np.ndarray]:
     if not found.labelled:
         return {"all samples": np.ones(len(found), dtype=bool)}
-    seen = seen_classes(member)
+    seen = set(map(normal, seen_classes(member)))
     known = torch.tensor([name in seen for name in found.classes])
     mine = known[found.samples.labels].numpy()
     return {"its own classes": mine, "other classes": ~mine}

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from ostraka.parties.answering import Answering
 from ostraka.parties.answers import Answers, Explanation
-from ostraka.voting.ensemble import Ensemble as Vote
 from ostraka.voting.window import EVERY, SIZE, Window
 
 
@@ -18,16 +17,24 @@ class Stream:
     stays where it was.
     """
 
-    def __init__(self, asked: Answering, vote: Vote, size: int = SIZE, every: int = EVERY) -> None:
+    def __init__(self, asked: Answering, size: int = SIZE, every: int = EVERY) -> None:
         """Remember `size` samples and look at them after each `every`."""
         line = asked.threshold
-        self._asked = asked if line is None else asked.placed(line)
-        self._vote, self._window = vote, Window(vote, size, every)
+        self._size, self._every = size, every
+        self._begin(asked if line is None else asked.placed(line))
+
+    def _begin(self, asked: Answering) -> None:
+        assert asked.vote is not None
+        self._asked, self._vote = asked, asked.vote
+        self._window = Window(self._vote, self._size, self._every)
 
     def answer(self, x: Any) -> Answers:
         """The answers to samples [B, ...], which are then remembered."""
         values = self._asked.stored(x)
-        answers = self._now().answer(values)
+        group, answers = self._now().asked(values)
+        if group.names != self._asked.names:  # what is remembered is of one who votes no more
+            self._asked.warn_of(group)
+            self._begin(group)
         self._window.remember(values)
         return answers
 

@@ -14,6 +14,8 @@ from typing import Any, Literal, final
 from ostraka.core.augmentation import check_augment
 from ostraka.core.digest import digest_of
 from ostraka.core.kind import NORMED, Kind
+from ostraka.core.member import taking
+from ostraka.core.names import class_flaw
 from ostraka.core.net import Recipe
 from ostraka.core.private import Private
 from ostraka.core.samples import View
@@ -95,6 +97,13 @@ class TaskFile(Settings):
         "How training samples are changed at random (ostraka list augmentations); none: they are "
         "not.",
     )
+    unit: float = setting(
+        0.0,
+        "How values of samples are stored: 255 for images as bytes from 0 to 255; 1 for tables and "
+        "sound, whose values are as they are. Members of another unit are not those of this task; "
+        "samples of another one are brought to it. 0: the usual unit of the kind.",
+        span="[0, 65535]",
+    )
     form: Form = _needed(
         "One sample. kind: image, table or sound. shape: [channels, height, width], [features] or "
         "[1, frames, coefficients]; samples of another shape are brought to it or refused. Tables: "
@@ -111,6 +120,8 @@ class TaskFile(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not self.unit and self.form.kind is not None:
+            object.__setattr__(self, "unit", PIXELS.unit if self.kind == "image" else 1.0)
         if self.format != FORMAT:
             raise ConfigError(
                 f"its format is {self.format}; this version reads {FORMAT}: update ostraka, or "
@@ -119,6 +130,11 @@ class TaskFile(Settings):
         self._check_classes()
         if self.form.kind is None or self.form.shape is None:
             raise ConfigError("the form needs a kind and a shape, such as image and [1, 28, 28]")
+        if self.unit != 1 and self.kind != "image":
+            raise ConfigError(
+                f"unit is {self.unit:g}, and samples are of the kind {self.kind}, whose values are "
+                "stored as they are. Leave it out, or set it to 1"
+            )
         if prod(self.shape) > SAMPLE:
             raise ConfigError(
                 f"the shape {list(self.shape)} has {prod(self.shape):,} values; a member file "
@@ -140,6 +156,8 @@ class TaskFile(Settings):
             ),
             "",
         )
+        if not wrong and (flawed := class_flaw(self.classes)):
+            wrong = f"the task {flawed}"
         if wrong or not 1 <= len(self.classes) <= CLASSES:
             wrong = wrong or f"there are {len(self.classes):,} classes"
             raise ConfigError(
@@ -170,6 +188,11 @@ class TaskFile(Settings):
         return self.form.shape
 
     @property
+    def takes(self) -> str:
+        """What its members are asked with, in words (`Model.takes`)."""
+        return taking(self.view(), self.shape)
+
+    @property
     def recipe(self) -> Recipe:
         """The network, by its own name."""
         return recipe_of(self.net, self.kind, self.shape)
@@ -185,8 +208,7 @@ class TaskFile(Settings):
 
     def view(self) -> View:
         """How stored values become inputs, as far as the task says it."""
-        usual = PIXELS if self.kind == "image" else View()
-        return replace(usual, kind=self.kind, mean=self.mean, std=self.std)
+        return replace(View.of_unit(self.unit, self.kind), mean=self.mean, std=self.std)
 
     def task(self, view: View) -> Task:
         """What a party's method is given, where networks see samples by `view`."""

@@ -176,9 +176,10 @@ def _given(
 
 
 def _seen(samples: Samples, task: TaskFile) -> Samples:
-    """The samples as the networks shall see them."""
+    """The samples in the task's unit, as the networks shall see them."""
+    samples = samples.in_unit(task.unit)
     view = replace(task.view(), augment=task.augment)
-    if task.standardise == "own" and samples.x.is_floating_point():
+    if task.standardise == "own" and task.kind != "image":
         mean, std = statistics(samples)
         view = replace(view, mean=mean, std=std)
     return replace(samples, view=view)
@@ -261,7 +262,8 @@ class _Work:
         made = Making(
             method=self.agreed.method,
             recipe=str(self.agreed.set.get("recipe", "")),
-            more={"task": self.agreed.digest, "unknown_rate": self.agreed.unknown_rate},
+            task=self.agreed.digest,
+            more={"unknown_rate": self.agreed.unknown_rate},
             banded=banded,
         )
         return replace(member, card=card, made=made)

@@ -6,11 +6,12 @@ from typing import Any, final
 
 from torch import Tensor
 
+from ostraka.core.names import UNKNOWN_NAME
 from ostraka.core.predictor import UNKNOWN, Promise
 from ostraka.core.samples import Samples
 from ostraka.evaluation.evaluate import Evaluation
 from ostraka.parties.answering import Answering
-from ostraka.parties.answers import UNKNOWN_NAME, Answers
+from ostraka.parties.answers import Answers
 from ostraka.registry import BALLOTS
 from ostraka.runs.results import BESIDE_ACCURACY
 
@@ -90,7 +91,8 @@ def judge(ready: Answering, samples: Samples, data: str, notes: Sequence[str] = 
     """The figures of the group's answers to `samples`, whose labels count into its classes,
     UNKNOWN where it has no such class.
     """
-    answers, labels = ready.answer(samples.stored()), samples.labels
+    ready, answers = ready.asked(samples.stored())
+    labels = samples.labels
     trusted, evaluation = ready.trust(), ready.judged_on(samples)
     return Verdict(
         data=data,

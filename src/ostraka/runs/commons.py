@@ -92,10 +92,8 @@ def _from_elsewhere(config: Config, data: Dataset) -> Samples:
         )
     # The task's networks see all samples in one way, by the mean and deviation of what they are
     # trained on: so what is stored in other units (scikit-learn's 17 levels) is brought to theirs.
-    seen, own = data.train.view, other.view
-    if own.scale != seen.scale:
-        other = replace(other, x=(other.x.double() * (own.scale / seen.scale)).float())
-    return replace(other, view=replace(seen, augment=own.augment))
+    seen = data.train.view
+    return replace(other.in_unit(seen.unit), view=replace(seen, augment=other.view.augment))
 
 
 def shared_with_all(config: Config, division: Division, share: float) -> Samples | None:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ostraka.core.names import class_flaw
 from ostraka.core.samples import Samples, View
 from ostraka.core.seeds import numpy_rng
 from ostraka.data.dataset import DOMAIN, Array, Dataset, first_per_class, known_split
@@ -84,6 +85,11 @@ def divide(config: Config, begun: RunDir | None = None) -> Division:
         np.setdiff1d(everything, validation), everything, config.shared, "shared", config.seed
     )
     rows = np.setdiff1d(everything, np.concatenate([validation, shared]))
+    if wrong := class_flaw(data.classes):
+        raise DataError(
+            f"{config.data} {wrong}. Rename it in the data, or leave it out of the known classes "
+            "(known_classes)"
+        )
     labels, classes = labels_of(data), len(data.classes)
     parties = config.parties or (0 if parse(config.partition).counts_parties else PARTIES)
     spec = config.partition if begun is None else own_division(begun, config)

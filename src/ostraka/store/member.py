@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
@@ -39,7 +38,8 @@ SHOWN = 600
 """Characters of an error: what it quotes is a stranger's."""
 OWN = "calibration/"
 """Before the names of the card's own tensors."""
-WEIGHTS = "weights"
+SPARE = 2**16
+"""Bytes of a card's tensors in all, but for those that its network says the sizes of."""
 STAGES = ("path", "header", "card", "network", "tensors", "answers")
 """What the reader looks at, in this order."""
 Passed = Callable[[str], None]
@@ -180,17 +180,11 @@ def _read_card(container: Container, passed: Passed) -> _Said:
     told = fields.get("calibration", {})
     fields["calibration"] = member_card.with_entries(told, container.entries)
     weights = {name: e for name, e in container.entries.items() if not name.startswith(OWN)}
-    return _said(fields, weights, container, passed)
-
-
-def _said(
-    fields: Mapping[str, Any], weights: Mapping[str, Entry], container: Container, passed: Passed
-) -> _Said:
-    text = json.dumps({name: fields[name] for name in member_card.MODEL}, sort_keys=True)
-    model = _model(text)
+    model_text = json.dumps({name: fields[name] for name in member_card.MODEL}, sort_keys=True)
+    model = _model(model_text)
     card, made = member_card.card_of(fields), member_card.making_of(fields)
     passed("card")
-    found = _outline(text, len(container.entries), container.values)
+    found = _outline(model_text, len(container.entries), container.values)
     passed("network")
     return _Said(card, model, made, weights, found, fields["sha256"])
 
@@ -227,6 +221,16 @@ def _check_tensors(said: _Said, container: Container) -> None:
             )
     used = {said.weights[name].name for name in wanted}
     told = member_card.entries_in(said.card.calibration)
+    places = said.card.calibration.get(PLACES)
+    others = [container.entries[name] for name in told - member_card.entries_in(places)]
+    if sum(entry.stop - entry.start for entry in others) > SPARE:
+        raise ReportRefused(
+            f"its card has tensors of more than {SPARE:,} bytes, {others[0]!s:.80} among them; "
+            f"only those of {PLACES} may be larger. Leave them out"
+        )
+    if places is not None:  # and these are no larger than the network needs, before they are read
+        width = embedding_width(said.model.task, said.model.objective)
+        check_places(places, len(said.model.classes), width)
     for name in container.entries.keys() - used - told:
         raise ReportRefused(f"it has the tensor {name!r:.80}, of which its card does not tell")
     if used & told:
@@ -245,7 +249,4 @@ def _with_numbers(said: _Said, tensors: Mapping[str, Tensor]) -> Member:
     for name, tensor in params.items():
         if not tensor.is_floating_point() and tensor.numel() and int(tensor.min()) < 0:
             raise ReportRefused(f"its tensor {name!r} counts something, but has negative values")
-    if PLACES in calibration:
-        width = embedding_width(said.model.task, said.model.objective)
-        check_places(calibration[PLACES], len(said.model.classes), width)
     return Member(replace(said.card, calibration=calibration), said.model, params, said.made)

@@ -11,12 +11,12 @@ from datetime import datetime
 from math import isfinite, prod
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ostraka.core.card import BANDS, Card, band_of
 from ostraka.core.kind import KINDS, NORMED, check_form
 from ostraka.core.member import Making, Member, Model
+from ostraka.core.names import class_flaw, look
 from ostraka.core.net import Recipe
 from ostraka.core.samples import View
 from ostraka.core.settings import build, choice, plain_choice, values_of
@@ -25,20 +25,25 @@ from ostraka.errors import ReportRefused, choices, did_you_mean
 from ostraka.registry import OBJECTIVES
 from ostraka.store.container import Entry
 
-FORMAT = 3
+FORMAT = 4
 """The format that is written and read."""
 
-MODEL = ("classes", "unknown", "kind", "shape", "view", "net", "objective")
+MODEL = ("classes", "unknown", "kind", "shape", "unit", "view", "net", "objective")
 """The fields that say what the weights belong to."""
 NEEDED = ("format", *MODEL, "size", "sha256")
 OPTIONAL = (
     "name", "party", "counts", "bands", "scores", "calibration",
-    "method", "recipe", "created", "more",
+    "method", "recipe", "task", "created", "more",
 )  # fmt: skip
 
 CLASSES, SAMPLE, TEXT, LONG_TEXT, MANY = 10_000, 2**22, 200, 1000, 64
 """At most so many classes, values of a sample, characters of a name and of a text in `more`,
 entries of `scores` and of `more`."""
+
+WIDEST = 1e6
+"""The largest unit; what a view may make of a value of one unit; and its inverse the least."""
+LARGEST = 1e30
+"""Far from the end of 32-bit numbers: the largest mean and deviation of a view."""
 
 SHARES = ("validation", "accuracy", "confidence")
 """Scores that are shares or probabilities, from 0 to 1."""
@@ -94,6 +99,7 @@ def making_of(said: Mapping[str, Any]) -> Making:
     return Making(
         method=_text(said.get("method", ""), "method"),
         recipe=_text(said.get("recipe", ""), "recipe"),
+        task=_text(said.get("task", ""), "task"),
         created=created,
         more=_more(said.get("more", {})),
         banded="bands" in said,
@@ -104,10 +110,13 @@ def model_of(said: Mapping[str, Any]) -> Model:
     """What the weights belong to. Settings that are out of their range are a ConfigError."""
     classes = _list(said["classes"], "classes", CLASSES)
     names = tuple(_text(name, "a class") for name in classes)
-    if not names or "" in names or len(set(names)) < len(names):
+    if not names or not all(map(look, names)) or len(set(names)) < len(names):
         raise ReportRefused(
             "'classes' must be at least one name, none of them empty and each only once"
         )
+    wrong = class_flaw(names)
+    if wrong:
+        raise ReportRefused(f"it {wrong}. Train it with other names")
     shape = tuple(_list(said["shape"], "shape", 8))
     if not all(type(n) is int and n > 0 for n in shape) or prod(shape) > SAMPLE:
         raise ReportRefused(
@@ -147,6 +156,7 @@ def said_of(member: Member, name: Callable[[str, Tensor], str]) -> dict[str, Any
         "unknown": model.objective.unknown,
         "kind": view.pop("kind"),
         "shape": list(model.shape),
+        "unit": view.pop("unit"),
         "view": view,
         "net": {"name": model.net.name, "options": dict(model.net.options)},
         "objective": plain_choice(model.objective, OBJECTIVES),
@@ -163,6 +173,7 @@ def said_of(member: Member, name: Callable[[str, Tensor], str]) -> dict[str, Any
         "calibration": _written(card.calibration, "calibration", name),
         "method": made.method,
         "recipe": made.recipe,
+        "task": made.task,
         "created": made.created,
         "more": dict(made.more),
     }
@@ -204,13 +215,18 @@ def with_entries(value: Any, entries: Mapping[str, Entry]) -> Any:
 
 
 def _view(said: Mapping[str, Any], shape: tuple[int, ...]) -> View:
-    kind, held = said["kind"], _table(said["view"], "view")
-    if kind not in KINDS or "kind" in held:
+    kind, unit, held = said["kind"], said["unit"], _table(said["view"], "view")
+    if kind not in KINDS or held.keys() & {"kind", "unit"}:
         raise ReportRefused(
-            f"'kind' is {kind!r:.40}; it is one of {choices(KINDS)}, beside the view"
+            f"'kind' is {kind!r:.40}; it is one of {choices(KINDS)}, beside the view, as the unit"
+        )
+    if not _is_number(unit) or not 1 / WIDEST <= unit <= WIDEST:
+        raise ReportRefused(
+            f"'unit' is {unit!r:.40}; it must be a number from {1 / WIDEST:g} to {WIDEST:g}. Write "
+            "255 for bytes of images, 1 for values as they are"
         )
     _text(held.get("augment", "none"), "view.augment")
-    view = build(View, {**held, "kind": kind}, path="view.")
+    view = build(View, {**held, "kind": kind, "unit": float(unit)}, path="view.")
     check_form(kind, shape, "'shape'")
     places = shape[NORMED[kind]]
     if (len(view.mean), len(view.std)) not in ((0, 0), (places, places)):
@@ -218,13 +234,19 @@ def _view(said: Mapping[str, Any], shape: tuple[int, ...]) -> View:
             f"'view' has {len(view.mean)} means and {len(view.std)} deviations; it takes {places} "
             "of each, or none"
         )
-    within = torch.finfo(torch.float32)
-    if not all(within.tiny <= n <= within.max for n in (abs(view.scale), *view.std)):
+    if not 1 / WIDEST <= abs(view.scale * view.unit) <= WIDEST:
         raise ReportRefused(
-            "the scale and the deviations of 'view' must be far enough from 0 and infinity"
+            f"'view.scale' is {view.scale:g}, which makes {view.scale * view.unit:g} of the value "
+            f"{view.unit:g}; it must make {1 / WIDEST:g} to {WIDEST:g} of it. Use {1 / view.unit:g}"
         )
-    if not all(abs(n) <= within.max for n in view.mean):
-        raise ReportRefused("a mean of 'view' is beyond the numbers of single precision")
+    if not all(1 / LARGEST <= n <= LARGEST for n in view.std) or any(
+        abs(n) > LARGEST for n in view.mean
+    ):
+        raise ReportRefused(
+            f"'view' has a mean beyond {LARGEST:g}, or a deviation that is not from "
+            f"{1 / LARGEST:g} to {LARGEST:g}; such values are no statistics of samples. Write "
+            "those of the samples that it was trained on"
+        )
     return view
 
 

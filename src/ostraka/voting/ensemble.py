@@ -25,6 +25,14 @@ VOTES = 20_000_000
 """Votes (members x samples x outputs) that are held at once; more samples go in several chunks."""
 
 
+class NoAnswer(DataError):
+    """A member whose answers to some samples are no numbers."""
+
+    def __init__(self, card: Card) -> None:
+        super().__init__(f"the member of {card} answers with NaN or infinity; leave it out")
+        self.card = card
+
+
 @final
 @dataclass(frozen=True)
 class Voter:
@@ -41,7 +49,7 @@ class Voter:
         """Its votes [B, K + 1] on what its network sees, which must be numbers."""
         scores = self.model.answers(inputs)
         if not (scores.known.isfinite().all() and scores.unknown.isfinite().all()):
-            raise DataError(f"the member of {self.card} answers with NaN or infinity; leave it out")
+            raise NoAnswer(self.card)
         return self.standing.votes(scores.logits())
 
     def typicality(self, inputs: Tensor) -> Tensor:
@@ -95,6 +103,18 @@ class Ensemble(Predictor):
             standing = Standing.of(member.model.classes, asked)
             voters.append(Voter(member.predictor(), standing.card(member.card), standing))
         return cls(voters, tuple(asked), ballot, tuned, junk)
+
+    def without(self, card: Card) -> "Ensemble":
+        """The others, as if that member had never been there; they have not looked yet."""
+        left = [i for i, voter in enumerate(self.voters) if voter.card is not card]
+        if not left:
+            raise NoAnswer(card)
+
+        def rest(values: Sequence[float]) -> Sequence[float]:
+            return [values[i] for i in left] if values else ()
+
+        voters, tuned, junk = [self.voters[i] for i in left], rest(self.tuned), rest(self.junk)
+        return replace(self, voters=voters, tuned=tuned, junk=junk, assessment=None)
 
     @property
     def cards(self) -> list[Card]:

@@ -21,12 +21,19 @@ import torch
 from torch import Tensor
 
 from ostraka.core.card import Card
+from ostraka.core.names import normal
 from ostraka.errors import DataError
 
 
 def all_classes(lists: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Every class that occurs, in the order in which they come first."""
-    return tuple(dict.fromkeys(name for names in lists for name in names))
+    """Every class that occurs, in the order in which they come first; the spellings of one name
+    (NFKC) are one class, called as it is spelt first.
+    """
+    first: dict[str, str] = {}
+    for names in lists:
+        for name in names:
+            first.setdefault(normal(name), name)
+    return tuple(first.values())
 
 
 @dataclass(frozen=True)
@@ -46,12 +53,14 @@ class Standing:
     def of(cls, mine: Sequence[str], classes: Sequence[str]) -> "Standing":
         """The standing of a member that knows the classes `mine`."""
         for names, whose in ((mine, "a member"), (classes, "the ensemble")):
-            twice = next((name for name in names if list(names).count(name) > 1), None)
+            compared = [normal(name) for name in names]
+            twice = next((name for name in compared if compared.count(name) > 1), None)
             if twice is not None:
                 raise DataError(
                     f"{whose} lists the class {twice!r} twice; classes are told apart by name"
                 )
-        where = {name: place for place, name in enumerate(classes)}
+        where = {normal(name): place for place, name in enumerate(classes)}
+        mine = [normal(name) for name in mine]
         own = [i for i, name in enumerate(mine) if name in where]
         if not own:
             raise DataError(

@@ -1,7 +1,6 @@
 """Samples of one owner, with the names of the classes that it holds."""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -9,6 +8,7 @@ from hashlib import blake2b
 import torch
 from torch import Tensor
 
+from ostraka.core.names import normal
 from ostraka.core.samples import Samples
 from ostraka.data.own.form import Form
 from ostraka.errors import DataError, did_you_mean
@@ -100,11 +100,6 @@ def collection(
     held = replace(samples, y=y)
     said = [*notes, *_twice(held, found, items)]
     return Collection(name, found, held, tuple(items), form, tuple(said), _digest(held, found))
-
-
-def normal(name: str) -> str:
-    """A name of a class as it is compared: two spellings of one letter (NFC) are the same."""
-    return unicodedata.normalize("NFC", name).strip()
 
 
 def in_order(names: set[str]) -> tuple[str, ...]:

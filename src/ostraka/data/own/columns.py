@@ -1,6 +1,7 @@
 """Columns of a table as they are stored, before anything is made of them."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ostraka.data.dataset import LARGEST, Array
-from ostraka.data.own.collection import in_order, normal, some
+from ostraka.data.own.collection import in_order, some
 from ostraka.data.own.folder import printable
 from ostraka.data.own.form import Column
 from ostraka.errors import DataError
@@ -79,7 +80,7 @@ def cell(text: str) -> str | None:
 
 def tidy(text: str) -> str:
     """A text in one spelling (NFC), without what breaks a line."""
-    return printable(normal(text))
+    return printable(unicodedata.normalize("NFC", text).strip())
 
 
 def number(text: str | None) -> float:

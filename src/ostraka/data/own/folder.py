@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ostraka.core.names import normal
 from ostraka.data.names import BREAKING, flaw
 from ostraka.data.own.asked import Asked, Part
-from ostraka.data.own.collection import listed, normal, some
+from ostraka.data.own.collection import listed, some
 from ostraka.errors import DataError
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")

@@ -11,11 +11,12 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from ostraka.core.names import normal
 from ostraka.core.samples import Samples, View
 from ostraka.data.dataset import Array
 from ostraka.data.own.asked import Asked
 from ostraka.data.own.batches import check_memory
-from ostraka.data.own.collection import Collection, collection, listed, normal, some
+from ostraka.data.own.collection import Collection, collection, listed, some
 from ostraka.data.own.columns import Raw, encoded, infer, number
 from ostraka.data.own.csvfile import read_csv
 from ostraka.data.own.folder import check_classes
