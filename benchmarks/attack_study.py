@@ -34,10 +34,11 @@ from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.guarded import Guarded
 from ostraka.voting.panel import Panel
 
+NO_LOOK = "guarded, no look"
 MAIN: dict[str, Ballot] = {
     "sum": Sum(),
     "calibrated": Calibrated(),
-    "guarded, no batch": Guarded(batch=False),
+    NO_LOOK: Guarded(),
     "guarded": Guarded(),
 }
 PARTS: dict[str, Ballot] = {
@@ -50,13 +51,12 @@ Rule = Callable[[Votes, Tensor], Tensor]
 """Closed answers from votes on all samples and the positions of those that may be looked at."""
 
 
-def answers(ballot: Ballot) -> Rule:
-    """The rule of a ballot."""
+def answers(ballot: Ballot, look: bool = True) -> Rule:
+    """The rule of a ballot, after a look or without one."""
 
     def rule(votes: Votes, shown: Tensor) -> Tensor:
-        seen = (
-            ballot.assess(replace(votes, logits=votes.logits[:, shown])) if ballot.looks else None
-        )
+        some = replace(votes, logits=votes.logits[:, shown])
+        seen = ballot.assess(some) if look and ballot.looks else None
         return ballot.count(replace(votes, assessment=seen)).closed
 
     return rule
@@ -195,7 +195,8 @@ def main() -> None:
         if options.batches:
             return batches(runs, options.draws)
         rules = {
-            name: answers(ballot) for name, ballot in (PARTS if options.parts else MAIN).items()
+            name: answers(ballot, name != NO_LOOK)
+            for name, ballot in (PARTS if options.parts else MAIN).items()
         }
         honest(runs, rules)
         if not options.honest:

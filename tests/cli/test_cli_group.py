@@ -124,6 +124,9 @@ def test_predict_and_vote_say_what_they_looked_at(ostraka: Ostraka, ward: Path) 
         assert own["looked"] == {"samples": 5, "of": name}
         assert words.format(name) in " ".join(own["notes"])
         assert "may differ" in " ".join(own["notes"])
+        assert own["notes"][-1] == (
+            "5 samples are too few to estimate member trust; use --like FILE"
+        )
         assert words.format(name) in " ".join(ostraka(*asked).out.split())
         assert words.format(name) in ostraka(*asked, "--csv").err
         ostraka(*asked, "--html", "page.html")

@@ -357,7 +357,8 @@ class Answering(ABC):
 def _blocks(values: Tensor) -> tuple[Tensor, ...]:
     """The samples in blocks of one size, the last one filled up with zeros."""
     missing = -len(values) % BLOCK
-    return torch.cat([values, values.new_zeros(missing, *values.shape[1:])]).split(BLOCK)
+    filled = torch.cat([values, values.new_zeros(missing, *values.shape[1:])])
+    return tuple(filled[at : at + BLOCK] for at in range(0, len(filled), BLOCK))
 
 
 def _share(rate: float) -> float:

@@ -26,17 +26,17 @@ def look(plan: Plan, predictor: Predictor, device: str = "cpu") -> tuple[Predict
     """The predictor after the look at unlabelled samples that the configuration names, and how many
     of what they were; nothing where it names none, or the predictor has no use for them.
     """
-    config, of = plan.config, plan.config.look
+    wanted, half = plan.config.look, plan.config.public == HALF_TEST
     found = {
         "none": None,
-        "validation": plan.validation and plan.validation.samples,
+        "validation": plan.validation.samples if plan.validation is not None else None,
         "public": plan.task.commons.public,
         "test": plan.test.samples,
-    }[of]
+    }[wanted]
     if found is None or not predictor.looks:
         return predictor, {}
-    of = HALF_TEST if (of, config.public) == ("public", HALF_TEST) else of
     seen = after_looking(predictor, found.to(device))
+    of = HALF_TEST if wanted == "public" and half else wanted
     return seen, {"samples": min(MOST, len(found)), "of": of}
 
 
