@@ -132,11 +132,6 @@ class Samples:
         own = self.view
         if own.unit == unit:
             return self
-        if own.kind != "image":
-            raise DataError(
-                f"the values of samples of the kind {own.kind} are in the unit {own.unit:g}, and "
-                f"{unit:g} is wanted; only images can be brought to another one. Store these alike"
-            )
         x = (self.x.double() * (unit / own.unit)).float()
         return replace(self, x=x, view=replace(own, unit=unit, scale=own.scale * own.unit / unit))
 
