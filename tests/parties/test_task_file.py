@@ -88,7 +88,7 @@ BROKEN: list[tuple[str, str, str]] = [
     ('"bar"', f'"{"b" * 201}"', "more than 200 characters"),
     ('"bar", "cross", "dot", "frame"', "", "there are 0 classes"),
     ('classes = ["bar"', 'classes = [1, "bar"', "'classes' takes text; 1 was given"),
-    ('method = "fedov"', 'method = "fedof"', "unknown method 'fedof'. Did you mean 'fedov'?"),
+    ('method = "fedov"', 'method = "fedovv"', "unknown method 'fedovv'. Did you mean 'fedov'?"),
     ('method = "fedov"', 'method = "fedavg"', "makes one model of all parties"),
     ('tell = "counts"', 'tell = "band"', "'tell' is 'band'; allowed: size, counts, bands"),
     ("rare = 10", "rare = -1", "'rare' is -1"),
