@@ -129,9 +129,8 @@ def notes_of(summary: Summary) -> list[str]:
     """What must stand beside the figures: the run's own notes, and why it answers unknown without
     a promise of how often."""
     answer, opened = summary.answer, summary.open
-    silent = answer is None or not answer.why or answer.rate is not None or answer == NEVER
     closed = opened.unknown_refused is None and opened.auroc is None and not opened.known_refused
-    if silent or closed:
+    if closed or answer is None or not answer.why or answer.rate is not None or answer == NEVER:
         return [*summary.notes]
     said = "nothing is promised of how often a known sample is called unknown"
     return [*summary.notes, f"{said}: {answer.why}"]
