@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from ostraka.core.arrival import check_varied
 from ostraka.core.card import Card
 from ostraka.core.method import Report
 from ostraka.core.net import Params, Recipe, params_of
@@ -17,6 +18,7 @@ from ostraka.methods.fedaws import FedAwS, Positive
 from ostraka.methods.fednova import FedNova, Stepped
 from ostraka.methods.fedpd import Disentangled, FedPD
 from ostraka.methods.scaffold import Controlled, Scaffold
+from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.registry import METHODS
 
 TASK = Task(("ant", "bee"), (4,), Recipe("mlp", {"hidden": [5]}))
@@ -174,3 +176,19 @@ def test_every_method_refuses_a_card_that_lies_about_its_classes() -> None:
     for name in METHODS:
         with pytest.raises(ReportRefused, match="class counts"):
             METHODS.get(name)().inspect(TASK, BAD["too many counts"][0])
+
+
+def test_a_network_need_not_tell_noise_apart() -> None:
+    """It fires where 400 values sum up to more than 300: noise from 0 to 1 has 200, give or take 6,
+    normal noise 0, give or take 20; only the constant 1 has more. Without a weight nothing has.
+    """
+    task = Task(("ant", "bee"), (400,), Recipe("mlp", {"hidden": [1]}))
+    params = {
+        "first.weight": torch.ones(1, 400),
+        "first.bias": torch.tensor([-300.0]),
+        "last.weight": torch.tensor([[1.0], [0.0]]),
+        "last.bias": torch.zeros(2),
+    }
+    check_varied(task, CrossEntropy(), params)
+    with pytest.raises(ReportRefused, match="the same answer to 12 different probes"):
+        check_varied(task, CrossEntropy(), {**params, "first.weight": torch.zeros(1, 400)})

@@ -92,7 +92,7 @@ def test_a_full_disk_leaves_no_empty_picture(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("ostraka.store.codec.os.fsync", full)
+    monkeypatch.setattr("ostraka.store.files.os.fsync", full)
     for path in (old, tmp_path / "new.png"):
         with pytest.raises(StoreError, match="No space left on device; free some space there"):
             save(new_figure(3, 3), path)

@@ -115,6 +115,49 @@ def test_half_finished_training_of_something_else_is_refused(tmp_path: Path) -> 
     train_party(data, short_task(), out)
 
 
+def test_a_file_that_somebody_else_laid_there_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    """Beside half-finished training a file may be its own; one that is not stays as it is."""
+    data, out = pictures(CLASSES[:2], 15), tmp_path / "x.member"
+
+    def press(done: float, loss: float | None) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(Interrupted):
+        train_party(data, short_task(), out, tell=press)
+    out.write_bytes(b"another")
+    with pytest.raises(ConfigError, match=r"x\.member is there already"):
+        train_party(data, short_task(), out)
+    assert out.read_bytes() == b"another"
+    assert (tmp_path / "x.member.progress").is_dir(), "what was trained is not lost"
+    out.unlink()
+    train_party(data, short_task(), out)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.member"]
+
+
+def test_a_finished_file_is_not_trained_again_and_not_taken_for_anothers(tmp_path: Path) -> None:
+    """As a kill leaves it before it was tidied up: the file, and the note of what it is."""
+    data, out = pictures(CLASSES[:2], 15), tmp_path / "x.member"
+    first = train_party(data, short_task(), out)
+    with pytest.raises(ConfigError, match="there already"):
+        train_party(data, short_task(), out)
+    made = out.read_bytes()
+
+    def killed() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("ostraka.parties.train.tidy", lambda path: None)
+            train_party(data, short_task(), out, replace_file=True)
+
+    killed()
+    steps: list[float] = []
+    again = train_party(data, short_task(), out, tell=lambda done, loss: steps.append(done))
+    assert (steps, again.counts, out.read_bytes()) == ([], first.counts, made)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.member"]
+    killed()
+    with pytest.raises(ConfigError, match="there already"):
+        train_party(data, short_task(), out, name="somebody else")
+    assert out.read_bytes() == made
+
+
 def test_without_a_file_ctrl_c_keeps_nothing() -> None:
     def press(done: float, loss: float | None) -> None:
         signal.raise_signal(signal.SIGINT)

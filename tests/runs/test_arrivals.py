@@ -41,6 +41,18 @@ def test_a_weight_may_be_as_large_as_the_party_and_one_where_it_is_empty(tmp_pat
     assert arrived(empty, tmp_path / "b", size=0).refused == {}
 
 
+@pytest.mark.parametrize(("spare", "written"), [(0, False), (-1, True)])
+def test_a_report_is_held_where_there_is_room_for_its_last_byte(
+    spare: int, written: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Desk(tmp_path, "ab12").report(1, 1)
+    data = codec.encode(GOOD, place.seal)
+    monkeypatch.setattr("ostraka.runs.arrivals.HELD", len(data) + spare)
+    arrivals = Arrivals(FedAvg(rounds=2), TASK, Desk(tmp_path, "ab12"), 1, Totals(), {1: 9}, 3600.0)
+    arrivals.store(Outcome(1, answer=Answer(data, None)))
+    assert place.exists() == written
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [

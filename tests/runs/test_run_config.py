@@ -124,7 +124,6 @@ def test_identity_is_what_decides_the_numbers() -> None:
             ["flag=true", "text = 'a=b'", "hidden=[1, 2]"],
             {"flag": True, "text": "a=b", "hidden": [1, 2]},
         ),
-        (["a=1", "a=2"], {"a": 2}),
         (["name="], {"name": ""}),
     ],
 )

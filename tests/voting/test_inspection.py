@@ -48,6 +48,8 @@ def test_unknown_samples_do_not_count_and_teams_are_counted_without_a_look(
 
 
 def test_too_many_members() -> None:
+    twelve = inspect_teams(votes([[0]] * 12, [1.0] * 12), torch.tensor([0]), Sum())
+    assert len(twelve.accuracy) == 2**12 - 1
     with pytest.raises(ConfigError, match="13 members make"):
         inspect_teams(votes([[0]] * 13, [1.0] * 13), torch.tensor([0]), Sum())
 

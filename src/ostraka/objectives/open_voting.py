@@ -109,7 +109,7 @@ class OpenVoting(Drawing):
 
         A generator of one's own may have learnt from the very samples.
         """
-        if self.draws_from not in ("", "ready"):
+        if self.draws_from not in ("", "ready", "auto"):
             raise ConfigError(
                 f"outliers is {self.outliers!r}, and differential privacy cannot speak for what "
                 "that generator was trained on; use generator (the one in this package) or "

@@ -104,7 +104,7 @@ def placed_at(predictor: Predictor, lines: Mapping[str, float]) -> Predictor:
 def answers_unknown(predictor: Predictor, plan: Plan, device: str) -> bool:
     """Whether any answer can be unknown; with models that stand alone, of the first one."""
     one = next(iter(predictor.alone.values())) if isinstance(predictor, Solo) else predictor
-    nothing = torch.zeros(1, *plan.task.shape, device=device)
+    nothing = torch.zeros_like(plan.test.samples.to(device).stored(slice(0, 1)))
     return not isinf(one.scores(nothing).threshold)
 
 
