@@ -245,6 +245,13 @@ def test_all_mistakes_are_told_at_once_each_in_one_line(ostraka: Ostraka) -> Non
     assert {path: path.read_bytes() for path in Path("grid").glob("*.*")} == before
     assert len(list(Path("grid/cells").iterdir())) == 1
     assert ostraka(*good[:2], "sollo", "solso", *good[2:], "--dry-run").err.count("unknown") == 2
+    nobody = ostraka("compare", "sollo", "--data", "mnits", "--seeds", "3").err
+    assert nobody.startswith("ostraka: the grid has 2 mistakes")
+    # the data of the folders that were named, among the parties that were asked for
+    x, y = np.zeros((4, 5), np.float32), np.arange(4) % 2
+    np.savez("own.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    own = ("--data", "own.npz", "--partition", "iid", "--parties", "2")
+    assert ostraka("compare", "sollo", *own).err.count("\n") == 1
 
 
 def test_nothing_trains_where_one_cell_could_not(

@@ -492,3 +492,21 @@ def test_top_k_stands_beside_the_best_k() -> None:
     assert (figure, found.table) == ("accuracy, top-k", "fedov-11")
     k = "k: 4 for the best on the test samples"
     assert found.differs == (k, "seeds: 1 for 3", "set: ballot.k=4")
+
+
+def test_pooled_training_is_not_taken_for_an_average() -> None:
+    """PROSER on CIFAR-10 with 4 known classes: 45.5 pooled (FedOV, Table 20), 85.77 and so on
+    averaged over parties (FedPD, Table 2); neither has this network.
+    """
+    place = {"data": "cifar10", "partition": "iid", "known": 4, "net": "mlp"}
+    figures = {"accuracy": 80.0, "open": {"open_accuracy": 70.0}, "rounds": 1}
+    told = cell_of("centralised", figures, **place, set={"objective": "proser"}).published
+    assert [figure.table for figure in told.values()] == ["fedov-20"]
+
+
+def test_settings_without_effect_do_not_differ() -> None:
+    """Closed-set members hold nothing out, and without adversarial outliers there are no steps."""
+    assert not any("held out" in words for words in training_of("closed-voting"))
+    assert any("held out" in words for words in training_of("fedov"))
+    assert not any("adversarial" in words for words in training_of("open-proser-dd"))
+    assert any("adversarial steps: 2 for 5" in words for words in training_of("fedov"))

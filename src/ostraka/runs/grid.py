@@ -85,13 +85,14 @@ class Grid:
         """
         mistakes = Mistakes()
         cells = self.attempt(mistakes)
+        run_wide = {k: v for k, v in self.base.items() if k not in ("set", "net", "engine")}
         for data, partition, seed in product(self.data, self.partitions, self.seeds):
             place = {"data": data, "partition": partition, "seed": seed}
             here = [c for c in cells if (c.data, c.partition, c.seed) == (data, partition, seed)]
             new = [c for c in here if not RunDir(cell_folder(c, out)).marks.exists()]
             with mistakes.noted():
-                if new or not here:  # without any method, data and partition are looked at
-                    division = divide(new[0] if new else make(place))
+                if new or not here:  # data and partition are looked at without any method, too
+                    division = divide(new[0] if new else make({**run_wide, **place}))
                 for cell in new:
                     with mistakes.noted():
                         make_plan(cell, division=division)
