@@ -168,7 +168,9 @@ class Answering(ABC):
     def judged_on(self, samples: Samples) -> Evaluation:
         """Figures on labelled samples, UNKNOWN where they are of no class."""
         ready = self.seeing(samples)
-        group, found = ready._tried(lambda g: evaluate(g._placing[0], samples, g.classes))
+        group, found = ready._tried(
+            lambda g: evaluate(g._placing[0], g.relabelled(samples), g.classes)
+        )
         self.warn_of(group)
         return found
 
@@ -187,6 +189,13 @@ class Answering(ABC):
                 count = None if counts is None else counts[place]
                 told[place].add(count or None if banded else count)  # `<10` may be none, or nine
         return tuple(True if any(own) else None if None in own else False for own in told)
+
+    def relabelled(self, samples: Samples) -> Samples:
+        """Labelled samples, UNKNOWN where nobody who votes has samples of their class."""
+        lost = torch.tensor([has is False for has in self.owned] + [False])
+        if not lost.any():
+            return samples
+        return samples.with_labels(torch.where(lost[samples.labels], UNKNOWN, samples.labels))
 
     @property
     def numbers(self) -> dict[str, int]:

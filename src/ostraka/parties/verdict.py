@@ -89,6 +89,7 @@ def judge(asked: Answering, samples: Samples, data: str, notes: Sequence[str] = 
     UNKNOWN where it has no such class. A ballot that looks is shown the samples first.
     """
     ready, answers = asked.seeing(samples).asked(samples.stored())
+    samples = ready.relabelled(samples)  # one who was left out may have been a class's only owner
     labels = samples.labels
     trusted = ready.trust()
     return Verdict(
