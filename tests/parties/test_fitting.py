@@ -271,6 +271,20 @@ def test_a_class_that_nobody_owns_is_unknown(tmp_path: Path) -> None:
     ]
 
 
+def test_a_class_whose_only_owner_is_left_out_is_unknown() -> None:
+    """evil alone has yaks, and is left out for what it says of another sample."""
+    evil = overflowing("evil", [0])
+    evil = replace(evil, model=replace(evil.model, classes=("cat", "yak")))
+    ensemble = Ensemble([*three(), evil], "sum")
+    labels = torch.tensor([ensemble.numbers[name] for name in TRUTH * 2])
+    assert labels[3] == 3
+    verdict = judge(ensemble, Samples(torch.from_numpy(HIGH), labels), "x")
+    assert (verdict.evaluation.samples, verdict.evaluation.unknown_samples) == (10, 4)
+    assert [one.name for one in verdict.classes] == ["cat", "dog", "eel", "unknown"]
+    with pytest.warns(UserWarning, match="evil"):
+        assert ensemble.evaluate(HIGH, TRUTH * 2).unknown_samples == 4
+
+
 @pytest.mark.parametrize("way", ["size", "bands"])
 def test_where_the_cards_do_not_tell_it_that_is_said(way: str, tmp_path: Path) -> None:
     """The lowest band is `<10`: it may be none, or nine."""

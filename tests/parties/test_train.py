@@ -11,9 +11,12 @@ import pytest
 import torch
 
 from ostraka.core.predictor import UNKNOWN
+from ostraka.core.samples import Samples
+from ostraka.data.dataset import PIXELS
 from ostraka.data.own import Form, read
 from ostraka.data.own.arrays import held
 from ostraka.errors import ConfigError, DataError, Interrupted
+from ostraka.parties.ensemble import Ensemble
 from ostraka.parties.task_file import make_task
 from ostraka.parties.train import train_party
 from ostraka.runs.api import load_run, run_config
@@ -309,3 +312,17 @@ def test_broken_requests(tmp_path: Path) -> None:
 def test_samples_of_another_form_are_refused() -> None:
     with pytest.raises(ConfigError, match="the task wants image"):
         train_party(held(ROWS, NAMES, Form()), short_task())
+
+
+def test_the_tasks_unit_is_that_of_the_member() -> None:
+    """Bytes of 0 to 255 are brought to 0 to 16 before they are trained on, and shown as 0 to 1."""
+    x, y = pictures(("bar", "dot"), 12)
+    member = train_party((x, y), short_task(unit=16), name="north").member
+    assert member.model.takes == "image [1, 12, 12], values from 0 to 16"
+    assert member.model.view.apply(torch.full((1, 1, 12, 12), 16.0)).max() == 1
+    stored = Samples(torch.from_numpy(x).unsqueeze(1), view=PIXELS)
+    taken = Ensemble([member], "sum").taken(stored)
+    assert taken.stored().max() == pytest.approx(220 * 16 / 255)
+    usual = train_party((x, y), short_task(), name="south").member
+    for name, values in member.params.items():  # the same samples, up to the last bits
+        torch.testing.assert_close(values, usual.params[name], rtol=1e-2, atol=1e-3)

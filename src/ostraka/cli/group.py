@@ -54,7 +54,8 @@ def add_task(parser: "argparse._ActionsContainer") -> None:
         "--task",
         type=place,
         metavar="FILE",
-        help="the task of the members: tables with named columns need it",
+        help="the task of the members; tables with named columns need it, members of another one "
+        "are refused",
     )
 
 

@@ -177,7 +177,9 @@ class Answering(ABC):
 
     def judged_on(self, samples: Samples) -> Evaluation:
         """Figures on labelled samples, UNKNOWN where they are of no class."""
-        group, found = self._tried(lambda g: evaluate(g._placing[0], samples, g.classes))
+        group, found = self._tried(
+            lambda g: evaluate(g._placing[0], g.relabelled(samples), g.classes)
+        )
         self.warn_of(group)
         return found
 
@@ -196,6 +198,13 @@ class Answering(ABC):
                 count = None if counts is None else counts[place]
                 told[place].add(count or None if banded else count)  # `<10` may be none, or nine
         return tuple(True if any(own) else None if None in own else False for own in told)
+
+    def relabelled(self, samples: Samples) -> Samples:
+        """Labelled samples, UNKNOWN where nobody who votes has samples of their class."""
+        lost = torch.tensor([has is False for has in self.owned] + [False])
+        if not lost.any():
+            return samples
+        return samples.with_labels(torch.where(lost[samples.labels], UNKNOWN, samples.labels))
 
     @property
     def numbers(self) -> dict[str, int]:

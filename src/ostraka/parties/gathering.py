@@ -96,11 +96,11 @@ def answering(found: Gathered, public: Samples | None = None) -> Gathered:
     public samples, if any. The others are left out, each with a note: one file ends no vote.
     """
     shape, unit = found.members[0].model.shape, found.units.unit
-    ends = torch.stack([torch.zeros(shape), torch.full(shape, unit)])
+    junk, ends = junk_probes(shape), torch.stack([torch.zeros(shape), torch.full(shape, unit)])
     able = []
     for member in found.members:
         model = member.predictor()
-        asked = [model.answers(junk_probes(shape)), model.scores(ends)]
+        asked = [model.answers(junk), model.scores(ends)]
         asked += [] if public is None else [model.scores(x.stored()) for x in public.chunks(1000)]
         able.append(
             all(one.known.isfinite().all() and one.unknown.isfinite().all() for one in asked)

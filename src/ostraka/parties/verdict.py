@@ -92,6 +92,7 @@ def judge(ready: Answering, samples: Samples, data: str, notes: Sequence[str] = 
     UNKNOWN where it has no such class.
     """
     ready, answers = ready.asked(samples.stored())
+    samples = ready.relabelled(samples)  # one who was left out may have been a class's only owner
     labels = samples.labels
     trusted, evaluation = ready.trust(), ready.judged_on(samples)
     return Verdict(
