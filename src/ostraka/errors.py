@@ -69,17 +69,15 @@ def printable(text: str, keep: str = "") -> str:
 
 def choices(names: Iterable[str], given: str = "") -> str:
     """The allowed names as one readable list; of many, the few nearest to what was `given`."""
-    every = sorted(set(names))
+    every = _nearest(given, names)
     if not given or len(every) <= MANY:
-        return ", ".join(every) or "(none)"
-    near = sorted(every, key=lambda name: _distance(given, name))[:FEW]
-    return f"{', '.join(near)} and {len(every) - len(near)} more"
+        return ", ".join(sorted(every)) or "(none)"
+    return f"{', '.join(every[:FEW])} and {len(every) - FEW} more"
 
 
 def did_you_mean(given: str, names: Iterable[str]) -> str:
     """`" Did you mean 'x'?"`, or nothing when no name is near."""
-    others = sorted(set(names) - {given})
-    near = min(others, key=lambda name: _distance(given, name), default="")
+    near = next((name for name in _nearest(given, names) if name not in ("", given)), None)
     return f" Did you mean {near!r}?" if near and _distance(given, near)[0] < FAR else ""
 
 
@@ -87,6 +85,10 @@ MANY, FEW = 12, 8
 """Of more names than this, an error lists so few."""
 
 FAR = 3
+
+
+def _nearest(given: str, names: Iterable[str]) -> list[str]:
+    return sorted(sorted(set(names), reverse=True), key=lambda name: _distance(given, name))
 
 
 def _distance(given: str, name: str) -> tuple[float, ...]:

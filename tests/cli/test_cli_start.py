@@ -9,12 +9,10 @@ import sys
 import pytest
 
 from ostraka.cli.completion import verb_parsers
-from ostraka.cli.main import parser
+from ostraka.cli.main import VERBS, parser
 from ostraka.core import settings
 from ostraka.core.synonyms import _OURS
 from ostraka.runs.config import Config, build_method
-
-from ostraka.cli.main import VERBS
 from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 
 HEAVY = {"torch", "numpy", "scipy", "sklearn", "matplotlib"}

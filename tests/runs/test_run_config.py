@@ -30,8 +30,8 @@ from ostraka.runs.record import RunDir
         ({"alpha": 0.5}, r"unknown setting 'alpha'\. Did you mean 'partition=dirichlet:ALPHA'\?"),
         (
             {"learning_rate": 0.1},
-            "'learning_rate' is 'local.lr' here, a setting of the method fedavg, not of the run: in "
-            r"a file it belongs under \[set.local\] \(lr = ...\), .* --set local.lr=...",
+            "'learning_rate' is 'local.lr' here, a setting of the method fedavg, not of the run: "
+            r"in a file it belongs under \[set.local\] \(lr = ...\), .* --set local.lr=...",
         ),
         ({"parties": 0}, "'parties' is 0; it must be at least 1"),
         ({"parties": "ten"}, "'parties' takes a whole number"),
