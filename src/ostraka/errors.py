@@ -97,11 +97,12 @@ def _distance(given: str, name: str) -> tuple[float, ...]:
     """
     word, own = (re.sub(r"[\W_]", "", text.casefold()) for text in (given, name))
     ratio = SequenceMatcher(None, own, word, autojunk=False).ratio()
+    unlike = (-ratio, -SequenceMatcher(None, name, given, autojunk=False).ratio())
     if sorted(word) == sorted(own):
-        return 0, -ratio
+        return 0, *unlike
     if len(word) > 1 and own.startswith(word):
-        return 1, -ratio
-    return (2 if ratio >= 0.6 else FAR), -ratio
+        return 1, *unlike
+    return 2 if ratio >= 0.6 else FAR, *unlike
 
 
 _REMEDIES = {
