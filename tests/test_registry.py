@@ -97,6 +97,7 @@ def test_of_many_names_an_error_lists_the_nearest_few() -> None:
         ("fedvo", ["fedvc", "fedov", "fedova"], "fedov"),  # two letters in the wrong order
         ("mnits", ["minuts", "mnist"], "mnist"),
         ("clos", ["cos", "closed-voting", "closed"], "closed"),  # begins so; the shortest
+        ("simple-cn", ["simplecnn", "simple-cnn"], "simple-cnn"),  # of two alike, as it is written
         ("fedov-pap", ["fedov-paper", "fedova"], "fedov-paper"),
         ("FEDOW", ["fedov", "FEDEX"], "fedov"),
         ("--alpha", ["--help", "--partition"], None),

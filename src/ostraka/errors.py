@@ -90,11 +90,10 @@ def printable(text: str, keep: str = "") -> str:
 
 def choices(names: Iterable[str], given: str = "") -> str:
     """The allowed names as one readable list; of many, the few nearest to what was `given`."""
-    every = sorted(set(names))
+    every = _nearest(given, names)
     if not given or len(every) <= MANY:
-        return ", ".join(every) or "(none)"
-    near = sorted(every, key=lambda name: _distance(given, name))[:FEW]
-    return f"{', '.join(near)} and {len(every) - len(near)} more"
+        return ", ".join(sorted(every)) or "(none)"
+    return f"{', '.join(every[:FEW])} and {len(every) - FEW} more"
 
 
 def counted(count: int, what: str) -> str:
@@ -104,8 +103,7 @@ def counted(count: int, what: str) -> str:
 
 def did_you_mean(given: str, names: Iterable[str]) -> str:
     """`" Did you mean 'x'?"`, or nothing when no name is near."""
-    others = sorted(set(names) - {given})
-    near = min(others, key=lambda name: _distance(given, name), default="")
+    near = next((name for name in _nearest(given, names) if name not in ("", given)), None)
     return f" Did you mean {near!r}?" if near and _distance(given, near)[0] < FAR else ""
 
 
@@ -115,17 +113,22 @@ MANY, FEW = 12, 8
 FAR = 3
 
 
+def _nearest(given: str, names: Iterable[str]) -> list[str]:
+    return sorted(sorted(set(names), reverse=True), key=lambda name: _distance(given, name))
+
+
 def _distance(given: str, name: str) -> tuple[float, ...]:
     """How unlike two names are, without regard to case and hyphens: the same letters in another
     order first, then names that begin so, then by the share of letters that they have in common.
     """
     word, own = (re.sub(r"[\W_]", "", text.casefold()) for text in (given, name))
     ratio = SequenceMatcher(None, own, word, autojunk=False).ratio()
+    unlike = (-ratio, -SequenceMatcher(None, name, given, autojunk=False).ratio())
     if sorted(word) == sorted(own):
-        return 0, -ratio
+        return 0, *unlike
     if len(word) > 1 and own.startswith(word):
-        return 1, -ratio
-    return (2 if ratio >= 0.6 else FAR), -ratio
+        return 1, *unlike
+    return 2 if ratio >= 0.6 else FAR, *unlike
 
 
 _REMEDIES = {

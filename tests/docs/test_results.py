@@ -90,7 +90,7 @@ def test_commands_name_what_exists(page: Path, monkeypatch: pytest.MonkeyPatch) 
                 values = values_from(options, ("method", "data", "partition", "seed"))
                 build_method(make(values))
         except ConfigError as error:
-            if "to start from" not in str(error):  # the run before it was not made here
+            if "to start from" not in str(error):  # a run before it, which was not made here
                 raise
 
 
