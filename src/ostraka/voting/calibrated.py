@@ -21,8 +21,8 @@ the doubt it has of its own samples. With, for member m:
     w_mc    = n_mc / (n_mc + kappa) if n_mc >= 2 else 0
     S_c(x)  = sum_m w_mc l_mc(x) / sum_m w_mc
 
-A member that discloses no counts has n_mc = its size spread evenly over the classes that it knows;
-where nobody discloses any, S is the log of the plain sum.
+A member that discloses no counts has n_mc = a tenth of its size spread evenly over the classes that
+it knows; where nobody discloses any, S is the log of the plain sum.
 
 The answer is argmax S; the unknown score is -max S, and unknown where the best class has a mean
 probability below 1/2. Counts are trusted, and a false count gives its party a say in a class that
@@ -60,6 +60,10 @@ LEAK = 0.01
 """What counts of a claim beyond the veto; not nothing,
 or a class's only owner could no longer tell bad from worse.
 """
+
+
+UNSAID = 0.1
+"""What counts of the samples of a member that does not disclose of which classes they are."""
 
 
 @final
@@ -208,8 +212,8 @@ def owners_mean(claims: Tensor, weights: Tensor) -> Tensor:
 def counts_of(votes: Votes) -> Tensor:
     """Class counts of all members [M, K].
 
-    Of a member that discloses none, its samples are taken to be spread evenly over the classes
-    that it knows: it has some weight in each, and less than an owner.
+    Of a member that discloses none, a tenth of its samples is taken to be spread evenly over the
+    classes that it knows: it has some weight in each, and far less than an owner.
     """
     return spread_counts(votes.cards, knowing(votes)[:, 0])
 
@@ -217,7 +221,7 @@ def counts_of(votes: Votes) -> Tensor:
 def spread_counts(cards: Sequence[Card], known: Tensor) -> Tensor:
     """The same, of members that know the classes where `known` [M, K] is 1."""
     sizes = torch.tensor([float(card.size) for card in cards]).to(known)
-    counts = known * (sizes / known.sum(dim=1).clamp(min=1.0)).unsqueeze(1)
+    counts = known * (UNSAID * sizes / known.sum(dim=1).clamp(min=1.0)).unsqueeze(1)
     for member, card in enumerate(cards):
         if card.counts is not None:
             counts[member] = torch.tensor(card.counts).to(known)
@@ -235,7 +239,7 @@ def uncounted(cards: Sequence[Card]) -> tuple[str, ...]:
         return ("no member discloses class counts, so votes are counted by the plain sum",)
     silent = [str(card) for card in cards if card.counts is None]
     words = f"{len(silent)} of {len(cards)} members disclose no class counts ({few(silent)})"
-    even = "their samples are taken to be spread evenly over the classes that they know"
+    even = "a tenth of their samples is taken to be spread evenly over the classes they know"
     return (f"{words}: {even}",) if silent else ()
 
 

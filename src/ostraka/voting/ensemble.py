@@ -166,6 +166,10 @@ class Ensemble(Predictor):
         if closed:
             count = f"{len(closed)} of {len(self.voters)} members cannot answer unknown"
             return f"{count} ({few(closed)}) and claim samples of unknown classes"
+        silent = [str(card) for card in self.cards if card.counts is None]
+        if silent:
+            count = f"{len(silent)} of {len(self.voters)} members disclose"
+            return f"{count} no class counts ({few(silent)})"
         odd = flagged(self.cards, self.assessment, self.junk) if self.assessment else []
         names = few([str(self.cards[i]) for i in odd])
         return f"the vote contradicts what {names} disclosed; leave them out" if odd else ""
