@@ -32,6 +32,7 @@ cannot move far, and with one owner per class it leaves the plain sum's answers 
 where offsets of their own cost up to a point.
 """
 
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
@@ -66,19 +67,12 @@ UNSAID = 0.1
 """What counts of the samples of a member that does not disclose of which classes they are."""
 
 
-@final
-@BALLOTS.add("calibrated")
 @dataclass(frozen=True)
-class Calibrated(Ballot):
-    """Each class is judged by the members that know it, in the log domain,
-    each on its own scale of doubt.
-    """
+class ByOwners(Ballot, ABC):
+    """A ballot that judges each class by the members that know it, in the log domain."""
 
     share: float = setting(
         0.5, "how much of the members' doubt of their own samples is forgiven", span="[0, inf)"
-    )
-    doubt: Literal["common", "own"] = setting(
-        "common", "forgive the median doubt of all members, or each its own"
     )
     kappa: float = setting(
         100.0, "samples of a class at which an owner has half of its full weight", span="[0, inf)"
@@ -91,14 +85,6 @@ class Calibrated(Ballot):
     typicality: Literal["auto", "on", "off"] = setting(
         "auto", "use embedding statistics; auto: if all members tell them"
     )
-    public: Literal["none", "probe", "mix"] = setting(
-        "none", "scale of doubt from public samples: no, alone, by half"
-    )
-
-    @property
-    def wants_public(self) -> bool:
-        """Whether the scale of doubt is found on public samples."""
-        return self.public != "none"
 
     def notes(self, cards: Sequence[Card]) -> tuple[str, ...]:
         """Who discloses no class counts."""
@@ -111,6 +97,27 @@ class Calibrated(Ballot):
     def shares(self, scores: Scores) -> Tensor:
         """The scores are log probabilities: their softmax."""
         return scores.known.softmax(dim=1)
+
+
+@final
+@BALLOTS.add("calibrated")
+@dataclass(frozen=True)
+class Calibrated(ByOwners):
+    """Each class is judged by the members that know it, in the log domain,
+    each on its own scale of doubt.
+    """
+
+    doubt: Literal["common", "own"] = setting(
+        "common", "forgive the median doubt of all members, or each its own"
+    )
+    public: Literal["none", "probe", "mix"] = setting(
+        "none", "scale of doubt from public samples: no, alone, by half"
+    )
+
+    @property
+    def wants_public(self) -> bool:
+        """Whether the scale of doubt is found on public samples."""
+        return self.public != "none"
 
     def tune(self, public: Votes) -> tuple[float, ...]:
         """The offset of each member at which it claims as many public
