@@ -91,8 +91,18 @@ class ByOwners(Ballot, ABC):
         return uncounted(cards)
 
     def wants_typicality(self, cards: Sequence[Card]) -> bool:
-        """Whether the embedding statistics of the members are used."""
-        return uses_typicality(self.typicality, cards)
+        """Whether the embedding statistics of the members are used;
+        refused if they are wanted and not told.
+        """
+        if self.typicality == "off":
+            return False
+        silent = [str(card) for card in cards if "typicality" not in card.calibration]
+        if silent and self.typicality == "on":
+            raise ConfigError(
+                f"typicality is on, but {few(silent)} did not tell embedding statistics; "
+                "train with --set tell=statistics, or set ballot.typicality=auto"
+            )
+        return not silent
 
     def shares(self, scores: Scores) -> Tensor:
         """The scores are log probabilities: their softmax."""
@@ -130,7 +140,7 @@ class Calibrated(ByOwners):
         """The owners' mean log probability of every class."""
         offsets = self._offsets(votes).to(votes.logits)
         claims = limited(log_claims(votes.logits, offsets), votes.typicality, self.veto)
-        known = owners_mean(claims, self.weights(counts_of(votes)))
+        known = owners_mean(claims, owner_weights(counts_of(votes), self.kappa))
         if not any_counts(votes.cards):
             known = log_sum(votes)
         return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
@@ -139,15 +149,8 @@ class Calibrated(ByOwners):
         """The owners', by how many samples they tell of."""
         if not any_counts(votes.cards):
             return super().say(votes)
-        weights = self.weights(counts_of(votes))
+        weights = owner_weights(counts_of(votes), self.kappa)
         return shared_say(weights).unsqueeze(1).expand(-1, votes.logits.shape[1], -1)
-
-    def weights(self, counts: Tensor) -> Tensor:
-        """Weight of every member for every class [M, K].
-
-        A class without any goes to its largest owner.
-        """
-        return owner_weights(counts, self.kappa)
 
     def _offsets(self, votes: Votes) -> Tensor:
         own = self.share * torch.tensor(
@@ -163,23 +166,6 @@ class Calibrated(ByOwners):
             )
         found = torch.tensor(votes.tuned)
         return found if self.public == "probe" else 0.5 * found + 0.5 * own
-
-
-def uses_typicality(wanted: Literal["auto", "on", "off"], cards: Sequence[Card]) -> bool:
-    """Whether the embedding statistics of the members are used;
-    refused if they are wanted and not told.
-    """
-    if wanted == "off":
-        return False
-    silent = [
-        card.name or str(card.party) for card in cards if "typicality" not in card.calibration
-    ]
-    if silent and wanted == "on":
-        raise ConfigError(
-            f"typicality is on, but {', '.join(silent[:5])} did not tell embedding statistics; "
-            "train with --set tell=statistics, or set ballot.typicality=auto"
-        )
-    return not silent
 
 
 def log_claims(logits: Tensor, offsets: Tensor) -> Tensor:
