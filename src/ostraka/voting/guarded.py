@@ -29,9 +29,9 @@ After looking at B unlabelled samples (`assess`), with omega = B / (B + 10):
                                  * ramp(mean claim / pi_c; 3, 5)
     claims      l_mc <- log sigmoid(a_mc z_mc + s_mc); a_mc = clip(3 / sd(z_mc), 1, 9)^(omega G);
                 s_mc = max(omega G, gamma_mc) * (the shift with mean claim pi_c)
-    flagged     w_mc of a member that is named as unusual for its own answers (`voting.trust`) is
-                multiplied by 1 - omega + 0.01 omega, for all its classes: who is flagged does not
-                lead where another owner is left
+    flagged     where m is named as unusual for its own answers (`voting.trust.flagged`), w_mc is
+                multiplied by at most 1 - omega + 0.01 omega: it does not lead where another owner
+                is left
     lean        h = G * 100 / (B + 100): rescaled claims take the plain sum's place
 
 Agreement, budget and claims need each other and are found in two passes. The result is an
@@ -91,8 +91,8 @@ class Guarded(ByOwners):
     copies: bool = setting(True, "members that answer alike share one weight")
     agreement: bool = setting(
         True,
-        "members that do not agree with the others on a class have less weight in it, and members "
-        "that are flagged as unusual have next to none in any class",
+        "members that do not agree with the others on a class have less weight in it, and next to "
+        "none where they are flagged as unusual",
     )
     budget: bool = setting(
         True, "a member that claims far more of a class than it can have is shifted"
