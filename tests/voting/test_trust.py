@@ -107,6 +107,13 @@ def test_who_is_flagged_on_half_of_its_classes_is_flagged_on_all() -> None:
     assert flags([*sound, [0.1] * 3], copies=True) == [*none, [False] * 3]
 
 
+def test_one_of_two_classes_is_half() -> None:
+    one, cards = torch.ones(4, 2), [Card(i, 40, (20, 20)) for i in range(4)]
+    agreement = torch.tensor([*[[0.9, 0.9]] * 3, [0.1, 0.9]])
+    seen = Assessment(100, one, one, 0 * one, agreement, one, torch.eye(4))
+    assert flagged(cards, seen).tolist() == [*[[False] * 2] * 3, [True] * 2]
+
+
 def test_half_is_of_the_classes_on_which_others_can_judge_it() -> None:
     """Party 2 has .1 on class 0, and is the only owner of class 1."""
     one = torch.ones(4, 2)
