@@ -15,7 +15,7 @@ members are random networks of LeNet-5's size. `table` and `pareto` read a finis
 and `sizes` choose anew among the members of finished runs, with the run's own ballot, and judge
 the teams on its test set; `sizes` tries all teams, so of up to 12 members. `bad` has one party of
 such a run train again with another learning rate, and tells whether the filters leave its member
-out. `mixed` trains members of two networks and compares both ways to choose among them.
+out. `mixed` trains members of two networks and chooses among them.
 CPU-seconds on one thread; libraries are loaded before.
 """
 
@@ -274,15 +274,14 @@ def two_networks(data: str, parties: int, seed: int) -> tuple[Pool, torch.Tensor
 
 
 def mixed(data: str, parties: int, seeds: Sequence[int]) -> Lines:
-    """The accuracy of teams chosen among members of two networks, both ways."""
-    yield from head("seed", "size", "answers", "grouped", "by lot", "all")
+    """The accuracy of teams chosen among members of two networks."""
+    yield from head("seed", "size", "answers", "by lot", "all")
     for seed in seeds:
         pool, x, labels = two_networks(data, parties, seed)
         votes = Ensemble.of(pool.members, Plurality(), pool.classes).votes(x)
         for size in (parties // 4, parties // 2):
             ways: list[list[Selector]] = [
-                [DeDES(size, mixed="answers")],
-                [DeDES(size, mixed="grouped")],
+                [DeDES(size)],
                 [Random(size, draw) for draw in range(20)],
                 [All()],
             ]

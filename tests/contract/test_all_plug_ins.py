@@ -49,7 +49,7 @@ def test_every_ballot_keeps_the_contract(name: str, values: dict[str, Any]) -> N
 
 CHOICES: list[tuple[str, dict[str, Any]]] = [
     ("dedes", {"recipe": "tmlr", "size_by": "votes"}),
-    ("dedes", {"size": 3, "mixed": "grouped", "reduction": "pca"}),
+    ("dedes", {"size": 3, "reduction": "pca"}),
     ("dedes", {"size": 3, "representation": "answers", "reduction": "kernel-pca"}),
     ("rs", {"draw": 3}),
 ]

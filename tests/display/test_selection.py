@@ -89,8 +89,8 @@ def test_figures_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("tell", "public", "selector"),
     [
-        ("statistics", "none", {"name": "rs", "size": 3, "draw": 7}),
-        ("counts", "mix", {"name": "cover", "size": 3, "by": "counts"}),
+        ("statistics", "none", {"name": "rs", "size": 3, "draw": 7, "every_class": False}),
+        ("counts", "mix", {"name": "cover", "size": 3, "by": "counts", "every_class": False}),
     ],
 )
 def test_a_team_is_judged_as_the_run_would_ask_it(

@@ -141,7 +141,8 @@ def test_an_account_of_parts() -> None:
 
 
 def test_a_run_tells_what_was_chosen_and_answers_as_it_did(tmp_path: Path) -> None:
-    short = {"local": {"epochs": 3}, "select": {"name": "dedes", "size": 3}}
+    few = {"name": "dedes", "size": 3, "every_class": False}
+    short = {"local": {"epochs": 3}, "select": few}
     found = run("dedes", data="digits", partition="labels:3", parties=6, engine="serial",
                 set=short, out=tmp_path / "run")  # fmt: skip
     told = found.summary.selection

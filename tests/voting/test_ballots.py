@@ -9,7 +9,7 @@ from torch import Tensor
 from ostraka.core.card import Card
 from ostraka.errors import ConfigError
 from ostraka.voting.ballots import Plurality, Sum, TopK, Votes
-from ostraka.voting.calibrated import Calibrated
+from ostraka.voting.calibrated import Calibrated, owner_weights
 from ostraka.voting.calibration import log_odds
 
 
@@ -223,7 +223,7 @@ def test_calibrated_rules_a_class_that_nobody_has_out() -> None:
 
 
 def test_a_class_with_one_sample_goes_to_its_largest_owner() -> None:
-    weights = Calibrated().weights(torch.tensor([[100.0, 1.0], [50.0, 0.0]]))
+    weights = owner_weights(torch.tensor([[100.0, 1.0], [50.0, 0.0]]), 100.0)
     torch.testing.assert_close(weights, torch.tensor([[0.5, 1.0], [1 / 3, 0.0]]))
 
 

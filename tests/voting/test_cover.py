@@ -117,8 +117,8 @@ def test_what_is_missing_is_said() -> None:
     silent = Cover(1).choose(pool([member(0, size=5), member(1, size=6)]))
     assert silent.chosen == (1,)
     assert "no member discloses class counts, so the largest come first" in silent.notes
-    one = Cover(1).choose(pool([member(0, size=4), member(1, counts=(1, 1))]))
-    assert one.chosen == (0,), "2 and 2 beside 1 and 1"
+    one = Cover(1).choose(pool([member(0, size=40), member(1, counts=(1, 1))]))
+    assert one.chosen == (0,), "a tenth of 20 and 20 beside 1 and 1"
     assert "1 of 2 members disclose no class counts (party 0)" in one.notes[1]
     with pytest.raises(ConfigError, match=r"select\.by=answers.*--public"):
         Cover(1, by="answers").choose(pool([member(0, counts=(1, 1))]))

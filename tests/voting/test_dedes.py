@@ -19,12 +19,12 @@ from ostraka.voting.calibrated import Calibrated
 from ostraka.voting.choice import NOWHERE
 from ostraka.voting.cover import Cover
 from ostraka.voting.dedes import DeDES, LabelCounts
-from ostraka.voting.grouping import Grouping, label_skew
+from ostraka.voting.grouping import label_skew
 from ostraka.voting.outliers import Box, Floor, KeepAll, Learnt, OutlierFilter
 from ostraka.voting.representation import kinds, layers, rows_of
 from ostraka.voting.selectors import Pool
 from tests.contract.test_all_plug_ins import NET_CASES
-from tests.voting.pool import CLASSES, answering, blobs, member, pool
+from tests.voting.pool import CLASSES, answering, member, pool
 
 PLACES = [0.0, 0.01, 0.02, 5.0, 5.01, 9.0]
 KMEANS = DeDES(3, clustering="kmeans")
@@ -285,25 +285,14 @@ def test_the_last_layer_of_every_net_is_its_head(
     assert not any(layer.startswith("objective") for layer in found)
 
 
-@pytest.mark.parametrize("mixed", ["answers", "grouped"])
-def test_members_of_two_networks(mixed: str) -> None:
-    """Six of one network and two of another: four clusters are three and one when grouped."""
-    many = [member(i, p) for i, p in enumerate(PLACES)]
-    members = [*many, member(6, hidden=4), member(7, hidden=4)]
-    assert [len(kind) for kind in kinds(members)] == [6, 2]
-    chosen = settings.build(DeDES, {"size": 4, "mixed": mixed, "clustering": "kmeans"})
-    choice = chosen.choose(pool(members))
-    assert len(choice.chosen) <= 4
-    assert "members of 2 networks" in choice.notes[-1]
-    if mixed == "grouped":
-        assert choice.groups == (0, 0, 0, 1, 1, 2, 3, 3)
-
-
-def test_grouping_gives_every_group_a_share() -> None:
-    rows = [blobs([0, 3, 6, 9], 2), blobs([0], 2)]
-    grouping = Grouping([range(8), range(8, 10)], rows, "kmeans", 0)
-    assert [grouping._parts(size) for size in (2, 5, 10)] == [[1, 1], [4, 1], [8, 2]]
-    assert grouping.labels(5).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+def test_members_of_two_networks_are_compared_by_their_answers() -> None:
+    members = [*(member(i, p) for i, p in enumerate(PLACES)), member(6, hidden=4)]
+    assert [len(kind) for kind in kinds(members)] == [6, 1]
+    found, way = pool(members), replace(KMEANS, size=4)
+    choice = way.choose(found)
+    assert choice.chosen == replace(way, representation="answers").choose(found).chosen
+    assert "members of 2 networks: compared by answers" in choice.notes
+    assert "compared by answers" not in " ".join(way.choose(pool(members[:6])).notes)
 
 
 def test_the_same_seed_chooses_the_same() -> None:

@@ -2,6 +2,7 @@
 against an independent simulation, and against liars.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, log
@@ -21,7 +22,7 @@ from ostraka.objectives.open_voting import OpenVoting
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Ballot, Plurality, Sum, TopK
 from ostraka.voting.calibrated import Calibrated
-from ostraka.voting.electorate import _clipped, _familiarity, _together, draws
+from ostraka.voting.electorate import _clipped, _familiarity, _together, draws, unkept
 from ostraka.voting.ensemble import Ensemble, Voter
 from ostraka.voting.guarded import Guarded
 from ostraka.voting.union import Standing
@@ -71,7 +72,8 @@ def ensemble(ballot: Ballot, *cards: Card) -> Ensemble:
 def line(ballot: Ballot, *cards: Card, rate: float = 0.05) -> float:
     placed, promise = ensemble(ballot, *cards).keeping(rate)
     assert isinstance(placed, Placed)
-    assert promise == Promise(rate, "told", placed.threshold)
+    if not promise.why.startswith("party 9"):  # the liar of some tests
+        assert promise == Promise(rate, "told", placed.threshold)
     return placed.threshold
 
 
@@ -290,8 +292,8 @@ def test_typicality_is_drawn_at_the_same_level_as_the_claim() -> None:
 
 
 def test_members_that_tell_no_counts_or_too_little_promise_nothing() -> None:
+    assert "tell=counts" in unkept([Card(0, 9, None), Card(1, 9, None)], 0.05)
     for cards, why in (
-        ([Card(0, 9, None), card(1, (5, 5))], "tell=counts"),
         (
             [card(0, (5, 5), claims=None), card(1, (5, 5), RAMP, held=39)],
             "tell of 0 samples that they were not trained on, none",
@@ -342,18 +344,22 @@ def test_who_cannot_answer_unknown_or_is_contradicted_gets_a_line_and_no_promise
     assert sound.remembering(sound_seen).keeping(0.05)[1].rate == 0.05
 
 
-def test_quantiles_that_nobody_can_have_promise_nothing() -> None:
-    """Of three members two disclose that they recognise no held-out sample."""
-    low = (-30.0,) * len(LEVELS)
-    liars = [card(i, (5, 5), low) for i in range(2)]
-    kept, promise = ensemble(Sum(), *liars, card(2, (5, 5))).keeping(0.05)
+@pytest.mark.parametrize(("low", "told"), [(-30.0, True), (-5.1, True), (-5.0, False)])
+def test_quantiles_that_no_member_can_have_promise_nothing(low: float, told: bool) -> None:
+    liar = card(1, (5, 5), (low,) * len(LEVELS))
+    kept, promise = ensemble(Sum(), card(0, (5, 5)), liar, card(2, (5, 5))).keeping(0.05)
+    assert isinstance(kept, Placed)
+    assert (promise.rate is None) == told
+    words = f"party 1 discloses that it does not recognise .* samples .median log odds {low}"
+    assert bool(re.search(words, promise.why)) == told
+
+
+def test_a_member_without_class_counts_gets_a_line_and_no_promise() -> None:
+    silent = Card(2, 100, None)
+    kept, promise = ensemble(Sum(), card(0, (5, 5)), card(1, (5, 5)), silent).keeping(0.05)
     assert isinstance(kept, Placed)
     assert promise.rate is None
-    assert "recognise less than half of their held-out samples (median log odds -30.0" in (
-        promise.why
-    )
-    one = ensemble(Sum(), liars[0], card(1, (5, 5)), card(2, (5, 5)))
-    assert one.keeping(0.05)[1].rate == 0.05
+    assert promise.why == "1 of 3 members disclose no class counts (party 2)"
 
 
 def test_one_who_tells_of_extreme_doubt_moves_the_curve_of_all_together_little() -> None:

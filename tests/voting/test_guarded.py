@@ -311,10 +311,10 @@ def test_without_any_counts_votes_are_counted_as_the_plain_sum(
 
 
 def test_who_discloses_no_counts_is_taken_to_have_some_of_every_class() -> None:
-    """400 samples over ten classes: 40 of each, 40 / 140 beside 200 / 300 of each of two owners."""
+    """A tenth of 400 samples over ten classes: 4 of each, 4 / 104 beside two owners' 200 / 300."""
     votes = panel()
     mixed = replace(votes, cards=[*votes.cards[:9], replace(votes.cards[9], counts=None)])
-    weights = [200 / 300, 200 / 300, 40 / 140]
+    weights = [200 / 300, 200 / 300, 4 / 104]
     said = Guarded().say(mixed)[[0, 1, 9], 0, 1].tolist()
     assert said == pytest.approx([weight / sum(weights) for weight in weights])
     assert "1 of 10 members disclose no class counts (p9)" in Guarded().notes(mixed.cards)[0]
@@ -322,12 +322,12 @@ def test_who_discloses_no_counts_is_taken_to_have_some_of_every_class() -> None:
 
 
 def test_who_discloses_no_counts_has_none_of_a_class_that_it_does_not_know() -> None:
-    """400 samples over the five classes that it knows: 80 of each."""
+    """A tenth of 400 samples over the five classes that it knows: 8 of each."""
     votes = panel()
     logits = votes.logits.clone()
     logits[9, :, 5:10] = -torch.inf
     cards = [*votes.cards[:9], replace(votes.cards[9], counts=None)]
-    assert counts_of(replace(votes, logits=logits, cards=cards))[9].tolist() == [80.0] * 5 + [0] * 5
+    assert counts_of(replace(votes, logits=logits, cards=cards))[9].tolist() == [8.0] * 5 + [0] * 5
 
 
 def closed(votes: Votes) -> Votes:

@@ -20,7 +20,7 @@ from ostraka.voting.assessment import Assessment
 from ostraka.voting.ensemble import Ensemble
 from ostraka.voting.guarded import Guarded
 from ostraka.voting.probes import EACH, junk_probes, known_mass
-from ostraka.voting.trust import low_agreement, trust
+from ostraka.voting.trust import flagged, low_agreement, trust
 from ostraka.voting.window import Window
 
 TASK = Task(("ant", "bee"), (4,), Recipe("mlp", {"hidden": [5]}))
@@ -81,6 +81,42 @@ def test_claims_junk_and_copies_are_told() -> None:
         ],
         "party 3": ["takes 70 % of junk for known classes"],
     }
+
+
+def flags(
+    agreement: list[list[float]], claimed: float = 1.0, junk: float = 0.0, copies: bool = False
+) -> list[list[bool]]:
+    """Where four owners of three classes are flagged; the figures are the last one's."""
+    one, alike, claims = torch.ones(4, 3), torch.eye(4), torch.ones(4, 3)
+    alike[0, 1] = alike[1, 0] = 0.9 if copies else 0.0
+    claims[3, 0] = claimed
+    seen = Assessment(100, one, one, 0 * one, torch.tensor(agreement), claims, alike)
+    cards = [Card(i, 60, (20, 20, 20)) for i in range(4)]
+    return flagged(cards, seen, (0.0, 0.0, 0.0, junk)).tolist()
+
+
+def test_who_is_flagged_on_half_of_its_classes_is_flagged_on_all() -> None:
+    sound, none = [[0.9] * 3] * 3, [[False] * 3] * 3
+    assert flags([*sound, [0.9, 0.9, 0.9]]) == [*none, [False] * 3]
+    assert flags([*sound, [0.1, 0.9, 0.9]]) == [*none, [True, False, False]]
+    assert flags([*sound, [0.1, 0.1, 0.9]]) == [*none, [True] * 3]
+    assert flags([*sound, [0.9] * 3], claimed=6.0) == [*none, [True] * 3]
+    assert flags([*sound, [0.9] * 3], junk=0.6) == [*none, [True] * 3]
+    assert flags([*sound, [0.1] * 3], copies=True) == [*none, [False] * 3]
+
+
+def test_one_of_two_classes_is_half() -> None:
+    one, cards = torch.ones(4, 2), [Card(i, 40, (20, 20)) for i in range(4)]
+    agreement = torch.tensor([*[[0.9, 0.9]] * 3, [0.1, 0.9]])
+    seen = Assessment(100, one, one, 0 * one, agreement, one, torch.eye(4))
+    assert flagged(cards, seen).tolist() == [*[[False] * 2] * 3, [True] * 2]
+
+
+def test_half_is_of_the_classes_on_which_others_can_judge_it() -> None:
+    """Party 2 has .1 on class 0, and is the only owner of class 1."""
+    one = torch.ones(4, 2)
+    seen = Assessment(100, one, one, 0 * one, AGREEMENT, one, torch.eye(4))
+    assert flagged(CARDS, seen).tolist() == [[False] * 2, [False] * 2, [True] * 2, [False] * 2]
 
 
 def test_what_most_members_do_is_said_of_the_panel() -> None:

@@ -21,8 +21,8 @@ the doubt it has of its own samples. With, for member m:
     w_mc    = n_mc / (n_mc + kappa) if n_mc >= 2 else 0
     S_c(x)  = sum_m w_mc l_mc(x) / sum_m w_mc
 
-A member that discloses no counts has n_mc = its size spread evenly over the classes that it knows;
-where nobody discloses any, S is the log of the plain sum.
+A member that discloses no counts has n_mc = a tenth of its size spread evenly over the classes that
+it knows; where nobody discloses any, S is the log of the plain sum.
 
 The answer is argmax S; the unknown score is -max S, and unknown where the best class has a mean
 probability below 1/2. Counts are trusted, and a false count gives its party a say in a class that
@@ -32,6 +32,7 @@ cannot move far, and with one owner per class it leaves the plain sum's answers 
 where offsets of their own cost up to a point.
 """
 
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
@@ -62,19 +63,16 @@ or a class's only owner could no longer tell bad from worse.
 """
 
 
-@final
-@BALLOTS.add("calibrated")
+UNSAID = 0.1
+"""What counts of the samples of a member that does not disclose of which classes they are."""
+
+
 @dataclass(frozen=True)
-class Calibrated(Ballot):
-    """Each class is judged by the members that know it, in the log domain,
-    each on its own scale of doubt.
-    """
+class ByOwners(Ballot, ABC):
+    """A ballot that judges each class by the members that know it, in the log domain."""
 
     share: float = setting(
         0.5, "how much of the members' doubt of their own samples is forgiven", span="[0, inf)"
-    )
-    doubt: Literal["common", "own"] = setting(
-        "common", "forgive the median doubt of all members, or each its own"
     )
     kappa: float = setting(
         100.0, "samples of a class at which an owner has half of its full weight", span="[0, inf)"
@@ -87,6 +85,41 @@ class Calibrated(Ballot):
     typicality: Literal["auto", "on", "off"] = setting(
         "auto", "use embedding statistics; auto: if all members tell them"
     )
+
+    def notes(self, cards: Sequence[Card]) -> tuple[str, ...]:
+        """Who discloses no class counts."""
+        return uncounted(cards)
+
+    def wants_typicality(self, cards: Sequence[Card]) -> bool:
+        """Whether the embedding statistics of the members are used;
+        refused if they are wanted and not told.
+        """
+        if self.typicality == "off":
+            return False
+        silent = [str(card) for card in cards if "typicality" not in card.calibration]
+        if silent and self.typicality == "on":
+            raise ConfigError(
+                f"typicality is on, but {few(silent)} did not tell embedding statistics; "
+                "train with --set tell=statistics, or set ballot.typicality=auto"
+            )
+        return not silent
+
+    def shares(self, scores: Scores) -> Tensor:
+        """The scores are log probabilities: their softmax."""
+        return scores.known.softmax(dim=1)
+
+
+@final
+@BALLOTS.add("calibrated")
+@dataclass(frozen=True)
+class Calibrated(ByOwners):
+    """Each class is judged by the members that know it, in the log domain,
+    each on its own scale of doubt.
+    """
+
+    doubt: Literal["common", "own"] = setting(
+        "common", "forgive the median doubt of all members, or each its own"
+    )
     public: Literal["none", "probe", "mix"] = setting(
         "none", "scale of doubt from public samples: no, alone, by half"
     )
@@ -95,18 +128,6 @@ class Calibrated(Ballot):
     def wants_public(self) -> bool:
         """Whether the scale of doubt is found on public samples."""
         return self.public != "none"
-
-    def notes(self, cards: Sequence[Card]) -> tuple[str, ...]:
-        """Who discloses no class counts."""
-        return uncounted(cards)
-
-    def wants_typicality(self, cards: Sequence[Card]) -> bool:
-        """Whether the embedding statistics of the members are used."""
-        return uses_typicality(self.typicality, cards)
-
-    def shares(self, scores: Scores) -> Tensor:
-        """The scores are log probabilities: their softmax."""
-        return scores.known.softmax(dim=1)
 
     def tune(self, public: Votes) -> tuple[float, ...]:
         """The offset of each member at which it claims as many public
@@ -119,7 +140,7 @@ class Calibrated(Ballot):
         """The owners' mean log probability of every class."""
         offsets = self._offsets(votes).to(votes.logits)
         claims = limited(log_claims(votes.logits, offsets), votes.typicality, self.veto)
-        known = owners_mean(claims, self.weights(counts_of(votes)))
+        known = owners_mean(claims, owner_weights(counts_of(votes), self.kappa))
         if not any_counts(votes.cards):
             known = log_sum(votes)
         return Scores(known, -known.max(dim=1).values, float("inf") if votes.closed else log(2))
@@ -128,15 +149,8 @@ class Calibrated(Ballot):
         """The owners', by how many samples they tell of."""
         if not any_counts(votes.cards):
             return super().say(votes)
-        weights = self.weights(counts_of(votes))
+        weights = owner_weights(counts_of(votes), self.kappa)
         return shared_say(weights).unsqueeze(1).expand(-1, votes.logits.shape[1], -1)
-
-    def weights(self, counts: Tensor) -> Tensor:
-        """Weight of every member for every class [M, K].
-
-        A class without any goes to its largest owner.
-        """
-        return owner_weights(counts, self.kappa)
 
     def _offsets(self, votes: Votes) -> Tensor:
         own = self.share * torch.tensor(
@@ -152,23 +166,6 @@ class Calibrated(Ballot):
             )
         found = torch.tensor(votes.tuned)
         return found if self.public == "probe" else 0.5 * found + 0.5 * own
-
-
-def uses_typicality(wanted: Literal["auto", "on", "off"], cards: Sequence[Card]) -> bool:
-    """Whether the embedding statistics of the members are used;
-    refused if they are wanted and not told.
-    """
-    if wanted == "off":
-        return False
-    silent = [
-        card.name or str(card.party) for card in cards if "typicality" not in card.calibration
-    ]
-    if silent and wanted == "on":
-        raise ConfigError(
-            f"typicality is on, but {', '.join(silent[:5])} did not tell embedding statistics; "
-            "train with --set tell=statistics, or set ballot.typicality=auto"
-        )
-    return not silent
 
 
 def log_claims(logits: Tensor, offsets: Tensor) -> Tensor:
@@ -208,8 +205,8 @@ def owners_mean(claims: Tensor, weights: Tensor) -> Tensor:
 def counts_of(votes: Votes) -> Tensor:
     """Class counts of all members [M, K].
 
-    Of a member that discloses none, its samples are taken to be spread evenly over the classes
-    that it knows: it has some weight in each, and less than an owner.
+    Of a member that discloses none, a tenth of its samples is taken to be spread evenly over the
+    classes that it knows: it has some weight in each, and far less than an owner.
     """
     return spread_counts(votes.cards, knowing(votes)[:, 0])
 
@@ -217,7 +214,7 @@ def counts_of(votes: Votes) -> Tensor:
 def spread_counts(cards: Sequence[Card], known: Tensor) -> Tensor:
     """The same, of members that know the classes where `known` [M, K] is 1."""
     sizes = torch.tensor([float(card.size) for card in cards]).to(known)
-    counts = known * (sizes / known.sum(dim=1).clamp(min=1.0)).unsqueeze(1)
+    counts = known * (UNSAID * sizes / known.sum(dim=1).clamp(min=1.0)).unsqueeze(1)
     for member, card in enumerate(cards):
         if card.counts is not None:
             counts[member] = torch.tensor(card.counts).to(known)
@@ -235,7 +232,7 @@ def uncounted(cards: Sequence[Card]) -> tuple[str, ...]:
         return ("no member discloses class counts, so votes are counted by the plain sum",)
     silent = [str(card) for card in cards if card.counts is None]
     words = f"{len(silent)} of {len(cards)} members disclose no class counts ({few(silent)})"
-    even = "their samples are taken to be spread evenly over the classes that they know"
+    even = "a tenth of their samples is taken to be spread evenly over the classes they know"
     return (f"{words}: {even}",) if silent else ()
 
 

@@ -12,7 +12,7 @@ they are not told, at which clustering separates the rows better. `size=auto` ta
 at which the team answers public samples as all do, by the ballot that will count them, or where
 there are none, the size whose clusters are separated best; half of the members, where no clusters
 are separated. Either way no class may lack a member that has samples of it, as far as is told.
-Members of several networks have no weights to compare: see `mixed`.
+Members of several networks have no weights to compare: their answers are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,9 +70,6 @@ class Clustered(Selector):
     )
     representation: str = setting(
         "last", "how members are compared: last, first, all, the name of a layer, counts, answers"
-    )
-    mixed: Literal["answers", "grouped"] = setting(
-        "answers", "members of several networks: compare their answers, or cluster each network's"
     )
     reduction: Reduction = setting("none", "fewer dimensions before clustering")
     components: int = setting(10, "dimensions after a reduction", span="[1, inf)")
@@ -139,33 +136,25 @@ class Clustered(Selector):
         return kept, least, notes
 
     def _grouping(self, pool: Pool, notes: list[str]) -> Grouping:
-        """The rows of the members, in groups that can be compared, and how they are clustered."""
-        groups, how = [list(range(len(pool.members)))], self.representation
-        found = groups if how in FREE else kinds(pool.members)
-        if len(found) > 1 and self.mixed == "grouped":
-            groups = found
-            notes.append(f"members of {len(found)} networks: each network's are clustered")
-        elif len(found) > 1:
-            how = "answers"
-            notes.append(f"members of {len(found)} networks: compared by their answers")
-        rows = [self._rows(pool, group, how) for group in groups]
-        seed = derive(pool.seed, "select", "clusters") % 2**32
-        return Grouping(groups, rows, self._clustering(pool, rows[0], seed, notes), seed)
+        """The rows of the members, and how they are clustered."""
+        if self._mixed(pool):
+            notes.append(f"members of {len(kinds(pool.members))} networks: compared by answers")
+        rows, seed = self.rows(pool), derive(pool.seed, "select", "clusters") % 2**32
+        return Grouping(rows, self._clustering(pool, rows, seed, notes), seed)
 
     def rows(self, pool: Pool) -> Matrix:
         """A row for each member, as they are compared; members of several networks by their
         answers.
         """
-        many = self.representation not in FREE and len(kinds(pool.members)) > 1
-        how = "answers" if many else self.representation
-        return self._rows(pool, range(len(pool.members)), how)
-
-    def _rows(self, pool: Pool, group: Sequence[int], how: str) -> Matrix:
-        part = replace(pool, members=[pool.members[i] for i in group])
+        how = "answers" if self._mixed(pool) else self.representation
         seed = derive(pool.seed, "select", "reduction") % 2**32
-        rows = reduced(rows_of(part, how), self.reduction, self.components, seed)
+        rows = reduced(rows_of(pool, how), self.reduction, self.components, seed)
         auto: Scaling = "standard" if how == "counts" else "min-max"
         return narrow(scaled(rows, auto if self.scaling == "auto" else self.scaling))
+
+    def _mixed(self, pool: Pool) -> bool:
+        """Whether members would be compared by weights of several networks."""
+        return self.representation not in FREE and len(kinds(pool.members)) > 1
 
     def _clustering(self, pool: Pool, rows: Matrix, seed: int, notes: list[str]) -> Clustering:
         if self.clustering != "auto" and self.clustering != "revised":

@@ -35,6 +35,7 @@ from torch import Tensor
 
 from ostraka.core.card import Card
 from ostraka.core.told import LEVELS, curve, held, read
+from ostraka.voting.calibrated import spread_counts
 
 DRAWS = 2000
 """Simulated samples of all classes together, shared out by the classes' sizes."""
@@ -42,6 +43,10 @@ FEWEST = 50
 """Simulated samples of a class, however small."""
 MIDDLE = LEVELS.index(0.5)
 """Where the median is among the quantiles."""
+LOST = -5.0
+"""Median log odds of the true class that no trained member discloses; hardly trained ones have
+-3.2 at the least (docs/results/voting.md).
+"""
 ENOUGH = 10
 """Held-out samples below which a member's own quantiles say less
 than those of all members together.
@@ -82,8 +87,8 @@ def unkept(cards: Sequence[Card], rate: float) -> str:
     """Why nothing can be promised of a vote of members with these cards;
     empty: a promise can be made.
     """
-    if any(card.counts is None for card in cards):
-        return "not all members tell how many samples of each class they have (tell=counts)"
+    if all(card.counts is None for card in cards):
+        return "no member tells how many samples of each class it has (tell=counts)"
     if not any(any(card.counts or ()) for card in cards):
         return "the members tell fewer than ten samples of every class (tell=counts tells them)"
     told = [held(card.calibration) if curve(card.calibration, "claims") else 0 for card in cards]
@@ -102,12 +107,13 @@ def hardly_trained(cards: Sequence[Card]) -> str:
     what they tell of held-out samples is then no rule for others.
     """
     doubts = [float(card.calibration["doubt"]) for card in cards if "doubt" in card.calibration]
-    middles = [found[MIDDLE] for card in cards if (found := curve(card.calibration, "claims"))]
-    if middles and median(middles) < 0:
-        return (
-            "most members disclose that they recognise less than half of their held-out samples "
-            f"(median log odds {median(middles):.1f}, below 0): train longer"
-        )
+    for card in cards:
+        claims = curve(card.calibration, "claims")
+        if claims and claims[MIDDLE] < LOST:
+            return (
+                f"{card} discloses that it does not recognise its own held-out samples (median log "
+                f"odds {claims[MIDDLE]:.1f}, below {LOST:g}): leave it out, or train it longer"
+            )
     if not doubts or median(doubts) <= HARDLY:
         return ""
     return (
@@ -118,7 +124,8 @@ def hardly_trained(cards: Sequence[Card]) -> str:
 
 def draws(cards: Sequence[Card], typical: bool) -> Iterator[Draw]:
     """Simulated votes, class by class; `typical`: with typicality, for ballots that use it."""
-    counts = torch.tensor([card.counts for card in cards], dtype=torch.float64)
+    classes = max(len(card.counts or ()) for card in cards)
+    counts = spread_counts(cards, torch.ones(len(cards), classes, dtype=torch.float64))
     claims = _curves(cards, "claims")
     standing = _curves(cards, "standing") if typical else None
     known = _familiarity(counts)

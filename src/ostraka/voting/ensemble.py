@@ -186,9 +186,15 @@ class Ensemble(Predictor):
         if closed:
             count = f"{len(closed)} of {len(self.voters)} members cannot answer unknown"
             return f"{count} ({few(closed)}) and claim samples of unknown classes"
-        odd = flagged(self.cards, self.assessment, self.junk) if self.assessment else []
-        names = few([str(self.cards[i]) for i in odd])
-        return f"the vote contradicts what {names} disclosed; leave them out" if odd else ""
+        silent = [str(card) for card in self.cards if card.counts is None]
+        if silent:
+            count = f"{len(silent)} of {len(self.voters)} members disclose"
+            return f"{count} no class counts ({few(silent)})"
+        if self.assessment is None:
+            return ""
+        odd = flagged(self.cards, self.assessment, self.junk).any(dim=1).tolist()
+        names = few([str(card) for card, is_odd in zip(self.cards, odd, strict=True) if is_odd])
+        return f"the vote contradicts what {names} disclosed; leave them out" if names else ""
 
     @torch.no_grad()
     def votes(self, x: Tensor) -> Votes:

@@ -1,4 +1,4 @@
-"""Members in clusters: rows of members that can be compared, and how they are clustered."""
+"""Members in clusters: rows of members, and how they are clustered."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,50 +11,22 @@ from ostraka.voting.clustering import Clustering, Labels, Matrix, clusters, silh
 
 @dataclass(frozen=True)
 class Grouping:
-    """Rows to be clustered, in groups within which they can be compared."""
+    """Rows to be clustered."""
 
-    groups: Sequence[Sequence[int]]
-    """Positions of the members of each group; every member is in one."""
-    rows: Sequence[Matrix]
+    rows: Matrix
     how: Clustering
     seed: int
     _made: dict[int, Labels] = field(default_factory=dict)
 
     def labels(self, size: int) -> Labels:
-        """The cluster of every member, of so many clusters in all;
-        each group has a share of them, one at least.
-        """
+        """The cluster of every member, of so many clusters."""
         if size not in self._made:
-            found = np.zeros(sum(map(len, self.groups)), dtype=np.int64)
-            first = 0
-            for group, rows, part in zip(self.groups, self.rows, self._parts(size), strict=True):
-                own = clusters(rows, self.how, part, self.seed)
-                found[list(group)] = first + own
-                first += int(own.max()) + 1
-            self._made[size] = found
+            self._made[size] = clusters(self.rows, self.how, size, self.seed)
         return self._made[size]
 
     def separation(self, size: int) -> float:
-        """The mean silhouette of so many clusters, groups weighed by their members."""
-        labels = self.labels(size)
-        each = [
-            silhouette(rows, labels[list(group)]) * len(group)
-            for group, rows in zip(self.groups, self.rows, strict=True)
-        ]
-        return sum(each) / len(labels)
-
-    def _parts(self, size: int) -> list[int]:
-        """Clusters of each group: one, and the rest by members, to who lacks most."""
-        total = sum(map(len, self.groups))
-        parts = [1] * len(self.groups)
-        while sum(parts) < size:
-            lack = {
-                i: size * len(group) / total - parts[i]
-                for i, group in enumerate(self.groups)
-                if parts[i] < len(group)
-            }
-            parts[max(lack, key=lambda i: lack[i])] += 1
-        return parts
+        """The mean silhouette of so many clusters."""
+        return silhouette(self.rows, self.labels(size))
 
 
 def label_skew(cards: Sequence[Card]) -> float | None:

@@ -29,9 +29,9 @@ After looking at B unlabelled samples (`assess`), with omega = B / (B + 10):
                                  * ramp(mean claim / pi_c; 3, 5)
     claims      l_mc <- log sigmoid(a_mc z_mc + s_mc); a_mc = clip(3 / sd(z_mc), 1, 9)^(omega G);
                 s_mc = max(omega G, gamma_mc) * (the shift with mean claim pi_c)
-    flagged     w_mc of a member that is named as unusual for its own answers (`voting.trust`) is
-                multiplied by 1 - omega + 0.01 omega, for all its classes: who is flagged does not
-                lead where another owner is left
+    flagged     where m is named as unusual for its own answers (`voting.trust.flagged`), w_mc is
+                multiplied by at most 1 - omega + 0.01 omega: it does not lead where another owner
+                is left
     lean        h = G * 100 / (B + 100): rescaled claims take the plain sum's place
 
 Agreement, budget and claims need each other and are found in two passes. The result is an
@@ -40,23 +40,22 @@ on that sample alone, and can be repeated. Nothing here can tell a lie that all 
 tell, or a batch of one class from a panel that is biased to it.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Literal, final
+from typing import final
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ostraka.core.card import Card
 from ostraka.core.predictor import Scores
 from ostraka.core.settings import setting
 from ostraka.registry import BALLOTS
 from ostraka.voting import guards
 from ostraka.voting.assessment import Assessment
-from ostraka.voting.ballots import Ballot, Votes, shared_say
+from ostraka.voting.ballots import Votes, shared_say
 from ostraka.voting.calibrated import (
+    ByOwners,
     any_counts,
     counts_of,
     limited,
@@ -64,8 +63,6 @@ from ostraka.voting.calibrated import (
     log_sum,
     owner_weights,
     owners_mean,
-    uncounted,
-    uses_typicality,
 )
 from ostraka.voting.trust import flagged
 
@@ -80,27 +77,11 @@ FEWEST = 2
 @final
 @BALLOTS.add("guarded")
 @dataclass(frozen=True)
-class Guarded(Ballot):
+class Guarded(ByOwners):
     """As calibrated; weak, unsuitable, lying and copied members are found out,
     without labels, and count less.
     """
 
-    share: float = setting(
-        0.5,
-        "how much of the members' median doubt of their own samples is forgiven",
-        span="[0, inf)",
-    )
-    kappa: float = setting(
-        100.0, "samples of a class at which an owner has half of its full weight", span="[0, inf)"
-    )
-    veto: float = setting(
-        8.0,
-        "the most that one member can take from a class, as a negative log probability",
-        span="(0, inf]",
-    )
-    typicality: Literal["auto", "on", "off"] = setting(
-        "auto", "use embedding statistics; auto: if all members tell them"
-    )
     cap: bool = setting(True, "a party's told samples count as those of the median party at most")
     doubt: bool = setting(True, "lean on the plain sum if the members doubt their own samples")
     junk: bool = setting(True, "lean on the plain sum if the members take junk for known classes")
@@ -108,7 +89,7 @@ class Guarded(Ballot):
     agreement: bool = setting(
         True,
         "after a look: members that agree little with the others on a class count less in it, and "
-        "members that are flagged as unusual count next to nothing in any class",
+        "next to nothing where they are flagged as unusual",
     )
     budget: bool = setting(
         True, "after a look: a member that claims far more of a class than it can have is shifted"
@@ -116,10 +97,6 @@ class Guarded(Ballot):
     rescale: bool = setting(
         True, "after a look: where the panel leans on the sum, scale and shift all claims instead"
     )
-
-    def notes(self, cards: Sequence[Card]) -> tuple[str, ...]:
-        """Who discloses no class counts."""
-        return uncounted(cards)
 
     @property
     def wants_junk(self) -> bool:
@@ -130,14 +107,6 @@ class Guarded(Ballot):
     def looks(self) -> bool:
         """Yes: unlabelled samples tell which members agree."""
         return True
-
-    def wants_typicality(self, cards: Sequence[Card]) -> bool:
-        """Whether the embedding statistics of the members are used."""
-        return uses_typicality(self.typicality, cards)
-
-    def shares(self, scores: Scores) -> Tensor:
-        """The scores are log probabilities: their softmax."""
-        return scores.known.softmax(dim=1)
 
     def gate(self, votes: Votes) -> float:
         """G: 0 for members whose doubt can be used, 1 for those that have none or too much, or
@@ -153,7 +122,7 @@ class Guarded(Ballot):
         seen = votes.assessment
         claims = self._claims(votes)
         if seen is not None:
-            claims = _rescaled(claims, seen)
+            claims = _rescaled(claims, seen.scale.to(claims), seen.shift.to(claims))
         claims = limited(claims, votes.typicality, self.veto)
         known = owners_mean(claims, self._weights(votes))
         lean = self._lean(votes)
@@ -191,7 +160,7 @@ class Guarded(Ballot):
         weight, strength, shift = torch.ones_like(base), gated, torch.zeros_like(base)
         for _ in range(PASSES):
             shift = _shift(odds, scale, strength, shares)
-            claims = limited(_moved(first, odds, scale, shift), votes.typicality, self.veto)
+            claims = limited(_rescaled(first, scale, shift), votes.typicality, self.veto)
             others, voice = guards.said_by_others(claims, base * weight, copies)
             agreement = guards.agreement(claims, others, voice)
             if self.agreement:
@@ -252,26 +221,15 @@ def _shift(odds: Tensor, scale: Tensor, strength: Tensor, shares: Tensor) -> Ten
     return shift
 
 
-def _moved(claims: Tensor, odds: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """The claims after scale and shift.
-
-    Those of a pair that has neither stay as they are, to the last bit.
+def _rescaled(claims: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """The claims after scale and shift; pairs that have neither stay as they are, to the last bit,
+    and are not computed.
     """
-    touched = (scale != 1.0) | (shift != 0.0)
-    moved = F.logsigmoid(scale.unsqueeze(1) * odds + shift.unsqueeze(1))
-    return torch.where(touched.unsqueeze(1), moved, claims)
-
-
-def _rescaled(claims: Tensor, seen: Assessment) -> Tensor:
-    """As `_moved`, of an assessment.
-
-    Only the pairs that it touches are computed, which are few in a sound panel.
-    """
-    scale, shift = seen.scale.to(claims), seen.shift.to(claims)
     members, classes = ((scale != 1.0) | (shift != 0.0)).nonzero(as_tuple=True)
     if not len(members):
         return claims
-    odds = guards.log_odds_of(claims[members, :, classes])
-    moved = scale[members, classes].unsqueeze(1) * odds + shift[members, classes].unsqueeze(1)
-    claims[members, :, classes] = F.logsigmoid(moved)  # `claims` is nobody else's
+    moved = guards.log_odds_of(claims[members, :, classes])
+    moved = scale[members, classes].unsqueeze(1) * moved + shift[members, classes].unsqueeze(1)
+    claims = claims.clone()
+    claims[members, :, classes] = F.logsigmoid(moved)
     return claims

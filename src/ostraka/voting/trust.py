@@ -5,6 +5,7 @@ as plain values for people and files.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ostraka.core.card import Card
@@ -20,8 +21,6 @@ FEW = 10
 """Told samples of a class below which nothing is expected of its owner."""
 COPY = 0.5
 """How far two members must be one to be named."""
-COPYING = "answers as "
-"""How what is said of those begins."""
 
 
 def trust(
@@ -67,14 +66,23 @@ def trust(
     }
 
 
-def flagged(cards: Sequence[Card], seen: Assessment, junk: Sequence[float] = ()) -> list[int]:
-    """Positions of the members that are unusual by what they answer themselves.
+def flagged(cards: Sequence[Card], seen: Assessment, junk: Sequence[float] = ()) -> Tensor:
+    """Where a member is flagged for what it answers itself [M, K]: the classes on which it agrees
+    with nobody; all classes if these are half of those on which others can judge it, if it claims
+    far too much, or takes junk for known classes.
 
-    Members that answer alike are suspects too, but nobody can say who copied whom.
+    Nowhere if some answer alike: nobody can say who copied whom, and whom the copies contradict.
     """
     found = trust(cards, seen, junk)
-    said = [found["suspects"].get(name, ()) for name in found["parties"]]
-    return [i for i, words in enumerate(said) if any(not w.startswith(COPYING) for w in words)]
+    owned = torch.tensor(found["counts"]) >= FEW
+    low, judged = torch.zeros_like(owned), owned & (owned.sum(dim=0) > 1)
+    for party, label in low_agreement(found):
+        low[party, label] = found["parties"][party] in found["suspects"]
+    half = low.any(dim=1) & (2 * low.sum(dim=1) >= judged.sum(dim=1))
+    for party, name in enumerate(found["parties"]):
+        said = [word.split()[0] for word in found["suspects"].get(name, ())]
+        low[party] |= bool(half[party] or {"claims", "takes"} & {*said})
+    return low & (not found["copies"])
 
 
 def low_agreement(found: Mapping[str, Any]) -> list[tuple[int, int]]:
@@ -130,7 +138,7 @@ def _knowing_junk(found: Mapping[str, Any]) -> Said:
 def _copying(found: Mapping[str, Any]) -> Said:
     pairs = [pair for a, b in found["copies"] for pair in ((a, b), (b, a))]
     twins = {p: [b for a, b in pairs if a == name] for p, name in enumerate(found["parties"])}
-    return {party: [f"{COPYING}{', '.join(names)}"] for party, names in twins.items() if names}
+    return {party: [f"answers as {', '.join(names)}"] for party, names in twins.items() if names}
 
 
 def _owned(values: Tensor, owned: Sequence[Sequence[bool]]) -> list[list[float | None]]:
