@@ -309,11 +309,11 @@ def test_what_must_survive_a_power_cut_is_synced(
     synced: dict[str, set[bool]] = {}
     usual = codec.write_atomically
 
-    def write(path: Path, data: bytes, durable: bool = True, mode: int | None = None) -> None:
+    def write(path: Path, data: bytes, durable: bool = True, private: bool = False) -> None:
         kinds = ("reports", "memory", "messages", "members")
         what = next((kind for kind in kinds if kind in path.parts), path.name)
         synced.setdefault(what, set()).add(durable)
-        usual(path, data, durable, mode)
+        usual(path, data, durable, private)
 
     monkeypatch.setattr(codec, "write_atomically", write)
     one_shot = {"local": {"steps": 2}}
@@ -384,7 +384,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(monkeypatch: pytest.MonkeyP
     """
     write, full = codec.write_atomically, True
 
-    def fails(path: Path, data: bytes, durable: bool = True, mode: int | None = None) -> None:
+    def fails(path: Path, data: bytes, durable: bool = True, private: bool = False) -> None:
         if full and path.match("reports/*/p00002.safetensors"):
             raise StoreError(f"{path} cannot be written: No space left on device")
         write(path, data)
