@@ -16,8 +16,10 @@ import pytest
 from rich.console import Console
 
 from ostraka import load_run
+from ostraka.cli.select import _line
 from ostraka.core.member import Member
 from ostraka.display.answers import Answered, show_answers
+from ostraka.errors import ConfigError
 from ostraka.parties.answers import Explanation, Voice
 from ostraka.runs.promise import NEVER
 from ostraka.runs.results import BESIDE_ACCURACY
@@ -334,3 +336,12 @@ def test_distil_writes_a_member_that_answers(ostraka: Ostraka, ward: Path) -> No
     assert quiet.err == ""
     assert quiet.json()["held"] == 20
     assert not Path("s.member.progress").exists()
+
+
+def test_a_line_of_a_list_is_read_as_the_path_that_it_is() -> None:
+    """A line that begins with # is a remark, so such a file is named from its folder."""
+    assert [_line(path) for path in ("#a.member", "##b", "a#.member")] == [
+        "./#a.member", "./##b", "a#.member",
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match="has a line break, or a space at an end"):
+        _line("a.member ")
