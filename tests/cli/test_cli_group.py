@@ -17,9 +17,11 @@ import pytest
 from rich.console import Console
 
 from ostraka import load_data, load_run
+from ostraka.cli.select import _line
 from ostraka.core.member import Member
 from ostraka.core.samples import View
 from ostraka.display.answers import Answered, show_answers
+from ostraka.errors import ConfigError
 from ostraka.parties.answers import Explanation, Voice
 from ostraka.runs.promise import NEVER
 from ostraka.runs.results import BESIDE_ACCURACY
@@ -483,3 +485,12 @@ def test_a_class_called_unknown_is_refused_where_it_is_made(ostraka: Ostraka, na
     alone = ("--parties", "2", "--partition", "iid", "--known", "1", *ONE_EPOCH, "--out", "known")
     known = ostraka("run", "solo", "--data", "data.npz", *alone)
     assert known.code == 0, known.err
+
+
+def test_a_line_of_a_list_is_read_as_the_path_that_it_is() -> None:
+    """A line that begins with # is a remark, so such a file is named from its folder."""
+    assert [_line(path) for path in ("#a.member", "##b", "a#.member")] == [
+        "./#a.member", "./##b", "a#.member",
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match="has a line break, or a space at an end"):
+        _line("a.member ")

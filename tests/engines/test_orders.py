@@ -120,7 +120,7 @@ def test_an_answer_that_cannot_be_stored_is_told(
 ) -> None:
     method, desk = Odd(), Desk(tmp_path)
 
-    def full(path: Path, data: bytes, durable: bool) -> None:
+    def full(path: Path, data: bytes, durable: bool, private: bool) -> None:
         raise StoreError(f"{path.name} cannot be written: No space left on device")
 
     with Serial().open(work(method)) as crew:

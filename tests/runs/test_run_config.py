@@ -124,11 +124,17 @@ def test_identity_is_what_decides_the_numbers() -> None:
             ["flag=true", "text = 'a=b'", "hidden=[1, 2]"],
             {"flag": True, "text": "a=b", "hidden": [1, 2]},
         ),
+        (["a=1", "a=1"], {"a": 1}),
         (["name="], {"name": ""}),
     ],
 )
 def test_assignments(pairs: list[str], values: dict[str, Any]) -> None:
     assert parse_assignments(pairs) == values
+
+
+def test_a_setting_has_one_value() -> None:
+    with pytest.raises(ConfigError, match="'a' is 1 and 2; a setting has one value"):
+        parse_assignments(["a=1", "b=1", "a=2"])
 
 
 @pytest.mark.parametrize("pair", ["rounds", "=3", ""])
