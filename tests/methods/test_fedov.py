@@ -181,7 +181,7 @@ def test_distillation_without_public_samples_is_refused_before_training() -> Non
 
 
 def test_more_rounds_are_refused() -> None:
-    with pytest.raises(ConfigError, match="one exchange"):
+    with pytest.raises(ConfigError, match="single round"):
         build_method(make({"method": "fedov", "set": {"rounds": 3}}))
 
 

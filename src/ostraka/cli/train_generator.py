@@ -19,7 +19,8 @@ examples:
   ostraka train-generator --data digits --epochs 2 --out generator.safetensors
   ostraka run fedos --set objective.generator=generator.safetensors --rounds 3
 
-Stopped, the same command goes on where it was; finished, it leaves the file as it is.
+Stopped, the same command resumes where it was; finished, it leaves the file as
+it is.
 """
 
 NUMBERS: dict[str, tuple[type, str, str]] = {

@@ -32,10 +32,12 @@ def test_images_with_labels_named_beside_them(tmp_path: Path) -> None:
     assert found.notes == ()
 
 
-def test_the_kind_in_the_file_goes_before_that_beside_it(tmp_path: Path) -> None:
+def test_a_file_and_what_stands_beside_it_must_be_of_one_kind(tmp_path: Path) -> None:
     path = write(tmp_path, x=X, y=[2, 0, 2], kind="sound")
-    path.with_suffix(".json").write_text(json.dumps({"kind": "image"}))
     assert read(path).form.kind == "sound"
+    path.with_suffix(".json").write_text(json.dumps({"kind": "image"}))
+    with pytest.raises(DataError, match="its kind is image and sound"):
+        read(path)
 
 
 def test_names_may_stand_in_the_json_file_or_be_the_labels(tmp_path: Path) -> None:
