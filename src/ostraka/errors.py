@@ -6,11 +6,32 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
+MOST = 4000
+"""Characters of a message that are shown."""
+
+OF_VALUE = 80
+"""Characters of a value that a message shows."""
+
 
 class OstrakaError(Exception):
-    """Root of every error that is the user's to fix: shown as one message, never as a traceback."""
+    """Root of every error that is the user's to fix: shown as one message, never as a traceback.
+
+    However large what it was given is, the message is not: its middle is left out.
+    """
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        cut = len(text) - MOST
+        return text if cut <= 0 else f"{text[: MOST // 2]} [...] {text[-MOST // 2 :]}"
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it; of a long one the beginning, and what it is."""
+    text = " ".join(repr(value).split()) if not isinstance(value, str) else repr(value)
+    kind = type(value).__name__
+    return text if len(text) <= OF_VALUE else f"a {kind} ({text[:OF_VALUE]} ...)"
 
 
 class ConfigError(OstrakaError):

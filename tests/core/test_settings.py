@@ -1,5 +1,6 @@
 """Settings from plain values and back."""
 
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pytest
+import torch
 
 from ostraka.core.settings import (
     Former,
@@ -20,8 +22,8 @@ from ostraka.core.settings import (
     without_former,
 )
 from ostraka.core.span import Span
-from ostraka.core.values import allowed
-from ostraka.errors import ConfigError
+from ostraka.core.values import allowed, convert, plain
+from ostraka.errors import ConfigError, OstrakaError, shown
 from ostraka.registry import Registry
 
 SHAPES: Registry[Any] = Registry("shape", "ostraka.errors")
@@ -327,3 +329,23 @@ def test_values_without_those_of_older_versions() -> None:
     """What is no setting at all stays: it is for `build` to refuse it."""
     assert without_former(OLD, Nest()) == {"small": {"size": 5}, "large": {"turns": 1}}
     assert without_former({"turns": 1, "else": {"turns": 1}}, Shrunk()) == {"else": {"turns": 1}}
+
+
+def test_a_large_value_is_not_shown_whole() -> None:
+    """Arrays and networks that Python users give where a name is wanted."""
+    for value in (np.random.default_rng(0).random((300, 64)), torch.zeros(99, 99), "x" * 5000):
+        with pytest.raises(ConfigError, match=r"'data' takes text; a .* was given") as caught:
+            convert(plain(value) if not isinstance(value, str) else [value], str, "data")
+        assert len(str(caught.value)) < 200
+    assert shown("net") == "'net'"
+    assert shown([1] * 100) == f"a list ({str([1] * 100)[:80]} ...)"
+
+
+def test_no_message_is_longer_than_a_page() -> None:
+    """Whatever raised it; its end, with the remedy, stays."""
+    error = OstrakaError(f"{'x' * 264_000} was given; give the name of a net")
+    assert len(str(error)) < 4010
+    assert str(error).startswith("xxx")
+    assert str(error).endswith("give the name of a net")
+    assert str(OstrakaError("y" * 4000)) == "y" * 4000
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)

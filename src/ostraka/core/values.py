@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 from ostraka.core.span import Span
-from ostraka.errors import ConfigError, did_you_mean
+from ostraka.errors import ConfigError, did_you_mean, shown
 
 KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 PLAIN = (str, bool, int, float, types.NoneType)
@@ -43,7 +43,7 @@ def convert(value: Any, hint: Any, path: str) -> Any:
         return _one_of(value, args, path)
     if origin in (tuple, list, Sequence):
         if not isinstance(value, list):
-            raise ConfigError(f"{path!r} takes a list, such as [1, 2]; {value!r} was given")
+            raise ConfigError(f"{path!r} takes a list, such as [1, 2]; {shown(value)} was given")
         return tuple(convert(item, args[0], path) for item in value)
     if hint is Any or origin in (dict, Mapping):
         return _storable(value, path, table=hint is not Any)
@@ -64,7 +64,9 @@ def _other(args: tuple[Any, ...]) -> Any:
 def _one_of(value: Any, allowed: tuple[Any, ...], path: str) -> Any:
     if value not in allowed:
         hint = did_you_mean(str(value), map(str, allowed))
-        raise ConfigError(f"{path!r} is {value!r}; allowed: {', '.join(map(str, allowed))}.{hint}")
+        raise ConfigError(
+            f"{path!r} is {shown(value)}; allowed: {', '.join(map(str, allowed))}.{hint}"
+        )
     return value
 
 
@@ -80,7 +82,9 @@ def _single(value: Any, hint: Any, path: str) -> Any:
     if isinstance(hint, type) and (
         not isinstance(value, hint) or (hint is int and isinstance(value, bool))
     ):
-        raise ConfigError(f"{path!r} takes {KINDS.get(hint, hint.__name__)}; {value!r} was given")
+        raise ConfigError(
+            f"{path!r} takes {KINDS.get(hint, hint.__name__)}; {shown(value)} was given"
+        )
     return value
 
 
@@ -92,13 +96,14 @@ def _storable(value: Any, path: str, table: bool) -> Any:
         }
     if table:
         raise ConfigError(
-            f"{path!r} is a table of settings; {value!r} was given. Use {path}.<name> = value"
+            f"{path!r} is a table of settings; {shown(value)} was given. Use {path}.<name> = value"
         )
     if isinstance(value, list):
         return [_storable(item, path, table=False) for item in value]
     if not isinstance(value, PLAIN):
         raise ConfigError(
-            f"{path!r} takes numbers, text, true or false, lists and tables; {value!r} was given"
+            f"{path!r} takes numbers, text, true or false, lists and tables; {shown(value)} was "
+            "given"
         )
     return value
 
