@@ -471,3 +471,21 @@ def test_the_public_function_goes_on_too() -> None:
     values = {key: value for key, value in VALUES.items() if key != "method"}
     summary = ostraka.run("fedavg", out="run", resume=True, **values)
     assert ostraka.run("fedavg", out="run", resume=True, **values) == summary
+
+
+def test_a_run_of_a_table_knows_the_column_with_the_classes(tmp_path: Path) -> None:
+    """Another column makes another run; a file that was touched is read again by the column."""
+    rows = [f"{i % 7},{'ab'[i % 2]},{'xyz'[i % 3]}\n" for i in range(60)]
+    Path("w.csv").write_text("age,ward,kind\n" + "".join(rows))
+    values = {**VALUES, "data": "./w.csv", "label": "kind", "parties": 2}
+    values["set"] = {"rounds": 1, "local": {"epochs": 1}}
+    done = ostraka.run(**values, out="out", progress=False)
+    assert list(done.summary.per_class) == ["x", "y", "z"]
+    os.utime("w.csv", ns=(1, (Path("w.csv").stat().st_mtime_ns or 0) + 10**9))
+    again = ostraka.run(**values, out="out", resume=True, progress=False)
+    assert again.summary.accuracy == done.summary.accuracy
+    Path("w.csv").write_text("age,ward,kind\n" + "".join(rows).replace("3,b", "4,b"))
+    with pytest.raises(DataError, match="training samples"):
+        ostraka.run(**values, out="out", resume=True, progress=False)
+    with pytest.raises(ConfigError, match=r"label = 'kind' \(now 'ward'\)"):
+        ostraka.run(**{**values, "label": "ward"}, out="out", resume=True, progress=False)

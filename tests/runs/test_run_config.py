@@ -15,7 +15,15 @@ from ostraka.engines.serial import Serial
 from ostraka.errors import ConfigError, DataError
 from ostraka.registry import METHODS, PRESETS, Preset
 from ostraka.runs import config
-from ostraka.runs.config import Config, identity, make, parse_assignments, read_toml, write_toml
+from ostraka.runs.config import (
+    Config,
+    identity,
+    label_of,
+    make,
+    parse_assignments,
+    read_toml,
+    write_toml,
+)
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import RunDir
 
@@ -276,3 +284,8 @@ def test_an_engine_is_a_name_or_a_table() -> None:
     assert config.build_engine(pool) == Pool(workers=3, timeout=5.0)
     assert config.build_engine(make({"engine": "serial", "workers": 3})) == Serial()
     assert identity(pool) == identity(make({"engine": "serial"}))
+
+
+def test_the_column_of_the_classes_is_that_of_the_runs_data_alone() -> None:
+    config = Config(data="own.csv", label="kind", public="more.csv")
+    assert [label_of(config, name) for name in ("own.csv", "more.csv")] == ["kind", None]

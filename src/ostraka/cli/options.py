@@ -23,6 +23,7 @@ from ostraka.runs.config import (
 from ostraka.runs.variant import as_values
 
 DATA = {
+    "label": "NAME",
     "parties": "N",
     "known": "N",
     "known_classes": "A,B,...",

@@ -59,9 +59,11 @@ def values_of_training(data: Dataset) -> str:
     return hash_of(data.train.x)
 
 
-def changes(was: Fingerprint, name: str, dirs: Sequence[Path]) -> list[str]:
-    """What differs between the data now and a fingerprint of it, in words; nothing where it is the
-    same."""
+def changes(
+    was: Fingerprint, name: str, dirs: Sequence[Path], label: str | None = None
+) -> list[str]:
+    """What differs between the data now (`load` takes the same arguments) and a fingerprint of it,
+    in words; nothing where it is the same."""
     files = _files(name, dirs)
     if files and files.keys() == was["files"].keys():
         if all(_same_stamp(was["files"][key], path) for key, path in files.items()):
@@ -70,7 +72,7 @@ def changes(was: Fingerprint, name: str, dirs: Sequence[Path]) -> list[str]:
             _hashed(path)["sha256"] == was["files"][key]["sha256"] for key, path in files.items()
         ):
             return []
-    return differing(was, parts_of(load(name, dirs)))
+    return differing(was, parts_of(load(name, dirs, label)))
 
 
 def differing(was: Fingerprint, parts: Mapping[str, str]) -> list[str]:

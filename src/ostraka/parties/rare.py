@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from ostraka.core.samples import Samples
+from ostraka.data.own.collection import some
 from ostraka.errors import DataError
 
 
@@ -22,13 +23,7 @@ def without(samples: Samples, classes: Sequence[str], names: Sequence[str]) -> S
     kept = (~torch.isin(samples.labels, out)).nonzero().squeeze(1)
     if not len(kept):
         raise DataError(
-            f"every class has so few samples that they may identify people ({told(names)}), so "
+            f"every class has so few samples that they may identify people ({some(names)}), so "
             "nothing is left to train on; give more samples, or keep them (keep_rare, --keep-rare)"
         )
     return samples.take(kept)
-
-
-def told(names: Sequence[str]) -> str:
-    """The first few names."""
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(list(names)[:5]) + more

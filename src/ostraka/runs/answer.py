@@ -10,7 +10,7 @@ from ostraka.data.partitions.given import FromFile
 from ostraka.data.partitions.spec import parse
 from ostraka.data.sources import data_dirs
 from ostraka.errors import DataError, PartitionError
-from ostraka.runs.config import Config, resolve
+from ostraka.runs.config import Config, label_of, resolve
 from ostraka.runs.record import RunDir
 from ostraka.runs.results import Summary
 from ostraka.runs.start import find_start, pinned
@@ -34,7 +34,7 @@ def _check_data(home: RunDir, config: Config) -> list[str]:
     notes = []
     for name, was in home.read_marks()["data"].items():
         try:
-            found = changes(was, name, data_dirs(config.data_dir))
+            found = changes(was, name, data_dirs(config.data_dir), label_of(config, name))
         except DataError as error:  # the figures stand in the run's own record
             notes.append(
                 f"{name} can no longer be read, so nobody can say whether it has changed: {error}"

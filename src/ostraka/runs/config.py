@@ -43,6 +43,11 @@ class Config(Settings):
 
     method: str = setting("fedavg", "method or preset")
     data: str = setting("fashion-4k", "data set")
+    label: str | None = setting(
+        None,
+        "the column of a table that holds the classes; default: the one called label, class or "
+        "target",
+    )
     partition: str = setting("labels:2", "how the training data is divided")
     parties: int | None = setting(
         None, "number of parties; default: 10, or as many as the data itself names", span="[1, inf)"
@@ -218,6 +223,11 @@ def _refuse_misplaced(values: Mapping[str, Any]) -> None:
                 f"line it is --set {found}{'.NAME' if group else ''}=..., "
                 "in Python it goes into set={...}"
             )
+
+
+def label_of(config: Config, name: str) -> str | None:
+    """The column with the classes in the data set `name`: public samples need none."""
+    return config.label if name == config.data else None
 
 
 def identity(config: Config) -> dict[str, Any]:

@@ -14,13 +14,14 @@ from ostraka.core.seeds import numpy_rng
 from ostraka.data.dataset import DOMAIN, Array, Dataset, first_per_class, known_split
 from ostraka.data.domains import first_of_each, positions
 from ostraka.data.local_test import draw, join, judged_by
+from ostraka.data.own.collection import some
 from ostraka.data.partitions.divide import Partition, partition
 from ostraka.data.partitions.given import By, Domain
 from ostraka.data.partitions.spec import format_spec, parse
 from ostraka.data.sources import data_dirs, load
 from ostraka.data.standardise import standardise
 from ostraka.errors import ConfigError, DataError, PartitionError
-from ostraka.runs.config import Config
+from ostraka.runs.config import Config, label_of
 from ostraka.runs.record import RunDir, own_division
 
 PARTIES = 10
@@ -179,14 +180,15 @@ def _augmented(config: Config, data: Dataset) -> Dataset:
 
 def load_for(config: Config, name: str) -> Dataset:
     """The data set called `name`, from the folders of a configuration."""
-    return load_once(name, tuple(data_dirs(config.data_dir)), Path.cwd())
+    dirs = tuple(data_dirs(config.data_dir))
+    return load_once(name, dirs, Path.cwd(), label_of(config, name))
 
 
 @lru_cache(maxsize=2)
-def load_once(name: str, dirs: tuple[Path, ...], cwd: Path) -> Dataset:
+def load_once(name: str, dirs: tuple[Path, ...], cwd: Path, label: str | None) -> Dataset:
     """The cells of a grid read their data once; in another working folder relative names mean other
     files."""
-    return load(name, dirs)
+    return load(name, dirs, label)
 
 
 def _known(config: Config, data: Dataset) -> list[int]:
@@ -250,9 +252,5 @@ def _held_back(config: Config, total: int, left: int, parties: int) -> str:
 def _untrained(classes: tuple[str, ...], counts: np.ndarray) -> list[str]:
     """A note on classes that no party can learn, although they are in the test."""
     missing = [classes[c] for c in np.flatnonzero(counts.sum(axis=0) == 0)]
-    if not missing:
-        return []
-    named = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-    return [
-        f"no party holds a training sample of {len(missing)} of {len(classes)} classes: {named}"
-    ]
+    told = f"no party holds a training sample of {len(missing)} of {len(classes)} classes: "
+    return [told + some(missing)] if missing else []

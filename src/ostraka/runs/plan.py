@@ -29,7 +29,7 @@ from ostraka.engines.guard import leave_if_imported_by_a_worker
 from ostraka.errors import ConfigError, NeedError
 from ostraka.registry import NETS
 from ostraka.runs.commons import prior_of, public_and_test, public_generator
-from ostraka.runs.config import Config, NetChoice, build_engine, build_method, resolve
+from ostraka.runs.config import Config, NetChoice, build_engine, build_method, label_of, resolve
 from ostraka.runs.division import Division, Exam, divide, labels_of, load_once, shown_as
 from ostraka.runs.generator import load_generator, told_of
 from ostraka.runs.memory import check_network
@@ -154,15 +154,17 @@ def make_plan(
             *method.notes(task, torch.as_tensor(division.counts)),
         ),
         prints={
-            name: _print(name, tuple(data_dirs(config.data_dir)), Path.cwd())
+            name: _print(
+                name, tuple(data_dirs(config.data_dir)), Path.cwd(), label_of(config, name)
+            )
             for name in data_names(config)
         },
     )
 
 
 @lru_cache(maxsize=4)
-def _print(name: str, dirs: tuple[Path, ...], cwd: Path) -> Fingerprint:
-    return fingerprint(load_once(name, dirs, cwd), name, dirs)
+def _print(name: str, dirs: tuple[Path, ...], cwd: Path, label: str | None) -> Fingerprint:
+    return fingerprint(load_once(name, dirs, cwd, label), name, dirs)
 
 
 def data_names(config: Config) -> list[str]:

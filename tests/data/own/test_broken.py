@@ -291,7 +291,11 @@ TABLES: dict[str, tuple[Make, str, dict[str, Any]]] = {
         r"no column 'durg' with the classes. Did you mean 'drug'\? Its columns: age, drug",
         {"form": Form(label="durg"), "labelled": True},
     ),
-    "label not said": (rows("a,b", "1,2"), r"say which column holds", {"labelled": True}),
+    "label not said": (
+        rows("a,b", "1,2"),
+        r"Name the one with the classes: --label",
+        {"labelled": True},
+    ),
     "two labels": (rows("a,label,class", "1,x,y"), r"several columns that could be", {}),
     "class missing": (rows("a,label", "1,x", "2,"), r"1 rows have no class .*row 2", {}),
     "10,000 classes": (
@@ -424,7 +428,11 @@ ARRAYS: dict[str, tuple[Make, str, dict[str, Any]]] = {
         {},
     ),
     "empty name of a class": (arrays(x=np.ones((2, 2)), y=["a", " "]), r"has an empty name", {}),
-    "strange kind": (arrays(x=np.ones((2, 2)), kind="smell"), r"its kind is 'smell'; kinds", {}),
+    "strange kind": (
+        arrays(x=np.ones((2, 2)), kind="smell"),
+        r"its kind is smell; .*: image, sound, table",
+        {},
+    ),
     "no such file": (lambda folder: folder / "no.csv", r"no.csv does not exist", {}),
     "NUL in the name": (lambda folder: Path(f"{folder}/a\0.csv"), r"cannot be read|not exist", {}),
     "link to itself": (loop, r"round (cannot be read|does not exist)", {}),

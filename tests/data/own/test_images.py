@@ -210,6 +210,22 @@ def test_broken_images_are_left_out_if_asked(folder: Path) -> None:
     assert "1 file (cat/0.png) could not be read, left out; the first: cat/0.png" in found.notes[0]
 
 
+def test_all_broken_images_are_named_at_once(folder: Path) -> None:
+    pets(folder, each=10)
+    for number in range(5):
+        (folder / "cat" / f"{number}.png").write_text("no image")
+    names = r"cat/0.png, cat/1.png, cat/2.png, cat/3.png, cat/4.png"
+    with pytest.raises(DataError, match=rf"^5 files \({names}\) cannot be read; the first: cat/0"):
+        read(folder)
+    with pytest.raises(DataError, match=r"To leave out what cannot be read: --skip-broken \(ostr"):
+        read(folder)
+    for number in range(5):
+        (folder / "dog" / f"{number}.png").write_text("no image")
+    with pytest.raises(DataError, match=rf"^at least 6 files \({names} and 1 more\)"):
+        read(folder)
+    assert len(read(folder, skip_broken=True)) == 10
+
+
 def test_more_than_a_batch_stays_in_order(folder: Path) -> None:
     for number in range(150):
         Image.new("L", (1, 1), number).save(folder / f"{number:03}.png")

@@ -3,10 +3,11 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ostraka.data import load
-from ostraka.data.own import in_both
+from ostraka.data.own import in_both, read
 from ostraka.data.sources.catalogue import summaries
 from ostraka.data.sources.source import Summary
 from ostraka.errors import DataError
@@ -97,10 +98,80 @@ def test_tables_by_path_and_name(folder: Path, monkeypatch: pytest.MonkeyPatch) 
             "heart", "table", 31, 9,
         )  # fmt: skip
     (folder / "drug.csv").write_text((folder / "heart.csv").read_text().replace("class", "drug"))
-    with pytest.raises(DataError, match=r"say which column holds the classes"):
+    with pytest.raises(DataError, match=r"Name the one with the classes: --label NAME.*drug\.json"):
         load("drug.csv")
+    assert load("drug.csv", label="drug").classes == ("x", "y", "z")
+    with pytest.raises(DataError, match=r"no column 'drag'.*Did you mean 'drug'"):
+        load("drug.csv", label="drag")
+    with pytest.raises(DataError, match=r"label is 'drug'.*digits is not a table; leave label"):
+        load("digits", label="drug")
     (folder / "drug.json").write_text('{"label": "drug"}')
     assert load("drug.csv").classes == ("x", "y", "z")
+
+
+def arrays(path: Path, **stored: object) -> Path:
+    """20 images of two classes."""
+    x = np.random.default_rng(0).integers(0, 256, (20, 4, 4), np.uint8)
+    np.savez(path, **(stored or {"x": x, "y": np.arange(20) % 2}))
+    return path
+
+
+def test_arrays_without_a_test_part_are_divided(folder: Path) -> None:
+    """As folders and tables are: a fifth of each class, drawn once."""
+    path = arrays(folder / "mine.npz")
+    found = load(str(path))
+    assert (found.kind, found.train.shape, found.classes) == ("image", (1, 4, 4), ("0", "1"))
+    assert found.train.counts(2).tolist() == [8, 8]
+    assert found.test.counts(2).tolist() == [2, 2]
+    assert found.info["notes"] == [
+        "mine.npz has no test part: 4 of 20 samples (20% of each class, drawn once) are for "
+        "testing; arrays x_train, y_train, x_test and y_test divide it otherwise"
+    ]
+    assert dict((p.name, s) for p, s in summaries([folder]))["mine"] == Summary((1, 4, 4), 2, 16, 4)
+    (folder / "mine.json").write_text('{"class_names": ["cat", "dog"], "licence": "mine"}')
+    assert load("mine", [folder]).classes == ("cat", "dog")
+    (folder / "mine.json").write_text('{"sha256": "0"}')
+    with pytest.raises(DataError, match="damaged or was changed"):
+        load(str(path))
+
+
+def test_arrays_with_half_a_test_part_are_refused(folder: Path) -> None:
+    x, y = np.zeros((4, 3)), np.arange(4) % 2
+    for stored in ({"x_train": x, "y_train": y, "x_test": x}, {"x": x}, {"x": x, "y_test": y}):
+        with pytest.raises(DataError, match=r"store the arrays x_train, .*, or x and y alone"):
+            load(str(arrays(folder / "half.npz", **stored)))
+    trained = arrays(folder / "train.npz", x_train=np.ones((20, 3)), y_train=np.arange(20) % 2)
+    assert (len(load(str(trained)).train), len(load(str(trained)).test)) == (16, 4)
+
+
+def test_a_folder_with_one_class_is_refused_with_what_was_meant(folder: Path) -> None:
+    image(folder / "one" / "cat" / "0.png")
+    pets(folder / "north" / "images")
+    with pytest.raises(DataError, match=r"one class only \(cat\).*ostraka train .*one --task"):
+        load(str(folder / "one"))
+    with pytest.raises(DataError, match=r"one class only \(images\).*give .*north/images$"):
+        load(str(folder / "north"))
+    (folder / "two" / "yes").mkdir(parents=True)
+    (folder / "two" / "yes" / "0.wav").write_bytes(wav(as_bits(tone(300), 16)))
+    image(folder / "two" / "cat" / "0.png")
+    for place in (folder / "north" / "images" / "cat", folder / "two"):
+        with pytest.raises(DataError, match="is a folder and not a dataset of a known kind"):
+            load(str(place))
+
+
+def test_a_folder_of_class_folders_is_not_taken_for_a_class_silently(folder: Path) -> None:
+    (note,) = read(pets(folder / "images").parent).notes
+    assert "are of the class 'images', whose folder holds 2 folders (cat, dog)" in note
+    assert note.endswith(f"if these are the classes, give {folder / 'images'}")
+    with pytest.raises(DataError, match=r"1 class \(images\).* Note: all samples of"):
+        read(folder).for_classes(["cat", "dog"])
+    image(folder / "cow" / "0.png", seed=99)
+    assert read(folder).notes == (), "two classes, one with folders inside"
+
+
+def test_patients_inside_one_class_are_one_note(folder: Path) -> None:
+    image(folder / "cat" / "tom" / "0.png")
+    assert read(folder).notes == ()
 
 
 def test_a_test_table_is_read_by_the_form_of_the_training_table(folder: Path) -> None:

@@ -200,3 +200,18 @@ def test_folders_that_are_not_there_are_no_hindrance(tmp_path):
     assert [
         found.name for found in available([tmp_path / "absent", Path("also-absent")])
     ] == BUILT_IN
+
+
+@pytest.mark.parametrize("name", ["mnist", "MNIST", "fmnist", "usps"])
+def test_the_command_that_downloads_a_public_set_is_named(name: str) -> None:
+    public = {"MNIST": "mnist", "fmnist": "fashion-mnist"}.get(name, name)
+    with pytest.raises(DataError, match=rf"Download it with: ostraka data get {public}\. Put"):
+        load(name, [])
+    with pytest.raises(DataError) as caught:
+        load("mnits", [])
+    assert "data get" not in str(caught.value)
+
+
+def test_the_public_sets_among_missing_domains_are_named() -> None:
+    with pytest.raises(DataError, match=r"Download it with: ostraka data get [a-z ]*mnist"):
+        load("hdr-fl", [])

@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from ostraka.core.kind import KINDS, Kind
+from ostraka.core.kind import Kind
 from ostraka.core.samples import Samples, View
 from ostraka.data.dataset import LARGEST, PIXELS, Array, channels_first, usual_kind
-from ostraka.data.names import flaw
 from ostraka.data.own.asked import Asked
 from ostraka.data.own.collection import Collection, collection, some
 from ostraka.data.own.folder import check_classes
 from ostraka.data.own.form import Form
 from ostraka.data.sources.files import sidecar
-from ostraka.data.sources.npz import read_arrays
-from ostraka.errors import DataError, choices
+from ostraka.data.sources.npz import class_names, read_arrays, told_kind
+from ostraka.errors import DataError
 
 PARTS = {"train": ("_train", ""), "test": ("_test",)}
 """How the arrays of a part end."""
@@ -66,7 +65,7 @@ def _values(
             f"{path}: {key} is {x.dtype} {list(x.shape)}; give at least one sample, of numbers: "
             "rows [N, D], images [N, H, W] or [N, H, W, C], sound [N, frames, coefficients]"
         )
-    kind = _kind(path, x, stored, beside, form)
+    kind = told_kind(path, stored, beside) or form.kind or usual_kind(x)
     if kind == "image":
         return _bytes(path, key, x), kind
     if "feature_scale" in stored:
@@ -105,18 +104,6 @@ def _bytes(path: Path, key: str, x: Array) -> Array:
     return np.ascontiguousarray(channels_first(str(path), x, "image").astype(np.uint8))
 
 
-def _kind(
-    path: Path, x: Array, stored: Mapping[str, Array], beside: Mapping[str, Any], form: Form
-) -> Kind:
-    told = stored.get("kind", beside.get("kind"))
-    if told is None:
-        return form.kind or ("sound" if "feature_scale" in stored else usual_kind(x))
-    for kind in KINDS:
-        if str(told) == kind:
-            return kind
-    raise DataError(f"{path} says that its kind is {str(told)!r}; kinds: {choices(KINDS)}")
-
-
 def _labels(
     path: Path, end: str, stored: Mapping[str, Array], beside: Mapping[str, Any], count: int
 ) -> list[str] | None:
@@ -134,7 +121,7 @@ def _labels(
             name.decode("utf-8", "replace") if isinstance(name, bytes) else name
             for name in y.tolist()
         ]
-    names = _names(path, stored, beside)
+    names = class_names(path, stored, beside)
     if not names:
         return [str(int(label)) for label in y.tolist()]
     wrong = [label for label in y.tolist() if not 0 <= label < len(names)]
@@ -144,20 +131,6 @@ def _labels(
             f"0 to {len(names) - 1}; name every class, or correct the labels"
         )
     return [names[label] for label in y.tolist()]
-
-
-def _names(path: Path, stored: Mapping[str, Array], beside: Mapping[str, Any]) -> list[str]:
-    names: Any = stored["classes"].tolist() if "classes" in stored else beside.get("class_names")
-    names = [] if names is None else names
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise DataError(
-            f"{path}: the names of its classes are {str(names)[:80]}; give a list of names in the "
-            "order of the labels"
-        )
-    wrong = flaw(names, "class")
-    if wrong:
-        raise DataError(f"{path}: {wrong}; give every class a name of its own, on one line")
-    return names
 
 
 def held(x: Any, y: Any, form: Form, name: str = "arrays") -> Collection:

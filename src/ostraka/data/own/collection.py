@@ -63,7 +63,7 @@ class Collection:
             raise DataError(
                 f"{self.name} holds {listed(strange, 'class', 'classes')} that the task does not "
                 f"have.{hint} Its classes: {some(list(classes))}; rename or remove what does not "
-                "belong to it"
+                f"belong to it{''.join(f'. Note: {note}' for note in self.notes[:SHOWN])}"
             )
         renumber = torch.tensor([places[name] for name in self.classes])
         return replace(self.samples, y=renumber[self.samples.y])
@@ -125,10 +125,10 @@ def in_both(one: Samples, other: Samples) -> Tensor:
     return torch.tensor([i for i, own in enumerate(hashes(one)) if own in there], dtype=torch.int64)
 
 
-def some(names: Sequence[str]) -> str:
+def some(names: Sequence[str], most: int = SHOWN) -> str:
     """The first few of many names."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def listed(names: Sequence[str], one: str, many: str, rest: str = "") -> str:

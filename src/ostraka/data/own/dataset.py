@@ -5,6 +5,7 @@ share of every class is set aside for it, drawn once: the same data is divided t
 What a form says stands in a JSON file beside the data (`pets.json` for the folder `pets`).
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,17 @@ SHARE = 0.2
 SEED = 20
 """By which they are drawn."""
 
+OTHERWISE = ("sub-folders train and test", "arrays x_train, y_train, x_test and y_test")
+"""What gives a test part: in a folder or beside a table, and in a .npz file."""
+
 ABOUT = ("source", "origin", "licence", "subset")
 """Further entries of the JSON file, which go into `Dataset.info`."""
 
 
-def read_dataset(path: Path, name: str) -> Dataset:
-    """The data set at a path."""
+def read_dataset(path: Path, name: str, label: str | None = None) -> Dataset:
+    """The data set at a path; `label` names the column of a table that holds the classes."""
     form, skip_broken, info = beside(path)
+    form = replace(form, label=label or form.label)
     train = read_asked(Asked(path, form, True, "train", skip_broken))
     notes = list(train.notes)
     if has_test(path):
@@ -55,6 +60,8 @@ def beside(path: Path) -> tuple[Form, bool, dict[str, Any]]:
     told = sidecar(place)
     skip = told.pop("skip_broken", False)
     info = {key: told.pop(key) for key in ABOUT if key in told}
+    if path.suffix == ".npz":  # these two are for the reader of arrays
+        told = {key: told[key] for key in told if key not in ("class_names", "sha256")}
     where = place.with_suffix(".json")
     try:
         if not isinstance(skip, bool):
@@ -81,7 +88,8 @@ def _divided(train: Collection, path: Path) -> tuple[tuple[Samples, Samples], li
         )
     note = (
         f"{path.name} has no test part: {len(held):,} of {len(train):,} samples ({SHARE:.0%} of "
-        "each class, drawn once) are for testing; sub-folders train and test divide it otherwise"
+        f"each class, drawn once) are for testing; {OTHERWISE[path.suffix == '.npz']} divide it "
+        "otherwise"
     )
     return (rest.compact(), held.compact()), [note, *_same(train, rest, held)]
 

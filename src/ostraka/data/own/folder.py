@@ -132,6 +132,7 @@ def chosen(
         )
     labels = [file.within[0] for file in inside]
     notes += check_classes(listing.root, set(labels))
+    notes += _nested(listing.root, inside)
     empty = [printable(name) for name in listing.folders if name not in set(labels)]
     if empty:
         notes.append(
@@ -139,6 +140,20 @@ def chosen(
             + "; no class was made of it"
         )
     return inside, labels, notes
+
+
+def _nested(root: Path, inside: Sequence[File]) -> list[str]:
+    """A note on one folder that holds several, which may be the classes that were meant."""
+    deeper = sorted({file.within[:2] for file in inside if len(file.within) > 2})
+    outer = {file.within[0] for file in inside}
+    if len(outer) > 1 or len(deeper) < 2:
+        return []
+    names = listed([printable(name) for _, name in deeper], "folder", "folders")
+    place = printable(str(root / deeper[0][0]))
+    return [
+        f"all samples of {root.name} are of the class {printable(deeper[0][0])!r}, whose folder "
+        f"holds {names}; if these are the classes, give {place}"
+    ]
 
 
 def check_classes(owner: object, names: Names[str]) -> list[str]:

@@ -118,6 +118,15 @@ class Form:
         """How many features the columns make."""
         return sum(column.width for column in self.columns)
 
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What each feature that the columns make is called."""
+        return tuple(
+            f"{column.name} = {level}" if level else column.name
+            for column in self.columns
+            for level in column.levels or ("",)
+        )
+
     def check_kind(self, kind: Kind, owner: str) -> None:
         """Refuse samples of another kind than this form asks for."""
         if self.kind not in (None, kind):

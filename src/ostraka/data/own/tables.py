@@ -72,8 +72,10 @@ def _label(asked: Asked, table: Mapping[str, Raw]) -> tuple[str | None, list[str
         several = f"several columns that could be the classes ({some(found)})"
         none = "no column that is called " + ", ".join(LABELS)
         raise DataError(
-            f"{path} has {several if found else none}; say which column holds the classes "
-            f"(label = NAME). Its columns: {some(list(table))}"
+            f"{path} has {several if found else none}. Its columns: {some(list(table))}. Name the "
+            "one with the classes: --label NAME for ostraka run and ostraka task init (train, vote "
+            'and predict take it from the task), or {"label": "NAME"} in '
+            f"{path.with_suffix('.json').name} beside it for runs"
         )
     return None, []
 

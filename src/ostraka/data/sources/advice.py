@@ -22,37 +22,10 @@ WANTED = {
 TABLES = {".txt": ",", ".data": ","}
 """Tables as text, and what separates their columns."""
 
-OTHERS = (
-    *(
-        ".json",
-        ".jsonl",
-        ".feather",
-        ".arrow",
-        ".xlsx",
-        ".xls",
-        ".ods",
-        ".arff",
-        ".h5",
-        ".hdf5",
-        ".db",
-    ),
-    *(
-        ".npy",
-        ".pkl",
-        ".pickle",
-        ".pt",
-        ".pth",
-        ".safetensors",
-        ".zip",
-        ".tar",
-        ".gz",
-        ".tgz",
-        ".7z",
-    ),
-    *IMAGES,
-    *SOUNDS,
-    *(".gif", ".webp", ".mp3", ".flac"),
-)
+ENDS = """.json .jsonl .feather .arrow .xlsx .xls .ods .arff .h5 .hdf5 .db .npy .pkl .pickle .pt
+    .pth .safetensors .zip .tar .gz .tgz .7z .gif .webp .mp3 .flac"""
+
+OTHERS = (*ENDS.split(), *IMAGES, *SOUNDS)
 """Other kinds of files that a user may well have, and that are not read."""
 
 
@@ -62,6 +35,14 @@ def content(wanted: str) -> str:
         wanted,
         f"{wanted}.npz, {wanted}.packed.npz or a folder {wanted}/ with MNIST-style IDX files",
     )
+
+
+def fetched(names: Sequence[str]) -> str:
+    """The command that downloads those of the data sets that have a public address."""
+    from ostraka.data.fetch.sets import SETS  # its package reads data by the sources
+
+    public = " ".join(name for name in names if name in SETS)
+    return f"Download it with: ostraka data get {public}. " if public else ""
 
 
 def looked(dirs: Sequence[Path]) -> str:

@@ -13,7 +13,16 @@ from pathlib import Path
 
 from ostraka.data.dataset import Dataset
 from ostraka.data.sources import domains
-from ostraka.data.sources.advice import VARIABLE, check_local, content, is_unread, looked, unread
+from ostraka.data.sources.advice import (
+    VARIABLE,
+    check_local,
+    content,
+    fetched,
+    is_unread,
+    looked,
+    unread,
+)
+from ostraka.data.sources.own import check_folder
 from ostraka.data.sources.source import Source
 from ostraka.errors import DataError, choices, did_you_mean
 from ostraka.registry import SOURCES
@@ -98,10 +107,12 @@ def available(dirs: Sequence[Path] | None = None) -> list[Found]:
     return [place for place, _ in survey(data_dirs() if dirs is None else dirs)]
 
 
-def load(name: str, dirs: Sequence[Path] | None = None) -> Dataset:
+def load(name: str, dirs: Sequence[Path] | None = None, label: str | None = None) -> Dataset:
     """The dataset called `name`, or at the path `name`; `dirs` defaults to the folders of
-    OSTRAKA_DATA."""
+    OSTRAKA_DATA. `label` names the column of a table that holds the classes."""
     folders = data_dirs() if dirs is None else list(dirs)
+    if label is not None:
+        return _labelled(name, folders, label)
     if name.startswith(domains.PREFIX):
         parts, size = domains.parse(name)
         return domains.join(name, [load(part, folders) for part in parts], size)
@@ -109,6 +120,20 @@ def load(name: str, dirs: Sequence[Path] | None = None) -> Dataset:
     if source is None:
         return _load_named(place.name, folders)
     return source.read(place.path or Path(), place.name)
+
+
+def _labelled(name: str, folders: Sequence[Path], label: str) -> Dataset:
+    """The table called `name`, with the classes in the column `label`."""
+    found = locate(name, folders)
+    place, source = found[0]
+    if len(found) > 1 or source.kind != "table" or place.path is None:
+        raise DataError(
+            f"label is {label!r}, a column with the classes, but {name} is not a table; leave "
+            "label out"
+        )
+    from ostraka.data.own.dataset import read_dataset
+
+    return read_dataset(place.path, place.name, label)
 
 
 def locate(name: str, dirs: Sequence[Path]) -> list[tuple[Found, Source]]:
@@ -146,8 +171,8 @@ def _load_named(name: str, folders: Sequence[Path]) -> Dataset:
         raise DataError(
             f"{name} needs at least two of its data sets {choices(domains.NAMED[name])}; found: "
             f"{choices(parts)}. "
-            f"Looked in: {looked(folders)}. Put there, or in folders named with --data-dir or "
-            f"{VARIABLE}: {needed}"
+            f"Looked in: {looked(folders)}. {fetched(missing)}Put there, or in folders named with "
+            f"--data-dir or {VARIABLE}: {needed}"
         )
     all_of = len(domains.NAMED[name])
     left_out = (
@@ -185,6 +210,8 @@ def _find_path(path: Path) -> tuple[Found, Source]:
             return Found(names[0], source.kind, path), source
     if is_unread(path.name) and path.is_file():
         raise unread(str(path), _kinds())
+    if path.is_dir():
+        check_folder(path)
     folder = "a folder and " if path.is_dir() else ""
     raise DataError(
         f"{path} is {folder}not a dataset of a known kind. Known kinds: {'; '.join(_kinds())}"
@@ -250,9 +277,10 @@ def _missing(name: str, wanted: str, dirs: Sequence[Path]) -> DataError:
         SOURCES.get(wanted)  # a plug-in that is asked for and cannot be loaded says why
     if is_unread(name):
         return unread(name, _kinds())
-    known = [found.name for found in available(dirs)]
+    known, public = [found.name for found in available(dirs)], fetched([wanted])
+    hint = "" if public else did_you_mean(wanted, [*known, *ALIASES])
     return DataError(
-        f"no dataset {name!r} was found.{did_you_mean(wanted, [*known, *ALIASES])} Looked in: "
-        f"{looked(dirs)}. Put there {content(wanted)}, or name other folders with --data-dir or "
-        f"{VARIABLE}. Found now: {choices(known)}"
+        f"no dataset {name!r} was found.{hint} Looked in: {looked(dirs)}. {public}Put "
+        f"there {content(wanted)}, or name other folders with --data-dir or {VARIABLE}. Found now: "
+        f"{choices(known)}"
     )

@@ -51,6 +51,10 @@ def read(path: Path, name: str) -> Dataset:
             f"{given}; "
             "fetch the file again or correct the sidecar"
         )
+    if _undivided(archive.headers(path)):
+        from ostraka.data.own.dataset import read_dataset
+
+        return read_dataset(path, name)
     stored = read_arrays(path)
     _need(stored, path)
     x_train, x_test, view = _features(name, stored)
@@ -59,9 +63,9 @@ def read(path: Path, name: str) -> Dataset:
         y_train=stored["y_train"],
         x_test=x_test,
         y_test=stored["y_test"],
-        classes=_class_names(path, beside),
+        classes=class_names(path, {}, beside),
         classes_from=str(path.with_suffix(".json")),
-        kind=_kind(path, stored, beside),
+        kind=told_kind(path, stored, beside),
         columns=_columns(path, stored, "_train"),
         test_columns=_columns(path, stored, "_test"),
         info={
@@ -88,16 +92,27 @@ def read_arrays(path: Path) -> dict[str, Array]:
 def peek(path: Path, name: str) -> Summary:
     """What the headers of the arrays say; of the values only the labels are read."""
     found = archive.headers(path)
+    if _undivided(found):
+        from ostraka.data.own.look import summary_of_table
+
+        return summary_of_table(path)
     _need({key.removesuffix(MED) for key in found}, path)
     if "x_train" + MED in found:
         planes, count, *sides = found["x_train" + MED].shape
         shape: tuple[int, ...] = (planes, *sides)
     else:
         count, shape = found["x_train"].shape[0], sample_shape(name, found["x_train"].shape)
-    classes = len(_class_names(path, sidecar(path))) or len(
+    classes = len(class_names(path, {}, sidecar(path))) or len(
         np.unique(archive.array(path, "y_train"))
     )
     return Summary(shape, classes, count, prod(found["y_test"].shape[:1]))
+
+
+def _undivided(keys: Collection[str]) -> bool:
+    """Whether there are labelled samples, and none for testing: a share of them is, then."""
+    pairs = (("x", "y"), ("x_train", "y_train"))
+    tested = any(key in keys for key in ("x_test", "y_test"))
+    return not tested and any(x in keys and y in keys for x, y in pairs)
 
 
 def _need(keys: Collection[str], path: Path) -> None:
@@ -105,7 +120,7 @@ def _need(keys: Collection[str], path: Path) -> None:
     if missing:
         raise DataError(
             f"{path} has no {', '.join(missing)} (it has: {', '.join(sorted(keys)) or 'nothing'}); "
-            f"store the arrays {', '.join(NEEDED)}"
+            f"store the arrays {', '.join(NEEDED)}, or x and y alone"
         )
 
 
@@ -146,7 +161,7 @@ def _quantised(stored: Mapping[str, Array]) -> bool:
     return "feature_scale" in stored or "feature_offset" in stored
 
 
-def _kind(path: Path, stored: Mapping[str, Array], beside: Mapping[str, Any]) -> Kind | None:
+def told_kind(path: Path, stored: Mapping[str, Array], beside: Mapping[str, Any]) -> Kind | None:
     """The kind that the file or its sidecar tells; None: neither does."""
     told = {str(found) for found in (stored.get("kind"), beside.get("kind")) if found is not None}
     if not told:
@@ -171,8 +186,14 @@ def _per_coefficient(name: str, key: str, stored: Mapping[str, Array], coefficie
     return values.astype(np.float64)
 
 
-def _class_names(path: Path, beside: Mapping[str, Any]) -> tuple[str, ...]:
+def class_names(
+    path: Path, stored: Mapping[str, Array], beside: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """The names of the classes in the order of their labels: those of the array classes, or else
+    those that the sidecar gives; empty: neither does."""
     names, where = beside.get("class_names", []), path.with_suffix(".json")
+    if "classes" in stored:
+        names, where = stored["classes"].tolist(), path
     if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
         raise DataError(
             f"{where} gives class_names {str(names)[:80]}; it must be a list of names in label "
@@ -213,7 +234,7 @@ def files(path: Path, name: str) -> list[Path]:
 SOURCES.add("npz")(
     Source(
         "npz",
-        "NAME.npz with x_train, y_train, x_test, y_test",
+        "NAME.npz with x_train, y_train, x_test, y_test (or x and y)",
         read,
         _find_plain,
         files=files,

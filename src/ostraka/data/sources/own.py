@@ -14,6 +14,7 @@ from ostraka.data.dataset import Dataset
 from ostraka.data.own.folder import IMAGES, PARTS, SOUNDS
 from ostraka.data.own.readers import TABLES
 from ostraka.data.sources.source import Source, Summary
+from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 
 CLASSES = 2
@@ -44,12 +45,33 @@ def _peek_table(path: Path, name: str) -> Summary:
 
 def _find_folder(path: Path, ends: Sequence[str]) -> list[str]:
     """The name of a folder with samples in two sub-folders or more."""
+    return [_called(path)] if len(_classes(path, ends)) == CLASSES else []
+
+
+def _classes(path: str | Path, ends: Sequence[str]) -> list[os.DirEntry[str]]:
+    """The first sub-folders with samples, of the part to train on if there are parts."""
     inside = [entry for entry in _some(path) if entry.is_dir()]
     train = [entry for entry in inside if entry.name.lower() == "train"]
     if train and all(entry.name.lower() in PARTS for entry in inside):
         inside = [entry for entry in _some(train[0].path) if entry.is_dir()]
-    holding = (entry for entry in inside if _holds(entry.path, ends))
-    return [_called(path)] if len(list(islice(holding, CLASSES))) == CLASSES else []
+    return list(islice((entry for entry in inside if _holds(entry.path, ends)), CLASSES))
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a folder whose samples are all of one class, with what may have been meant."""
+    found = _classes(path, (*IMAGES, *SOUNDS))
+    if len(found) != 1:
+        return
+    inner = _classes(found[0].path, (*IMAGES, *SOUNDS))
+    raise DataError(
+        f"{path} holds samples of one class only ({found[0].name}); a run needs two classes or "
+        "more, each in a sub-folder of its own. "
+        + (
+            f"If the folders in {found[0].name} are the classes, give {found[0].path}"
+            if len(inner) == CLASSES
+            else f"A single party can train on one class: ostraka train {path} --task FILE"
+        )
+    )
 
 
 def _find_table(path: Path) -> list[str]:
