@@ -1,5 +1,6 @@
 """`ostraka run`: JSON, configuration files, folders, resuming, failures."""
 
+import json
 import os
 import signal
 import subprocess
@@ -229,3 +230,12 @@ def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bits(ostraka: Ostraka) -> 
         Path("stopped/model.safetensors").read_bytes()
         == Path("straight/model.safetensors").read_bytes()
     )
+
+
+def test_a_run_that_rejects_everything_says_so(ostraka: Ostraka) -> None:
+    """On the terminal and in JSON."""
+    words = ("run", "fedov", *TINY)
+    said = "100 % of the samples of known classes are rejected as unknown"
+    done = ostraka(*words, "--threshold", "-99", "--json")
+    assert any(note.startswith(said) for note in json.loads(done.out)["notes"])
+    assert said not in ostraka(*words, "--threshold", "99").out

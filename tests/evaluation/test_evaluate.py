@@ -11,7 +11,13 @@ from torch import Tensor
 from ostraka.core.predictor import Placed, Predictor, Scores, Solo
 from ostraka.core.samples import Samples
 from ostraka.errors import DataError
-from ostraka.evaluation.evaluate import evaluate, per_party, seen_by_parties
+from ostraka.evaluation.evaluate import (
+    Evaluation,
+    OpenFigures,
+    evaluate,
+    per_party,
+    seen_by_parties,
+)
 
 CLASSES = ("ant", "bee", "cat")
 
@@ -380,3 +386,13 @@ def test_inputs_that_make_no_sense_are_refused() -> None:
         evaluate(GOOD, samples, ("ant", "ant", "cat"))
     with pytest.raises(DataError, match="no party finished"):
         evaluate(Solo({}), samples, CLASSES)
+
+
+@pytest.mark.parametrize(("rejected", "said"), [(None, False), (5.0, False), (95.0, True)])
+def test_a_result_that_rejects_almost_everything_says_so(
+    rejected: float | None, said: bool
+) -> None:
+    found = Evaluation(10, 0, 90.0, 90.0, 90.0, {}, OpenFigures(known_refused=rejected))
+    assert [note.startswith("95 % of the samples of known classes") for note in found.notes] == (
+        [True] * said
+    )

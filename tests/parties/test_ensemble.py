@@ -11,8 +11,10 @@ import torch
 
 import ostraka
 from ostraka.core.member import Member
+from ostraka.core.samples import Samples
 from ostraka.errors import ConfigError, DataError, OstrakaError, StoreError
 from ostraka.parties.ensemble import Ensemble
+from ostraka.parties.verdict import judge
 from ostraka.voting.selectors import Pool
 from tests.parties.voters import ANNA, BERTA, CARL, TRUTH, samples, save, shares, three, voter
 
@@ -338,3 +340,12 @@ def test_a_stream_learns_whom_to_trust_as_it_goes() -> None:
 def test_it_is_a_public_name() -> None:
     assert ostraka.Ensemble is Ensemble
     assert repr(Ensemble(three())) == "<Ensemble of 3 members on 3 classes>"
+
+
+def test_a_vote_that_rejects_everything_says_so() -> None:
+    ensemble = Ensemble(three(), ballot="sum")
+    rows = samples()
+    held = Samples(torch.as_tensor(rows), torch.zeros(len(rows), dtype=torch.long))
+    said = "100 % of the samples of known classes are rejected as unknown"
+    assert any(note.startswith(said) for note in judge(ensemble.placed(-1.0), held, "rows").notes)
+    assert not any(note.startswith(said) for note in judge(ensemble, held, "rows").notes)

@@ -20,6 +20,13 @@ from ostraka.evaluation.sight import after_looking
 
 Confusion = tuple[tuple[int, ...], ...]
 """Samples by true class (rows) and answer (columns)."""
+NEARLY_ALL = 95.0
+"""Percent of known samples from which an answer that is rejected says nothing."""
+ALL_REJECTED = (
+    "{:.4g} % of the samples of known classes are rejected as unknown, so that open answers say "
+    "next to nothing: the members have not learned to tell their classes from unknown ones. Train "
+    "them on more samples or longer, or give a threshold of your own"
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,12 @@ class Evaluation:
     per_network: dict[str, float | None] = field(default_factory=dict)
     """Where every class has a yes-or-no answer of its own (`Predictor.binary`): how often each is
     right, over all samples, those of unknown classes too."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What must stand beside the figures."""
+        rejected = self.open.known_refused
+        return (ALL_REJECTED.format(rejected),) if rejected and rejected >= NEARLY_ALL else ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON: no NaN, None where undefined.

@@ -89,17 +89,17 @@ def judge(asked: Answering, samples: Samples, data: str, notes: Sequence[str] = 
     """
     ready = asked.seeing(samples)
     answers, labels = ready.answer(samples.stored()), samples.labels
-    trusted = ready.trust()
+    trusted, evaluation = ready.trust(), ready.judged_on(samples)
     return Verdict(
         data=data,
         ballot="none" if ready.ballot is None else BALLOTS.name_of(type(ready.ballot)),
-        evaluation=ready.judged_on(samples),
+        evaluation=evaluation,
         classes=_by_class(ready.classes, answers.numbers, labels),
         members=_by_member(answers, labels, ready.files, trusted),
         answer=ready.promise,
         trust=trusted,
         selection=ready.selection,
-        notes=(*ready.notes, *notes),
+        notes=(*ready.notes, *evaluation.notes, *notes),
     )
 
 

@@ -67,7 +67,7 @@ def summarise(plan: Plan, rows: Sequence[MetricsRow], costs: Totals, out: Path) 
         per_part=_named({party: part.accuracy for party, part in last.per_part.items()}, names),
         per_domain={name: DomainFigures.of(part) for name, part in last.per_domain.items()},
         confusion=rows[-1].confusion or (),
-        notes=tuple(plan.notes),
+        notes=(*plan.notes, *last.notes),
         seconds=costs.seconds,
         cpu_seconds=costs.cpu_seconds,
         bytes_up=costs.bytes_up,
