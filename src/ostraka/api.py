@@ -12,7 +12,7 @@ from ostraka.core.member import Member
 from ostraka.core.private import Private
 from ostraka.core.settings import merge, nested
 from ostraka.display.progress import NORMAL, QUIET, follow_run, follow_training
-from ostraka.errors import ConfigError, OstrakaError
+from ostraka.errors import ConfigError, OstrakaError, shown
 from ostraka.parties.gathering import member_files
 from ostraka.parties.samples import OwnData
 from ostraka.parties.task_file import TaskFile
@@ -32,6 +32,7 @@ class RunValues(TypedDict, total=False):
     """What a run can be told (`ostraka list settings run`), and the methods' commonest settings."""
 
     data: str | Path
+    label: str | None
     partition: str
     parties: int | None
     seed: int
@@ -124,6 +125,7 @@ def train(
     name: str = "",
     seed: int | None = None,
     keep_rare: bool = False,
+    skip_broken: bool = False,
     replace: bool = False,
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
     dp: Private | float | None = None,
@@ -133,9 +135,10 @@ def train(
 
     `data` is a folder or file, a `Collection`, or arrays `(x, y)`, whose labels are names of
     classes. `task` is a task or its file; without one, the classes that are found are all. Classes
-    with so few samples that they may identify people are left out unless `keep_rare`. Stopped and
-    called again, it goes on where it was; the same data, task and seed make the same file. `dp`
-    promises differential privacy, by its epsilon or by all of it (`core.private.Private`).
+    with so few samples that they may identify people are left out unless `keep_rare`; files that
+    cannot be read are an error, or left out with `skip_broken`. Stopped and called again, it goes
+    on where it was; the same data, task and seed make the same file. `dp` promises differential
+    privacy, by its epsilon or by all of it (`core.private.Private`).
     """
     promise = dp if dp is None or isinstance(dp, Private) else Private(float(dp))
     with for_python(), follow_training(NORMAL if progress else QUIET) as tell:
@@ -146,6 +149,7 @@ def train(
             name=name,
             seed=seed,
             keep_rare=keep_rare,
+            skip_broken=skip_broken,
             replace_file=replace,
             device=device,
             dp=promise,
@@ -179,7 +183,7 @@ def _with_short(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _path(given: Any, what: str) -> Path:
     if not isinstance(given, str | Path):
-        raise ConfigError(f"{given!r} was given; give {what}, as text or as a path")
+        raise ConfigError(f"{shown(given)} was given; give {what}, as text or as a path")
     return Path(given)
 
 

@@ -255,3 +255,41 @@ def test_recordings(ostraka: Ostraka) -> None:
     assert member.model.view.kind == "sound"
     shown = ostraka("show", "x.member", "--data", "sounds")
     assert "Unknown scores of 24 samples of sounds" in shown.out
+
+
+def test_broken_images_can_be_left_out(ostraka: Ostraka) -> None:
+    assert ostraka(*INIT).code == 0
+    folder(Path("anna"), ("bar", "cross"), 12, 0)
+    for name in ("bar/x.png", "cross/y.png"):
+        (Path("anna") / name).write_text("no image")
+    words = ("train", "anna", "--task", "task.toml", "--out", "anna.member")
+    refused = ostraka(*words)
+    assert refused.code == 2
+    assert "2 files (bar/x.png, cross/y.png) cannot be read" in refused.err
+    assert ostraka("task", "init", "--from", "anna", "--out", "other.toml").code == 2
+    assert ostraka("task", "init", "--from", "anna", "--skip-broken", "--out", "o.toml").code == 0
+    made = ostraka(*words, "--skip-broken")
+    assert made.code == 0
+    assert "2 files (bar/x.png, cross/y.png) could not be read, left out" in made.out
+
+
+def test_train_lists_the_means_of_columns_that_leave(ostraka: Ostraka) -> None:
+    """By hand: 10 and 30, as often, have the mean 20 and the deviation 10; half are "a"."""
+    rows = [f"{10 + 20 * (i % 2)},{'ab'[i // 2 % 2]},{'xy'[i % 2]}\n" for i in range(40)]
+    Path("own.csv").write_text("age,ward,kind\n" + "".join(rows))
+    init = ("task", "init", "--from", "own.csv", "--label", "kind", "--set", "local.epochs=1")
+    for way in ("own", "task", "off"):
+        assert ostraka(*init, "--standardise", way, "--out", f"{way}.toml").code == 0
+        made = ostraka("train", "own.csv", "--task", f"{way}.toml", "--out", f"{way}.member")
+        told = "age 20 (10), ward = a 0.5 (0.5), ward = b 0.5 (0.5)." in made.out
+        assert told == (way == "own"), made.out
+    facts = ostraka("train", "own.csv", "--task", "own.toml", "--out", "b.member", "--json")
+    assert json.loads(facts.out)["statistics"]["ward = b"] == [0.5, 0.5]
+
+
+def test_task_init_says_what_was_found(ostraka: Ostraka) -> None:
+    """A folder of class folders is not taken for one class silently; without label columns."""
+    folder(Path("north/images"), ("bar", "cross"), 12, 0)
+    done = ostraka("task", "init", "--from", "north", "--out", "task.toml")
+    assert "Note: all samples of north are of the class 'images'" in done.err
+    assert "give north/images" in done.err

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,9 @@ def add_to(verbs: Any) -> None:
         help="take what is not given from own data like the parties' (folder or file)",
     )
     sample.add_argument("--label", metavar="NAME", help="tables: the column with the classes")
+    sample.add_argument(
+        "--skip-broken", action="store_true", help="leave out files of --from that cannot be read"
+    )
     add_agreed(parser)
     parser.add_argument("--out", type=place, metavar="FILE", help="where to write it")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -143,6 +147,8 @@ def _free(options: argparse.Namespace) -> Path:
 
 
 def _made(options: argparse.Namespace) -> Any:
+    from ostraka.data.own import Form
+    from ostraka.parties.samples import collected
     from ostraka.parties.task_file import make_task
 
     values = {key: value for key in PLAIN if (value := getattr(options, key)) is not None}
@@ -156,9 +162,13 @@ def _made(options: argparse.Namespace) -> Any:
         raise ConfigError(
             "a task needs --classes, --kind and --shape, or --from DATA to take them from"
         )
+    form = Form(options.kind, options.shape and tuple(options.shape), options.label)
+    held = None if options.source is None else collected(options.source, form, options.skip_broken)
+    for note in () if held is None else held.notes:
+        print(f"Note: {note}", file=sys.stderr)
     return make_task(
         options.classes,
-        data=options.source,
+        data=held,
         kind=options.kind,
         shape=options.shape,
         label=options.label,

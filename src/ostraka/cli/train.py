@@ -55,6 +55,11 @@ def add_to(verbs: Any) -> None:
         help="train on classes too that have so few samples that they may identify people",
     )
     parser.add_argument(
+        "--skip-broken",
+        action="store_true",
+        help="leave out images and recordings that cannot be read, and say how many",
+    )
+    parser.add_argument(
         "--dp",
         metavar="epsilon=E",
         help="promise differential privacy: the file tells next to nothing about any one sample",
@@ -89,6 +94,7 @@ def act(options: argparse.Namespace) -> int:
             name=options.called or "",
             seed=options.seed,
             keep_rare=options.keep_rare,
+            skip_broken=options.skip_broken,
             replace_file=options.replace,
             device=options.device,
             dp=None if options.dp is None else parse(options.dp),

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from ostraka.core.card import band_of
 from ostraka.core.member import Member
+from ostraka.data.own.collection import some
 from ostraka.display.canvas import check_suffix, new_figure, save
 from ostraka.display.tables import Cell, Number, Table, human_bytes
 from ostraka.parties.scores import Picture
@@ -181,6 +182,13 @@ def trained_lines(trained: Trained) -> list[str]:
     told += [f"the scores {', '.join(card.scores)}"] if card.scores else []
     told += [f"the numbers {', '.join(card.calibration)}"] if card.calibration else []
     lines.append(f"Told beside the weights: {'; '.join(told)}.")
+    if trained.statistics:
+        numbers = [f"{name} {mean:.4g} ({std:.4g})" for name, (mean, std) in
+                   trained.statistics.items()]  # fmt: skip
+        lines.append(
+            "In the file, to standardise inputs: the mean (standard deviation) of each feature of "
+            f"your samples: {some(numbers, SHOWN)}. A task with standardise = task leaves them out."
+        )
     lines += [f"Note: {note}" for note in trained.notes]
     if trained.path is not None:
         lines.append(f"Member: {trained.path}. What is in it: ostraka verify {trained.path}")
@@ -202,6 +210,7 @@ def trained_facts(trained: Trained) -> dict[str, Any]:
         "scores": dict(card.scores),
         "held": card.calibration.get("held"),
         "tell": trained.task.tell,
+        "statistics": {name: list(pair) for name, pair in trained.statistics.items()},
         "notes": list(trained.notes),
     }
 
@@ -220,9 +229,7 @@ def member_facts(member: Member, path: Path, picture: Picture | None) -> dict[st
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    shown = [f"{name} ({count})" for name, count in list(counts.items())[:SHOWN]]
-    more = f" and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
-    return ", ".join(shown) + more
+    return some([f"{name} ({count})" for name, count in counts.items()], SHOWN)
 
 
 def _say(console: Console, text: str) -> None:

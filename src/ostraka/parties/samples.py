@@ -11,10 +11,11 @@ OwnData = str | Path | Collection | tuple[Any, Any]
 """A folder or file, samples that were read from one, or arrays: samples and their labels."""
 
 
-def collected(data: OwnData, form: Form) -> Collection:
-    """Labelled samples, as `form` wants them."""
+def collected(data: OwnData, form: Form, skip_broken: bool = False) -> Collection:
+    """Labelled samples, as `form` wants them; with `skip_broken` without the files that cannot be
+    read."""
     if isinstance(data, str | Path):
-        return read(data, form, labelled=True)
+        return read(data, form, labelled=True, skip_broken=skip_broken)
     if isinstance(data, Collection):
         return data
     if isinstance(data, tuple) and len(data) == 2:
