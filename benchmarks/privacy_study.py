@@ -23,6 +23,8 @@ from ostraka.core.party import Party, PartyRef
 from ostraka.core.private import Private
 from ostraka.core.samples import Samples
 from ostraka.data import load
+from ostraka.methods.fedov import GENTLE
+from ostraka.methods.panel import PRIVATE
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.open_voting import OpenVoting
 from ostraka.parties.audit import Audit, audit
@@ -34,7 +36,6 @@ USUAL = Budget(epochs=60, batch=32, optimiser="adam", lr=0.004, schedule="cosine
 """The one-shot methods' training."""
 GUARDED = Budget(epochs=20, batch=140, optimiser="adam", lr=0.01, weight_decay=0.0)
 """Larger batches: the noise of a step is shared by more samples."""
-SHORT = replace(GUARDED, epochs=10)
 DELTA = 1e-4
 EPSILONS: Mapping[str, tuple[float, ...]] = {
     "cross-entropy": (0, 16, 8, 4, 2, 1, 0.5),
@@ -77,10 +78,10 @@ def outcome(data: str, name: str, epsilon: float, seed: int) -> Outcome:
     """Train one member and attack it."""
     started = time.process_time()
     inside, outside, test = parts(data, seed)
-    objective = OBJECTIVES[name]
+    objective = GENTLE if epsilon and name == "fedov" else OBJECTIVES[name]
     dp = Private(epsilon, DELTA) if epsilon else Private()
     budget = (USUAL if not epsilon else GUARDED) if name == "cross-entropy" else (
-        replace(USUAL, epochs=30) if not epsilon else SHORT
+        replace(USUAL, epochs=30) if not epsilon else PRIVATE
     )  # fmt: skip
     member = made(data, objective, Terms(budget, hold_out=0.0, dp=dp), inside, seed)
     noise = noise_for(dp, budget, EACH, 10).multiplier if epsilon else 0.0

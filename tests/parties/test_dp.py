@@ -9,9 +9,9 @@ import pytest
 
 from ostraka.core.private import Private
 from ostraka.errors import ConfigError
-from ostraka.methods.fedov import FedOV
-from ostraka.methods.solo import Solo
-from ostraka.parties.dp import parse, promised
+from ostraka.methods.fedov import GENTLE
+from ostraka.methods.panel import PRIVATE
+from ostraka.parties.dp import parse
 from ostraka.parties.leaving import leaving
 from ostraka.parties.task_file import TaskFile, make_task
 from ostraka.parties.train import train_party
@@ -51,12 +51,24 @@ def test_what_is_none_is_refused(text: str, words: str) -> None:
         parse(text)
 
 
-def test_a_ballot_is_no_matter_of_a_partys_promise() -> None:
-    """FedOV's own ballot wants counts, which a promise does not let a party tell."""
-    method = promised(FedOV(), Private(8.0))
-    assert method.dp == Private(8.0)
-    assert replace(method, dp=Private(), ballot=FedOV().ballot) == FedOV()
-    assert promised(Solo(), Private(8.0)).dp == Private(8.0)
+@pytest.mark.parametrize("name", ["fedov", "fedov-calibrated", "closed-voting-owners", "solo"])
+def test_a_ballot_is_no_matter_of_a_partys_promise(name: str) -> None:
+    """These ballots want counts, which a promise does not let a party tell."""
+    task = make_task(["a", "b"], kind="table", shape=(3,), method=name)
+    method = task.build_method(Private(8.0))
+    assert (method.dp, task.build_method().dp) == (Private(8.0), Private())
+    assert method.local == PRIVATE
+    assert task.build_method().local != PRIVATE
+
+
+def test_what_the_task_says_of_training_goes_before_what_is_usual_with_a_promise() -> None:
+    chosen = {"local.epochs": 7, "objective.w_destroyed": 0.5}
+    task = make_task(["a", "b"], kind="table", shape=(3,), set=chosen)
+    method = task.build_method(Private(8.0))
+    assert method.local == replace(PRIVATE, epochs=7)
+    assert method.objective == replace(GENTLE, w_destroyed=0.5)
+    task = make_task(["a", "b"], kind="table", shape=(3,), set={"recipe": "paper"})
+    assert task.build_method(Private(8.0)).local.epochs == 200
 
 
 @pytest.fixture

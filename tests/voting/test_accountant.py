@@ -1,6 +1,7 @@
 """How much noise a promise takes, by an independent reference; counts with noise."""
 
 import sys
+from dataclasses import replace
 from math import comb, exp, log
 
 import numpy as np
@@ -11,7 +12,7 @@ from ostraka.core.fit import Budget
 from ostraka.core.member import Model
 from ostraka.core.net import Recipe
 from ostraka.core.party import Party, PartyRef
-from ostraka.core.private import Noise, Private
+from ostraka.core.private import Noise, Private, sampling
 from ostraka.core.samples import Samples, View
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError, NeedError
@@ -21,6 +22,7 @@ from ostraka.methods.fedov import FedOV
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.open_voting import OpenVoting
 from ostraka.objectives.rpl import RPL
+from ostraka.runs.config import Config, build_method
 from ostraka.store.member import decode_member, encode_member
 from ostraka.testing import check_method
 from ostraka.voting import accountant
@@ -72,6 +74,20 @@ def test_the_accountant_is_asked_about_the_training_that_follows() -> None:
     """100 samples in batches of 20: chance 1/5, 5 steps an epoch."""
     noise = noise_for(Private(4, 1e-5, clip=0.7), Budget(epochs=3, batch=20), 100, 10)
     assert noise == Noise(0.7, multiplier(4, 1e-5, 0.2, 15))
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate", "steps"), [(333, 1.0, 60), (2430, 1024 / 2430, 180), (60_000, 0.01707, 240)]
+)
+def test_the_usual_private_training_keeps_its_promise(
+    samples: int, rate: float, steps: int
+) -> None:
+    """All samples in each of 60 steps where they are few; never more than 240 steps."""
+    method = build_method(Config("fedov", set={"dp": {"epsilon": 8.0}}))
+    found = sampling(method.local, samples, classes=10)
+    assert found == (pytest.approx(rate, rel=1e-3), steps)
+    noise = noise_for(method.dp, method.local, samples, 10)
+    assert 7.5 < reference(noise.multiplier, rate, steps, 1e-5) <= 8.01
 
 
 def test_impossible_promises_are_refused() -> None:
@@ -160,6 +176,22 @@ def test_a_private_member_learns_and_noise_costs() -> None:
     assert right(8.0) > 0.95
     found = [member(Private(e), blobs(200)).params["first.weight"].norm() for e in (8.0, 0.05)]
     assert found[1] > 3 * found[0], "what is added for a strict promise is far larger"
+
+
+def test_fedov_with_a_promise_learns_to_answer() -> None:
+    """Outliers of the usual weight leave little of a cut gradient to the classes: members then
+    reject many of their own samples."""
+    method = build_method(Config("fedov", set={"dp": {"epsilon": 8.0}, "local": {"epochs": 30}}))
+    objectives = method.objective, replace(method.objective, w_destroyed=1.0, w_second=1.0)
+    test, found = blobs(300).take(slice(200, 300)), []
+    for objective in objectives:
+        model = Model(MODEL.classes, (4,), MODEL.net, objective, MODEL.view)
+        terms = Terms(method.local, dp=method.dp)
+        made = train_member(model, terms, Party(PartyRef(0, 100), blobs(100)), 1)
+        found.append(made.predictor().scores(test.stored()).open)
+    right = [float((open_answers == test.labels).float().mean()) for open_answers in found]
+    assert right[0] > 0.95
+    assert right[1] < 0.85, "closed answers are all right"
 
 
 def test_methods_with_a_promise() -> None:

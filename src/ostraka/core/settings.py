@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from ostraka.core.span import ANYTHING, Span
 from ostraka.core.values import convert, plain, words_in
-from ostraka.errors import ConfigError, choices, did_you_mean
+from ostraka.errors import ConfigError, choices, did_you_mean, shown
 from ostraka.registry import Registry
 
 T = TypeVar("T")
@@ -75,10 +75,12 @@ def build(
     """An instance of `cls` from plain values, the rest from `base` or from the defaults.
 
     Where `cls` has RECIPES, `recipe = "name"` stands for a whole table of values; other
-    values lie over it. Messages call the settings by their dotted name behind `path`, and
+    values lie over it; `usual_recipe(values)` may give one to those who name
+    none. Messages call the settings by their dotted name behind `path`, and
     say that they are those of `owner`.
     """
-    values = with_recipe(cls, values, path)
+    usual = getattr(cls, "usual_recipe", None)
+    values = with_recipe(cls, {**(usual(values) if usual else {}), **values}, path)
     hints = get_type_hints(cls)
     known = {f.name: f for f in fields(cls) if f.init}  # type: ignore[arg-type]
     former: Mapping[str, Former] = getattr(cls, "FORMER", {})
@@ -112,7 +114,7 @@ def with_recipe(cls: type, values: Mapping[str, Any], path: str = "") -> Mapping
     name, rest = values["recipe"], {key: value for key, value in values.items() if key != "recipe"}
     if not isinstance(name, str) or name not in recipes:
         raise ConfigError(
-            f"{path + 'recipe'!r} is {name!r}.{did_you_mean(str(name), recipes)} "
+            f"{path + 'recipe'!r} is {shown(name)}.{did_you_mean(str(name), recipes)} "
             f"Recipes here: {choices(recipes)}"
         )
     return merge(recipes[name], rest)
@@ -289,7 +291,8 @@ def _convert(value: Any, hint: Any, registry: Registry[Any] | None, current: Any
             return value
         if not isinstance(value, Mapping):
             raise ConfigError(
-                f"{path!r} is a group of settings; {value!r} was given. Use {path}.<name> = value"
+                f"{path!r} is a group of settings; {shown(value)} was given. Use {path}.<name> = "
+                "value"
             )
         return build(hint, value, current if current is not MISSING else None, path + ".", path)
     return convert(value, hint, path)
@@ -300,7 +303,7 @@ def _from_registry(value: Any, registry: Registry[Any], current: Any, path: str)
     if not isinstance(table, Mapping) or not isinstance(table.get("name", ""), str):
         raise ConfigError(
             f"{path!r} takes the name of one {registry.kind} "
-            f"({choices(registry)}); {value!r} was given"
+            f"({choices(registry)}); {shown(value)} was given"
         )
     rest = {k: v for k, v in table.items() if k != "name"}
     name = table.get("name")

@@ -38,6 +38,7 @@ from ostraka.contract import (
 from ostraka.core.fit import Student
 from ostraka.core.member import Making
 from ostraka.core.private import Private, check_net
+from ostraka.core.settings import values_of
 from ostraka.core.spent import spent_on
 from ostraka.core.told import check_told
 from ostraka.methods.training import Training
@@ -71,6 +72,10 @@ PAPER: dict[str, Any] = {
     "schedule": "constant",
 }
 """The members' training in the FedOV paper: Adam at a constant rate."""
+PRIVATE = Budget(epochs=60, most_steps=240, batch=1024, optimiser="adam", lr=0.02, weight_decay=0.0)
+"""Few steps with as many samples as there are: the noise of a step is as large for one sample as
+for a thousand, and the promise is spent by the step (docs/results/privacy.md).
+"""
 NOTHING: Params = {}
 """One object, so that all parties get the same (empty) message."""
 SEEN = 2000
@@ -85,6 +90,7 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
     RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "fast": {},
         "paper": {"local": PAPER, "hold_out": 0.0},
+        "private": {"local": values_of(PRIVATE)},
     }
 
     local: Budget = setting(FAST, "the members' training")
@@ -115,6 +121,14 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
     dp: Private = setting(
         Private(), "differential privacy of every sample; then only sizes are told"
     )
+
+    @classmethod
+    def usual_recipe(cls, values: Mapping[str, Any]) -> dict[str, str]:
+        """The recipe of those who name none: with differential privacy that for it, as with any
+        other the noise is larger than what is learned."""
+        dp = values.get("dp")
+        epsilon = dp.get("epsilon") if isinstance(dp, Mapping) else getattr(dp, "epsilon", 0)
+        return {"recipe": "private"} if epsilon and "private" in cls.RECIPES else {}
 
     def __post_init__(self) -> None:
         super().__post_init__()

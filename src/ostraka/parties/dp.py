@@ -5,14 +5,10 @@ covered unless it looks at no sample: so no class is left out for being rare, an
 standardised by own means.
 """
 
-from dataclasses import replace
-
 from ostraka.core.private import Private
 from ostraka.core.samples import Samples
 from ostraka.core.settings import build
 from ostraka.errors import ConfigError
-from ostraka.methods.panel import PanelMethod, VotingMethod
-from ostraka.voting.ballots import Sum
 
 USAGE = "epsilon=8[,delta=1e-5][,clip=1][,counts=0.5]"
 
@@ -24,28 +20,16 @@ def parse(text: str) -> Private:
         words = [f"epsilon={words[0]}"]
     values: dict[str, float] = {}
     for word in words:
-        name, given, value = word.partition("=")
+        name, _, value = word.partition("=")
         try:
-            values[name.strip()] = float(value) if given else float("nan")
+            values[name.strip()] = float(value)
         except ValueError:
-            given = ""
-        if not given:
-            raise ConfigError(f"--dp is {text!r}; {word!r} is not NAME=NUMBER. Write {USAGE}")
+            wrong = f"--dp is {text!r}; {word!r} is not NAME=NUMBER. Write {USAGE}"
+            raise ConfigError(wrong) from None
     promise = build(Private, values, path="dp.", owner="--dp")
     if not promise.wanted:
         raise ConfigError(f"--dp is {text!r}; a promise needs an epsilon above 0: {USAGE}")
     return promise
-
-
-def promised(method: PanelMethod, promise: Private) -> PanelMethod:
-    """The method with this promise.
-
-    How votes are counted is for the group to say and no matter of a party's training, so a ballot
-    that wants class counts is no hindrance.
-    """
-    if isinstance(method, VotingMethod) and method.ballot.wants_counts:
-        return replace(method, dp=promise, ballot=Sum())
-    return replace(method, dp=promise)
 
 
 def check_covered(standardise: str, samples: Samples) -> None:

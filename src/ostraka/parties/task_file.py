@@ -15,6 +15,7 @@ from ostraka.core.augmentation import check_augment
 from ostraka.core.digest import digest_of
 from ostraka.core.kind import NORMED, Kind
 from ostraka.core.net import Recipe
+from ostraka.core.private import Private
 from ostraka.core.samples import View
 from ostraka.core.settings import Settings, build, setting, values_of
 from ostraka.core.task import Task
@@ -22,8 +23,8 @@ from ostraka.data.dataset import PIXELS
 from ostraka.data.names import flaw
 from ostraka.data.own import Form
 from ostraka.data.standardise import statistics
-from ostraka.errors import ConfigError, OstrakaError, choices
-from ostraka.methods.panel import PanelMethod
+from ostraka.errors import ConfigError, OstrakaError, choices, shown
+from ostraka.methods.panel import PanelMethod, VotingMethod
 from ostraka.parties.samples import OwnData, collected
 from ostraka.parties.task_text import comment, entry
 from ostraka.registry import METHODS
@@ -191,20 +192,27 @@ class TaskFile(Settings):
         """What a party's method is given, where networks see samples by `view`."""
         return Task(self.classes, self.shape, self.recipe, view=replace(view, augment="none"))
 
-    def build_method(self) -> PanelMethod:
-        """The method with its settings, and with what is to be told."""
+    def build_method(self, dp: Private | None = None) -> PanelMethod:
+        """The method with its settings, and with what is to be told; with `dp`, with that promise.
+
+        How votes are counted is for the group to say and no matter of a party's private training,
+        so a ballot that wants class counts is no hindrance.
+        """
         if "tell" in self.set:
             raise ConfigError("'tell' is a setting of the task itself; give it there, not in set")
-        if not isinstance(build_method(Config(method=self.method)), PanelMethod):
+        usual = build_method(Config(method=self.method))
+        if not isinstance(usual, PanelMethod):
             able = [name for name in METHODS if issubclass(METHODS.get(name), PanelMethod)]
             raise ConfigError(
                 f"the method {self.method!r} makes one model of all parties; a task needs one "
                 f"whose parties make members of their own: {choices(able)}, or a preset of these"
             )
         told = "counts" if self.tell == "bands" else self.tell
-        method: PanelMethod = build_method(
-            Config(method=self.method, set={**self.set, "tell": told})
-        )
+        chosen = {**self.set, "tell": told}
+        if dp is not None:
+            chosen["dp"] = values_of(dp)
+            chosen |= {"ballot": "sum"} if isinstance(usual, VotingMethod) else {}
+        method: PanelMethod = build_method(Config(method=self.method, set=chosen))
         return method
 
 
@@ -254,7 +262,7 @@ def load_task(path: str | Path) -> TaskFile:
     try:
         form = values.get("form", {})
         if not isinstance(form, Mapping):
-            raise ConfigError(f"'form' is a table of settings; {form!r} was given")
+            raise ConfigError(f"'form' is a table of settings; {shown(form)} was given")
         return _built(values, Form.of(form, "form."))
     except OstrakaError as error:
         raise ConfigError(f"the task {path}: {error}") from None

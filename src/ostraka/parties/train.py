@@ -25,11 +25,12 @@ from ostraka.core.samples import Samples
 from ostraka.core.settings import values_of
 from ostraka.core.task import Task
 from ostraka.data.own import Collection
+from ostraka.data.own.form import ANYTHING
 from ostraka.data.standardise import statistics
 from ostraka.engines.threads import one_thread
 from ostraka.errors import ConfigError, Interrupted, StoreError, writing
 from ostraka.methods.panel import PanelMethod
-from ostraka.parties.dp import check_covered, promised
+from ostraka.parties.dp import check_covered
 from ostraka.parties.halt import Halting, Tell, place_of, progress_of
 from ostraka.parties.rare import rare_classes, without
 from ostraka.parties.samples import OwnData, collected
@@ -67,6 +68,16 @@ class Trained:
     """Classes as few, which were kept."""
     notes: tuple[str, ...] = ()
 
+    @property
+    def statistics(self) -> dict[str, tuple[float, float]]:
+        """The mean and the standard deviation of each feature of the party's own samples that are
+        in the file."""
+        view = self.member.model.view
+        if self.task.standardise != "own":
+            return {}
+        names = self.task.form.features or tuple(f"feature {i}" for i in range(len(view.mean)))
+        return dict(zip(names, zip(view.mean, view.std, strict=True), strict=True))
+
 
 def train_party(
     data: OwnData,
@@ -76,6 +87,7 @@ def train_party(
     name: str = "",
     seed: int | None = None,
     keep_rare: bool = False,
+    skip_broken: bool = False,
     replace_file: bool = False,
     device: str = "auto",
     dp: Private | None = None,
@@ -87,15 +99,15 @@ def train_party(
     Without a task, the classes found are those of the task. `name` is what the party is called in
     the file (default: as the file). The seed is 0 by default; with differential privacy it is
     secret, as whoever knew it could take the noise away. `dp` promises that, whether the task does
-    or not; then no class is left out for being rare, as that would tell of its samples. `tell`
-    follows the training.
+    or not; then no class is left out for being rare, as that would tell of its samples.
+    `skip_broken` leaves out files that cannot be read, with a note. `tell` follows the training.
     """
     path = None if out is None else Path(out)
     name = name or ("" if path is None else path.stem)
     _check(name, path, replace_file)
-    agreed, held = _given(data, task)
+    agreed, held = _given(data, task, skip_broken)
     samples = held.for_classes(agreed.classes)
-    method = agreed.build_method() if dp is None else promised(agreed.build_method(), dp)
+    method = agreed.build_method(dp)
     rare = rare_classes(samples, agreed.classes, agreed.rare)
     if method.dp.wanted:
         check_covered(agreed.standardise, samples)
@@ -146,13 +158,15 @@ def _check(name: str, path: Path | None, replace_file: bool) -> None:
         raise StoreError(f"{path.parent} cannot be written to; choose another place")
 
 
-def _given(data: OwnData, task: TaskFile | str | Path | None) -> tuple[TaskFile, Collection]:
+def _given(
+    data: OwnData, task: TaskFile | str | Path | None, skip_broken: bool
+) -> tuple[TaskFile, Collection]:
     """The task and the samples, each as the other wants it."""
     if task is None:
-        agreed = make_task(data=data)
-        return agreed, collected(data, agreed.form)
+        held = collected(data, ANYTHING, skip_broken)
+        return make_task(data=held), held
     agreed = task if isinstance(task, TaskFile) else load_task(task)
-    held = collected(data, agreed.form)
+    held = collected(data, agreed.form, skip_broken)
     if (held.form.kind, held.form.shape) != (agreed.kind, agreed.shape):
         raise ConfigError(
             f"{held.name} has samples of the kind {held.form.kind} and the shape "
