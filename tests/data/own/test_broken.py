@@ -424,7 +424,7 @@ ARRAYS: dict[str, tuple[Make, str, dict[str, Any]]] = {
     ),
     "scales of another length": (
         arrays(x=np.ones((2, 3, 4)), feature_scale=np.ones(3), feature_offset=np.ones(4)),
-        r"feature_scale and feature_offset .*for each of the 4 coefficients",
+        r"feature_scale is float64 .*for each of the 4 coefficients",
         {},
     ),
     "empty name of a class": (arrays(x=np.ones((2, 2)), y=["a", " "]), r"has an empty name", {}),

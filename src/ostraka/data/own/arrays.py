@@ -19,7 +19,7 @@ from ostraka.data.own.collection import Collection, collection, some
 from ostraka.data.own.folder import check_classes
 from ostraka.data.own.form import Form
 from ostraka.data.sources.files import sidecar
-from ostraka.data.sources.npz import class_names, read_arrays, told_kind
+from ostraka.data.sources.npz import class_names, per_coefficient, read_arrays, told_kind
 from ostraka.errors import DataError
 
 PARTS = {"train": ("_train", ""), "test": ("_test",)}
@@ -84,14 +84,9 @@ def _values(
 
 def _restored(path: Path, x: Array, stored: Mapping[str, Array]) -> Array:
     """Features that were stored as bytes: value = x * scale + offset, for each coefficient."""
-    parts = [stored.get(key, np.zeros(0)) for key in ("feature_scale", "feature_offset")]
-    if any(part.shape != x.shape[-1:] or part.dtype.kind not in "iuf" for part in parts):
-        raise DataError(
-            f"{path}: feature_scale and feature_offset are {parts[0].dtype} "
-            f"{list(parts[0].shape)} and {parts[1].dtype} {list(parts[1].shape)}; give a number "
-            f"for each of the {x.shape[-1]} coefficients"
-        )
-    values: Array = x * parts[0] + parts[1]
+    keys = ("feature_scale", "feature_offset")
+    scale, offset = (per_coefficient(str(path), key, stored, x.shape[-1]) for key in keys)
+    values: Array = x * scale + offset
     return values
 
 

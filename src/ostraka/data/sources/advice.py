@@ -87,9 +87,7 @@ def unread(name: str, kinds: Iterable[str]) -> DataError:
         if suffix in TABLES
         else f"table = ...  # {PurePath(name).name} as an array of numbers, one row per sample; "
         "the last column is y",
-        "x, y, test = table[:, :-1], table[:, -1].astype(int), numpy.arange(len(table)) % 5 == 4",
-        f'numpy.savez("{stem}.npz", x_train=x[~test], y_train=y[~test], x_test=x[test], '
-        "y_test=y[test])",
+        f'numpy.savez("{stem}.npz", x=table[:, :-1], y=table[:, -1].astype(int))',
     ]
     return DataError(
         f"{name}: {suffix} files are not read. What is read: {'; '.join(kinds)}. A table becomes "

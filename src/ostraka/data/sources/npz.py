@@ -140,7 +140,7 @@ def _features(name: str, stored: Mapping[str, Array]) -> tuple[Array, Array, Vie
             "coefficients]"
         )
     scale, offset = (
-        _per_coefficient(name, key, stored, train.shape[-1])
+        per_coefficient(name, key, stored, train.shape[-1])
         for key in ("feature_scale", "feature_offset")
     )
     # Statistics from the counts of the 256 levels: exact, and without a second copy of the data.
@@ -175,7 +175,8 @@ def told_kind(path: Path, stored: Mapping[str, Array], beside: Mapping[str, Any]
     )
 
 
-def _per_coefficient(name: str, key: str, stored: Mapping[str, Array], coefficients: int) -> Array:
+def per_coefficient(name: str, key: str, stored: Mapping[str, Array], coefficients: int) -> Array:
+    """The finite number that `key` has for each coefficient."""
     values = stored.get(key, np.zeros(0))
     if values.shape != (coefficients,) or values.dtype.kind != "f" or not np.isfinite(values).all():
         got = f"is {values.dtype} {list(values.shape)}" if key in stored else "is missing"
