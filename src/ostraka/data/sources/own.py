@@ -116,28 +116,21 @@ def _some(folder: str | Path) -> Iterator[os.DirEntry[str]]:
         return
 
 
-SOURCES.add("image-folder")(
-    Source(
-        "image folder",
-        "a folder of images (PNG, JPEG, TIFF, BMP), a sub-folder for each class",
-        read,
-        partial(_find_folder, ends=IMAGES),
-        peek=partial(_peek_folder, image=True),
-        yields=True,
-        loose=True,
+for kind, ends, words in (
+    ("image", IMAGES, "images (PNG, JPEG, TIFF, BMP)"),
+    ("sound", SOUNDS, "recordings (WAV)"),
+):
+    SOURCES.add(f"{kind}-folder")(
+        Source(
+            f"{kind} folder",
+            f"a folder of {words}, a sub-folder for each class",
+            read,
+            partial(_find_folder, ends=ends),
+            peek=partial(_peek_folder, image=kind == "image"),
+            yields=True,
+            loose=True,
+        )
     )
-)
-SOURCES.add("sound-folder")(
-    Source(
-        "sound folder",
-        "a folder of recordings (WAV), a sub-folder for each class",
-        read,
-        partial(_find_folder, ends=SOUNDS),
-        peek=partial(_peek_folder, image=False),
-        yields=True,
-        loose=True,
-    )
-)
 SOURCES.add("table")(
     Source(
         "table",
