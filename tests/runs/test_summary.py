@@ -199,9 +199,9 @@ def test_every_line_of_a_run_has_the_open_answers_of_its_round(tmp_path: Path) -
     ("balanced", "losses", "said"),
     [
         (10.0, [2.4, 2.3], True),  # not below 0.95 ln 10 = 2.19
-        (10.0, [3.0, 2.18], False),  # fallen, and below guessing
-        (10.0, [1.0, 0.96], True),  # below guessing from the start, and has not moved
-        (10.0, [1.0, 0.94], False),
+        (10.0, [2.3, 2.18], False),
+        (10.0, [30.0, 2.3], True),
+        (10.0, [0.01, 0.01], False),  # parties know their own classes; their mean knows none
         (10.0, [9.9], True),  # one round
         (11.9, [2.4, 2.4], True),  # two standard errors of 900 answers: 2.0
         (12.1, [2.4, 2.4], False),
@@ -209,7 +209,7 @@ def test_every_line_of_a_run_has_the_open_answers_of_its_round(tmp_path: Path) -
         (10.0, [], False),
     ],
 )
-def test_a_result_at_chance_whose_loss_has_not_fallen_says_so(
+def test_a_result_at_chance_whose_parties_guess_as_well_says_so(
     balanced: float | None, losses: list[float], said: bool
 ) -> None:
     """100 of 1000 samples are of unknown classes, of which guessing knows nothing."""
@@ -218,7 +218,7 @@ def test_a_result_at_chance_whose_loss_has_not_fallen_says_so(
     notes = _at_chance(test, losses)
     assert len(notes) == said
     if said:
-        assert f"{losses[0]:.3g} after round 1, {losses[-1]:.3g} at the end" in notes[0]
+        assert f"{losses[0]:.3g} after round 1 and {losses[-1]:.3g} at the end" in notes[0]
         assert "guessing gives 2.3." in notes[0]
         assert "learning rate" in notes[0]
 
@@ -235,7 +235,7 @@ def test_a_learning_rate_that_is_too_high_does_not_pass_in_silence(tmp_path: Pat
         make_plan(config.make({**values, "train_per_class": 20})), RunDir(tmp_path / "c")
     )
     told = [
-        re.findall(r"([\d.]+) after round 1, ([\d.]+) at", run.notes[-1]) for run in (short, whole)
+        re.findall(r"([\d.]+) after round 1 and ([\d.]+) at", run.notes[-1]) for run in (short, whole)
     ]
     [(first, last)], [(before, after)] = told
     assert first == last == before != after

@@ -18,7 +18,7 @@ LAST = 20
 """Rounds at the end whose mean accuracy is reported (as FedOVA does)."""
 
 MOVED = 0.95
-"""A loss above this share of another one is no lower."""
+"""A loss above this share of that of guessing is no lower."""
 
 LEVELS = (50, 60, 70, 80, 85, 90, 95)
 """Percent of accuracy of which the first round that has them is reported."""
@@ -90,23 +90,23 @@ def summarise(plan: Plan, rows: Sequence[MetricsRow], costs: Totals, out: Path) 
 
 
 def _at_chance(test: Evaluation, losses: Sequence[float]) -> list[str]:
-    """A note where the result knows nothing and training has not moved: a learning rate that is too
-    high need not give NaN.
+    """A note where neither the result nor the parties' own models know anything: a learning rate
+    that is too high need not give NaN.
 
-    At chance: a balanced accuracy within two standard errors of guessing. Not moved: a loss no
-    lower than it was after round 1, or than that of guessing.
+    At chance: a balanced accuracy within two standard errors of guessing, and a loss on the
+    parties' own samples that is no lower than that of guessing either. (A mean of models that have
+    learned their own classes can be at chance too; another learning rate does not mend that.)
     """
     classes = sum(figure is not None for figure in test.per_class.values())
     known = test.samples - test.unknown_samples
     if classes < 2 or known <= 0 or test.balanced_accuracy is None or not losses:
         return []
     error = 100 * sqrt((1 - 1 / classes) / classes / known)
-    stuck = losses[-1] >= MOVED * min(losses[0], log(classes))
-    if test.balanced_accuracy > 100 / classes + 2 * error or not stuck:
+    if test.balanced_accuracy > 100 / classes + 2 * error or losses[-1] < MOVED * log(classes):
         return []
     return [
         f"the result is at chance (balanced accuracy {test.balanced_accuracy:.1f} % of {classes} "
-        f"classes), and the parties' loss has not fallen: {losses[0]:.3g} after round 1, "
+        f"classes), and so are the parties' models: their loss is {losses[0]:.3g} after round 1 and "
         f"{losses[-1]:.3g} at the end, where guessing gives {log(classes):.3g}. The learning rate "
         "is probably too high or too low: try another one (--lr)"
     ]
