@@ -57,12 +57,9 @@ def check_scores(ballot: Ballot) -> None:
 def check_closed(ballot: Ballot) -> None:
     """Where no member can answer unknown, neither does the ballot: its threshold is infinite."""
     threshold = _count(ballot, _cases(ballot)["members without an unknown output"]).threshold
-    expect(
-        ballot,
-        "closed-set members are never overruled by unknown",
-        threshold != math.inf and f"the threshold is {threshold:g}",
-        "give math.inf where votes.closed",
-    )
+    what = "closed-set members are never overruled by unknown"
+    wrong = threshold != math.inf and f"the threshold is {threshold:g}"
+    expect(ballot, what, wrong, "give math.inf where votes.closed")
 
 
 def check_unanimous(ballot: Ballot) -> None:
@@ -161,12 +158,9 @@ def check_say(ballot: Ballot) -> None:
             and bool((say >= 0).all())
             and near(total, (total > 0.5).to(total))
         )
-        expect(
-            ballot,
-            "the members' say in a class are shares of one whole",
-            not good and f"for {case} the sums of the first sample are {total[:1].tolist()}",
-            "divide weights by their sum over the members (voting.ballots.shared_say)",
-        )
+        wrong = not good and f"for {case} the sums of the first sample are {total[:1].tolist()}"
+        advice = "divide weights by their sum over the members (voting.ballots.shared_say)"
+        expect(ballot, "the members' say in a class are shares of one whole", wrong, advice)
 
 
 def check_silent(ballot: Ballot) -> None:
@@ -198,12 +192,9 @@ def check_assessed(ballot: Ballot) -> None:
     votes = _cases(ballot)["mixed votes"]
     with hoped(ballot, "it looks at the votes"):
         seen = replace(votes, assessment=ballot.assess(votes))
-    expect(
-        ballot,
-        "a ballot that looks finds something",
-        seen.assessment is None and "it found None",
-        "leave `looks` False, or return a value",
-    )
+    nothing = seen.assessment is None and "it found None"
+    advice = "leave `looks` False, or return a value"
+    expect(ballot, "a ballot that looks finds something", nothing, advice)
     ask = partial(ballot.count, seen)
     expect_scores(ballot, ask, SAMPLES, CLASSES, "it counts with its own assessment")
     half = torch.arange(SAMPLES // 2)

@@ -90,20 +90,14 @@ def expect_scores(
     """The right shapes, and finite numbers."""
     with hoped(subject, what):
         scores = ask()
-    shapes = tuple(scores.known.shape), tuple(scores.unknown.shape)
-    expect(
-        subject,
-        f"{what} with known [{count}, {classes}] and unknown [{count}]",
-        shapes != ((count, classes), (count,)) and f"known has {shapes[0]} and unknown {shapes[1]}",
-        "one column per class",
-    )
+    known, unknown = tuple(scores.known.shape), tuple(scores.unknown.shape)
+    right = known == (count, classes) and unknown == (count,)
+    odd = not right and f"known has {known} and unknown {unknown}"
+    shapes = f"known [{count}, {classes}] and unknown [{count}]"
+    expect(subject, f"{what} with {shapes}", odd, "one column per class")
     finite = bool(scores.known.isfinite().all() and scores.unknown.isfinite().all())
-    expect(
-        subject,
-        f"{what} with finite numbers",
-        (not finite or math.isnan(scores.threshold)) and "some are infinite or NaN",
-        "only the threshold may be infinite",
-    )
+    odd = (not finite or math.isnan(scores.threshold)) and "some are infinite or NaN"
+    expect(subject, f"{what} with finite numbers", odd, "only the threshold may be infinite")
 
 
 def expect_rows(subject: object, ask: Callable[[Tensor], Scores], x: Tensor) -> None:

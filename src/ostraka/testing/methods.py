@@ -89,12 +89,8 @@ def check_work_key(method: AnyMethod, task: Task | None = None) -> None:
         own = method.work_key(stage.task)
         key = digest_of(own)
         again = digest_of(pickle.loads(pickle.dumps(method)).work_key(stage.task))
-    expect(
-        method,
-        what,
-        key != again and "an equal method has another key",
-        "make it of settings and the commons, not of objects",
-    )
+    other = key != again and "an equal method has another key"
+    expect(method, what, other, "make it of settings and the commons, not of objects")
     local = getattr(method, "local", None)
     if own is not None and isinstance(local, Budget):
         changed: dict[str, Any] = {"local": replace(local, epochs=local.epochs + 1)}
@@ -176,14 +172,12 @@ def check_resume(method: AnyMethod, task: Task | None = None) -> None:
     """
     method, stage = few_rounds(method), make_stage(method, task)
     straight = run_short(method, stage)
+    advice = "keep what lasts in the state (server) and in Report.memory (party), nothing on self"
     places = [place for place in ((1, 1), (2, 0), (2, 1)) if place[0] <= method.exchanges]
     for stop in (StopAt(round=index, ended=count) for index, count in places):
-        expect(
-            method,
-            f"a run stopped {stop} and resumed ends with the same bits",
-            difference(straight, run_short(method, stage, stop=stop), "result"),
-            "keep what lasts in the state (server) and in Report.memory (party), nothing on self",
-        )
+        change = difference(straight, run_short(method, stage, stop=stop), "result")
+        what = f"a run stopped {stop} and resumed ends with the same bits"
+        expect(method, what, change, advice)
 
 
 def check_interrupted_fit(method: AnyMethod, task: Task | None = None) -> None:

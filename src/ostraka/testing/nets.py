@@ -73,13 +73,10 @@ def check_outputs(sketch: Sketch) -> None:
     """One output for each class, and one more for unknown; a batch may hold a single sample."""
     for unknown in (False, True):
         net, wanted = _net(sketch, unknown).eval(), CLASSES + unknown
-        expect(
-            sketch.name,
-            "the network knows its classes",
-            (net.classes, net.unknown, net.outputs) != (CLASSES, unknown, wanted)
-            and f"classes is {net.classes} and unknown {net.unknown}",
-            "call super().__init__(classes, unknown)",
-        )
+        known = (net.classes, net.unknown, net.outputs) == (CLASSES, unknown, wanted)
+        odd = not known and f"classes is {net.classes} and unknown {net.unknown}"
+        advice = "call super().__init__(classes, unknown)"
+        expect(sketch.name, "the network knows its classes", odd, advice)
         for count in (1, SAMPLES):
             logits = _forward(sketch, net, sketch.samples(count))
             odd = tuple(logits.shape) != (count, wanted) and f"it gives {list(logits.shape)}"
@@ -158,12 +155,9 @@ def check_tensors(sketch: Sketch) -> None:
         fresh.load_state_dict(codec.decode(codec.encode(params_of(net))))
     x = sketch.samples()
     same = near(_forward(sketch, net.eval(), x), _forward(sketch, fresh.eval(), x))
-    expect(
-        sketch.name,
-        f"{what}, which then answers the same",
-        not same and "it does not",
-        "register every tensor that counts as a parameter or buffer",
-    )
+    advice = "register every tensor that counts as a parameter or buffer"
+    other = not same and "it does not"
+    expect(sketch.name, f"{what}, which then answers the same", other, advice)
 
 
 def check_gradients(sketch: Sketch) -> None:

@@ -97,12 +97,9 @@ def check_attached(objective: Objective, bench: Bench) -> None:
         "set net.objective to a module with them; "
         "unknown = True gives the network its extra output",
     )
-    expect(
-        objective,
-        "the same seed attaches the same tensors",
-        difference(params_of(net), params_of(again), "tensors"),
-        "use torch's own generator, which is seeded then, or none",
-    )
+    change = difference(params_of(net), params_of(again), "tensors")
+    advice = "use torch's own generator, which is seeded then, or none"
+    expect(objective, "the same seed attaches the same tensors", change, advice)
 
 
 def check_prepare(objective: Objective, bench: Bench) -> None:
@@ -149,12 +146,8 @@ def check_loss(objective: Objective, bench: Bench) -> None:
         grads = {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
         wrong = [f"that of {n} is not finite" for n, g in grads.items() if not g.isfinite().all()]
         wrong += [] if any(grad.any() for grad in grads.values()) else ["there is none"]
-        expect(
-            objective,
-            f"the loss of {case} has finite gradients in the network",
-            wrong[0] if wrong else None,
-            "do not detach the logits",
-        )
+        what = f"the loss of {case} has finite gradients in the network"
+        expect(objective, what, wrong[0] if wrong else None, "do not detach the logits")
 
 
 def check_randomness(objective: Objective, bench: Bench) -> None:
@@ -213,12 +206,9 @@ def check_scores(objective: Objective, bench: Bench) -> None:
     )
     with torch.no_grad(), hoped(objective, "logits gives the answers for distillation"):
         logits = objective.logits(net, x)
-    expect(
-        objective,
-        f"logits gives [samples, {classes}] or one more for unknown",
-        logits.shape[1] not in (classes, classes + 1) and f"it gives {list(logits.shape)}",
-        "leave logits to Objective",
-    )
+    what = f"logits gives [samples, {classes}] or one more for unknown"
+    odd = logits.shape[1] not in (classes, classes + 1) and f"it gives {list(logits.shape)}"
+    expect(objective, what, odd, "leave logits to Objective")
 
 
 def check_statistics(objective: Objective, bench: Bench) -> None:
@@ -231,12 +221,9 @@ def check_statistics(objective: Objective, bench: Bench) -> None:
         measured = objective.statistics(net, bench.samples)
     for name, tensor in measured.items():
         place = list(before[name].shape) if name in before else "does not exist"
-        expect(
-            objective,
-            "what statistics measures has a place in the network",
-            place != list(tensor.shape) and f"{name} has {list(tensor.shape)}, its place {place}",
-            "make room for it in attach",
-        )
+        odd = place != list(tensor.shape) and f"{name} has {list(tensor.shape)}, its place {place}"
+        what = "what statistics measures has a place in the network"
+        expect(objective, what, odd, "make room for it in attach")
         odd = tensor.is_floating_point() and not tensor.isfinite().all() and f"{name} is not"
         expect(objective, "statistics are finite", odd, "mind classes with few samples or none")
     change = difference(before, params_of(net), "network")
@@ -249,12 +236,10 @@ def check_stored(objective: Objective, bench: Bench) -> None:
     net, x = _trained_net(objective, bench), bench.samples.inputs()
     with hoped(objective, "a trained network is loaded again"):
         again = load_predictor(bench.task, objective, params_of(net)).answers(x)
-    expect(
-        objective,
-        "a network that was stored and loaded answers the same",
-        bool(unlike(_ask(objective, net, x), again)) and "it does not",
-        "keep tensors as parameters or buffers of net.objective, and nothing on self",
-    )
+    what = "a network that was stored and loaded answers the same"
+    other = bool(unlike(_ask(objective, net, x), again)) and "it does not"
+    advice = "keep tensors as parameters or buffers of net.objective, and nothing on self"
+    expect(objective, what, other, advice)
 
 
 def check_learns(objective: Objective, bench: Bench) -> None:

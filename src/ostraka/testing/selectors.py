@@ -65,12 +65,9 @@ def check_strangers(selector: Selector) -> None:
 def check_repeatable(selector: Selector) -> None:
     """The same pool gives the same choice, however the global random generators stand."""
     first, second = twice(lambda: _choose(selector, _pool(), "members"))
-    expect(
-        selector,
-        "the same pool gives the same choice",
-        first != second and f"it chose {first.chosen}, and then {second.chosen}",
-        "draw from torch_rng(pool.seed, ...) and use pool.lots() where nothing else decides",
-    )
+    change = first != second and f"it chose {first.chosen}, and then {second.chosen}"
+    advice = "draw from torch_rng(pool.seed, ...) and use pool.lots() where nothing else decides"
+    expect(selector, "the same pool gives the same choice", change, advice)
 
 
 def check_unchanged(selector: Selector) -> None:

@@ -2,8 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,12 +26,9 @@ def check_source(source: Source, example: str | Path | None = None) -> None:
     source reads; it is copied, never changed. A source whose data sets are all built in needs none.
     """
     path = None if example is None else Path(example)
-    expect(
-        _name(source),
-        "there is something to read",
-        path is None and not source.builtin and "no example was given",
-        "give the path of a small file or folder",
-    )
+    nothing = path is None and not source.builtin and "no example was given"
+    advice = "give the path of a small file or folder"
+    expect(_name(source), "there is something to read", nothing, advice)
     for check in CHECKS:
         check(source, path)
 
@@ -40,10 +36,11 @@ def check_source(source: Source, example: str | Path | None = None) -> None:
 def check_find(source: Source, example: Example) -> None:
     """`find` names what is there, the same every time, and nothing in what is not of its kind."""
     what = "find passes over files of other kinds"
-    with _workplace() as folder:
-        (folder / "empty").mkdir()
-        (folder / "notes.txt").write_text("not a data set\n")
-        for stranger in (folder / "empty", folder / "notes.txt", folder / "missing"):
+    with TemporaryDirectory() as folder:
+        empty, notes, missing = (Path(folder, name) for name in ("empty", "notes.txt", "missing"))
+        empty.mkdir()
+        notes.write_text("not a data set\n")
+        for stranger in (empty, notes, missing):
             with hoped(_name(source), what, "return an empty list"):
                 names = source.find(stranger)
             done = bool(names) and f"it found {names} in {stranger.name}"
@@ -64,7 +61,7 @@ def check_find_is_light(source: Source, example: Example) -> None:
     """
     if example is None:
         return
-    with _workplace() as folder:
+    with TemporaryDirectory() as folder:
         copy = _copy(example, folder)
         before = _state(copy)
         _names(source, copy)
@@ -94,12 +91,9 @@ def check_read(source: Source, example: Example) -> None:
         data = _read(source, path, name)
         advice = "let ostraka.data.dataset.assemble make the Dataset"
         expect(_name(source), f"{name} is fit to train on", _problem(data), advice)
-        expect(
-            _name(source),
-            f"the data set is called {name}",
-            data.name != name and f"it is called {data.name}",
-            "use the name that read got",
-        )
+        other = data.name != name and f"it is called {data.name}"
+        advice = "use the name that read got"
+        expect(_name(source), f"the data set is called {name}", other, advice)
         advice = "use text, numbers, lists and dicts"
         with hoped(_name(source), "info can be written as JSON", advice):
             json.dumps(dict(data.info))
@@ -111,7 +105,7 @@ def check_same_data(source: Source, example: Example) -> None:
         first, second = _read(source, path, name), _read(source, path, name)
         _expect_same(source, first, second, "reading twice gives the same data")
         if path is not None:
-            with _workplace() as folder:
+            with TemporaryDirectory() as folder:
                 copied = _read(source, _copy(path, folder), name)
                 _expect_same(source, first, copied, "a copy gives the same data")
 
@@ -124,11 +118,11 @@ def check_damage(source: Source, example: Example) -> None:
     for path, name in places:
         whole = _read(source, path, name)
         for (index, file), case in product(enumerate(_files(path)), DAMAGE):
-            if source.loose and DAMAGE[case] is _remove:
+            if source.loose and case == "is missing":
                 continue
             what = f"read refuses {name} with a DataError when {file.name} {case}"
             advice = "raise a DataError that names the file and says what to do"
-            with _workplace() as folder:
+            with TemporaryDirectory() as folder:
                 copy = _copy(path, folder)
                 DAMAGE[case](_files(copy)[index])
                 with hoped(_name(source), what, advice):
@@ -139,12 +133,8 @@ def check_damage(source: Source, example: Example) -> None:
                 _expect_same(source, whole, data, what)
 
 
-def _remove(file: Path) -> None:
-    file.unlink()
-
-
 DAMAGE: dict[str, Callable[[Path], object]] = {
-    "is missing": _remove,
+    "is missing": Path.unlink,
     "is empty": lambda file: file.write_bytes(b""),
     "is cut short": lambda file: file.write_bytes(
         file.read_bytes()[: file.stat().st_size // 2 + 1]
@@ -167,22 +157,16 @@ def _name(source: Source) -> str:
     return f"the source {source.kind!r}"
 
 
-@contextmanager
-def _workplace() -> Iterator[Path]:
-    with TemporaryDirectory() as folder:
-        yield Path(folder)
-
-
-def _copy(example: Path, folder: Path) -> Path:
+def _copy(example: Path, folder: str) -> Path:
     """The example under the same name, with what lies beside a file
     under the same stem (a sidecar).
     """
-    target = folder / example.name
+    target = Path(folder, example.name)
     if example.is_dir():
         shutil.copytree(example, target)
     else:
         for file in example.parent.glob(f"{example.stem}.*"):
-            shutil.copy(file, folder / file.name)
+            shutil.copy(file, folder)
     return target
 
 
@@ -259,10 +243,6 @@ def _expect_same(source: Source, a: Dataset, b: Dataset, what: str) -> None:
         change = change or difference(one.labels, two.labels, f"{part}.y")
         expect(_name(source), what, change, advice)
     columns = ((values, b.columns.get(name)) for name, values in a.columns.items())
-    expect(
-        _name(source),
-        what,
-        any(other is None or not np.array_equal(values, other) for values, other in columns)
-        and "a column differs",
-        "make the columns of the file's bytes alone",
-    )
+    differ = any(other is None or not np.array_equal(values, other) for values, other in columns)
+    advice = "make the columns of the file's bytes alone"
+    expect(_name(source), what, differ and "a column differs", advice)

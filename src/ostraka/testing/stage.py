@@ -331,14 +331,10 @@ def hooked(step: Callable[..., None]) -> Iterator[None]:
 @contextmanager
 def one_batch_at_a_time() -> Iterator[None]:
     """Every objective prepares one batch at a time, so that training can be saved after each."""
+    kinds: list[type[Any]] = [Objective]
     with ExitStack() as stack:
-        for cls in _family(Objective):
+        for cls in kinds:
+            kinds += cls.__subclasses__()  # so theirs come up, too
             if isinstance(vars(cls).get("chunk"), int):
                 stack.enter_context(patch.object(cls, "chunk", 1))
         yield
-
-
-def _family(cls: type[Any]) -> Iterator[type[Any]]:
-    yield cls
-    for child in cls.__subclasses__():
-        yield from _family(child)
