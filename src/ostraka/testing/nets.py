@@ -227,8 +227,7 @@ def check_shapes(sketch: Sketch) -> None:
     """
     for shape in ODD_SHAPES:
         what = f"samples of the shape {shape} are taken, or refused with a ConfigError"
-        advice = "check the shape in __init__"
-        with hoped(sketch.name, what, f"{advice} and say what the network takes"):
+        with hoped(sketch.name, what, "check the shape in __init__ and say what the network takes"):
             try:
                 net = sketch.build_net(shape=shape).eval()
             except ConfigError:
@@ -236,7 +235,7 @@ def check_shapes(sketch: Sketch) -> None:
             with torch.no_grad():
                 logits = net(torch.zeros(2, *shape))
         odd = tuple(logits.shape) != (2, CLASSES) and f"it gives {list(logits.shape)}"
-        expect(sketch.name, what, odd, advice)
+        expect(sketch.name, what, odd, "check the shape in __init__")
 
 
 CHECKS: tuple[Callable[[Sketch], None], ...] = (

@@ -181,8 +181,11 @@ def _problem(rule: Rule, pool: Pool, shares: Shares) -> tuple[str | None, str]:
         return f"row {strange[0]} is not among the rows to divide", advice
     missing = np.setdiff1d(pool.rows, held)
     if len(missing) and not shares.partial:
-        lead = "give every row to a party, or Shares(..., partial=True)"
-        return f"{len(missing)} rows belong to no party", f"{lead} if rows are left out on purpose"
+        advice = (
+            "give every row to a party, or Shares(..., partial=True) "
+            "if rows are left out on purpose"
+        )
+        return f"{len(missing)} rows belong to no party", advice
     if shares.names and len(set(shares.names)) != len(parts):
         advice = "give each party a name of its own, or none"
         return f"{len(parts)} parties have the names {list(shares.names)}", advice
