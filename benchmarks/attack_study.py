@@ -2,9 +2,9 @@
 tables of docs/results/voting.md.
 
     ostraka run fedov --data usps --partition labels:2 --out runs/usps-c2
-    python benchmarks/attack_study.py runs/usps-c2 [runs/... ...]
-    python benchmarks/attack_study.py runs/usps-c2 --parts
-    python benchmarks/attack_study.py runs/usps-c2 --batches
+    python -m benchmarks.attack_study runs/usps-c2 [runs/... ...]
+    python -m benchmarks.attack_study runs/usps-c2 --parts
+    python -m benchmarks.attack_study runs/usps-c2 --batches
 
 Prints accuracy (%), the mean over the runs and over --draws choices of attackers. The
 guarded ballot is shown as evaluation uses it: it looks at 1,000 of the test samples, without
@@ -23,11 +23,11 @@ from statistics import fmean
 import torch
 from torch import Tensor
 
+from benchmarks.attackers import ATTACKERS, attacked, without
 from ostraka.core.seeds import torch_rng
 from ostraka.evaluation.sight import MOST, drawn
 from ostraka.runs.plan import make_plan
 from ostraka.runs.record import load_state
-from ostraka.testing.attackers import ATTACKERS, attacked, without
 from ostraka.voting.ballots import Ballot, Sum, Votes
 from ostraka.voting.calibrated import Calibrated
 from ostraka.voting.ensemble import Ensemble

@@ -15,7 +15,7 @@ from ostraka.core.method import Method, Needs
 from ostraka.core.net import Recipe
 from ostraka.core.task import Task
 from ostraka.registry import METHODS, PRESETS
-from ostraka.testing import ContractBroken, check_strange_reports, methods, strangers
+from ostraka.testing import ContractBroken, check_strange_reports, methods
 from tests.contract import broken_methods as toys
 
 AnyMethod = Method[Any, Any, Any]
@@ -41,7 +41,7 @@ def test_every_method_keeps_the_contract(name: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("name", METHODS.names())
 def test_every_method_refuses_strange_reports(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name in ONE_CLASS_EACH:
-        monkeypatch.setattr(strangers, "make_stage", one_class_each)
+        monkeypatch.setattr(methods, "make_stage", one_class_each)
     check_strange_reports(methods.outfitted(brief(METHODS.get(name)())))
 
 

@@ -22,7 +22,7 @@ from ostraka.core.seeds import random_states, seeded, set_random_states
 from ostraka.core.task import Commons, Task
 from ostraka.core.update import Update
 from ostraka.store import codec
-from ostraka.testing.faults import Killed, Killer
+from ostraka.testing.stage import Killed, Killer
 from tests.core.toy_nets import Layered
 
 CUDA, META = torch.device("cuda"), torch.device("meta")

@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.attackers import ATTACKERS, attacked, without
 from ostraka.core.card import Card
 from ostraka.store import codec
 from ostraka.testing import check_ballot
-from ostraka.testing.attackers import ATTACKERS, attacked, without
 from ostraka.voting.assessment import Assessment
 from ostraka.voting.ballots import Sum, Votes
 from ostraka.voting.calibrated import Calibrated, counts_of

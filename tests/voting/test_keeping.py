@@ -18,7 +18,7 @@ from ostraka.errors import ConfigError
 from ostraka.methods.closed_voting import ClosedVoting
 from ostraka.methods.fedov import FedOV
 from ostraka.objectives.cross_entropy import CrossEntropy
-from ostraka.testing.faults import Killed, Killer
+from ostraka.testing.stage import Killed, Killer
 from ostraka.voting import keeping
 from ostraka.voting.keeping import Keeper
 from ostraka.voting.training import Terms, train_member

@@ -10,14 +10,13 @@ expected, what the plug-in did, and what to do. See docs/adding-a-method.md and 
 """
 
 from ostraka.testing.ballots import check_ballot
-from ostraka.testing.methods import check_method
+from ostraka.testing.expect import ContractBroken, difference
+from ostraka.testing.methods import check_method, check_strange_reports
 from ostraka.testing.nets import check_net
 from ostraka.testing.objectives import check_objective
 from ostraka.testing.partitions import check_partition
 from ostraka.testing.selectors import check_selector
 from ostraka.testing.sources import check_source
-from ostraka.testing.strangers import check_strange_reports
-from ostraka.testing.verdict import ContractBroken, difference
 
 __all__ = [
     "ContractBroken",

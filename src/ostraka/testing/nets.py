@@ -13,9 +13,8 @@ from ostraka.core.net import INPUT, OUTPUT, Layer, Net, Params, params_of
 from ostraka.core.seeds import seeded, torch_rng
 from ostraka.errors import ConfigError
 from ostraka.store import codec
-from ostraka.testing.answers import SEED, near
-from ostraka.testing.stage import known_randomness
-from ostraka.testing.verdict import difference, fail, hoped
+from ostraka.testing.expect import SEED, difference, expect, hoped, near
+from ostraka.testing.stage import known_randomness, twice
 
 CLASSES, SAMPLES = 3, 6
 ODD_SHAPES: tuple[tuple[int, ...], ...] = (
@@ -74,31 +73,17 @@ def check_outputs(sketch: Sketch) -> None:
     """One output for each class, and one more for unknown; a batch may hold a single sample."""
     for unknown in (False, True):
         net, wanted = _net(sketch, unknown).eval(), CLASSES + unknown
-        if (net.classes, net.unknown, net.outputs) != (CLASSES, unknown, wanted):
-            done = f"classes is {net.classes} and unknown {net.unknown}"
-            fail(
-                sketch.name,
-                "the network knows its classes",
-                done,
-                "call super().__init__(classes, unknown)",
-            )
+        known = (net.classes, net.unknown, net.outputs) == (CLASSES, unknown, wanted)
+        odd = not known and f"classes is {net.classes} and unknown {net.unknown}"
+        advice = "call super().__init__(classes, unknown)"
+        expect(sketch.name, "the network knows its classes", odd, advice)
         for count in (1, SAMPLES):
             logits = _forward(sketch, net, sketch.samples(count))
-            if tuple(logits.shape) != (count, wanted):
-                done = f"it gives {list(logits.shape)}"
-                fail(
-                    sketch.name,
-                    f"unknown={unknown} gives [{count}, {wanted}]",
-                    done,
-                    "the last layer has self.outputs",
-                )
-            if not logits.isfinite().all():
-                fail(
-                    sketch.name,
-                    "logits are finite",
-                    "some are infinite or NaN",
-                    "check the initialisation",
-                )
+            odd = tuple(logits.shape) != (count, wanted) and f"it gives {list(logits.shape)}"
+            what = f"unknown={unknown} gives [{count}, {wanted}]"
+            expect(sketch.name, what, odd, "the last layer has self.outputs")
+            odd = not logits.isfinite().all() and "some are infinite or NaN"
+            expect(sketch.name, "logits are finite", odd, "check the initialisation")
 
 
 def check_parts(sketch: Sketch) -> None:
@@ -108,28 +93,20 @@ def check_parts(sketch: Sketch) -> None:
     """
     net, x = _net(sketch).eval(), sketch.samples()
     logits = _forward(sketch, net, x)
-    with hoped(sketch.name, "its parts can be called", "fix the error above"), torch.no_grad():
+    with hoped(sketch.name, "its parts can be called"), torch.no_grad():
         parts = {"late(early(x))": net.late(net.early(x)), "head(embed(x))": net.head(net.embed(x))}
         hidden, embedding = net.early(x), net.embed(x)
     for name, given in parts.items():
-        if not near(given, logits):
-            fail(
-                sketch.name,
-                f"{name} is the forward pass",
-                "it gives other logits",
-                "cut one network at two places",
-            )
-    if embedding.dim() != 2 or len(embedding) != len(x) or len(hidden) != len(x):
-        done = (
-            f"early gives {list(hidden.shape)} and embed "
-            f"{list(embedding.shape)} for {len(x)} samples"
-        )
-        fail(
-            sketch.name,
-            "early keeps the samples and embed gives [samples, width]",
-            done,
-            "flatten in embed_late",
-        )
+        other = not near(given, logits) and "it gives other logits"
+        expect(sketch.name, f"{name} is the forward pass", other, "cut one network at two places")
+    expect(
+        sketch.name,
+        "early keeps the samples and embed gives [samples, width]",
+        (embedding.dim() != 2 or len(embedding) != len(x) or len(hidden) != len(x))
+        and f"early gives {list(hidden.shape)} and embed "
+        f"{list(embedding.shape)} for {len(x)} samples",
+        "flatten in embed_late",
+    )
 
 
 def check_rows(sketch: Sketch) -> None:
@@ -143,17 +120,14 @@ def check_rows(sketch: Sketch) -> None:
         if mode == "training" and net.mixes_batch():
             continue
         for rows, case in ((order, "in another order"), (order[:2], "without most of the others")):
-            if not near(_forward(sketch, net, x)[rows], _forward(sketch, net, x[rows])):
-                advice = (
-                    "use no statistic of the batch and nothing random, "
-                    "or let mixes_batch say so for training"
-                )
-                fail(
-                    sketch.name,
-                    f"a sample gets the same logits {case} in {mode}",
-                    "they changed",
-                    advice,
-                )
+            same = near(_forward(sketch, net, x)[rows], _forward(sketch, net, x[rows]))
+            expect(
+                sketch.name,
+                f"a sample gets the same logits {case} in {mode}",
+                not same and "they changed",
+                "use no statistic of the batch and nothing random, "
+                "or let mixes_batch say so for training",
+            )
 
 
 def check_seeds(sketch: Sketch) -> None:
@@ -161,16 +135,14 @@ def check_seeds(sketch: Sketch) -> None:
 
     Other seeds give others.
     """
-    weights = []
-    for randomness, seed in ((1, 1), (2, 1), (1, 2)):
-        with known_randomness(randomness):
-            weights.append(params_of(_net(sketch, seed=seed)))
+    first, second = twice(lambda: params_of(_net(sketch)))
+    with known_randomness(1):
+        other = params_of(_net(sketch, seed=2))
     advice = "initialise with torch's functions and without a generator or a seed of your own"
-    change = difference(weights[0], weights[1], "weights")
-    if change:
-        fail(sketch.name, "equal seeds give equal weights", change, advice)
-    if difference(weights[0], weights[2], "weights") is None:
-        fail(sketch.name, "another seed gives other weights", "they are the same", advice)
+    change = difference(first, second, "weights")
+    expect(sketch.name, "equal seeds give equal weights", change, advice)
+    same = difference(first, other, "weights") is None and "they are the same"
+    expect(sketch.name, "another seed gives other weights", same, advice)
 
 
 def check_tensors(sketch: Sketch) -> None:
@@ -178,33 +150,27 @@ def check_tensors(sketch: Sketch) -> None:
     net, fresh = _net(sketch), _net(sketch, seed=2)
     _train(sketch, net)
     what = "its tensors are stored and loaded into a new network"
-    with hoped(
-        sketch.name,
-        what,
-        "keep parameters and buffers on submodules, with the same names every time",
-    ):
+    advice = "keep parameters and buffers on submodules, with the same names every time"
+    with hoped(sketch.name, what, advice):
         fresh.load_state_dict(codec.decode(codec.encode(params_of(net))))
     x = sketch.samples()
-    if not near(_forward(sketch, net.eval(), x), _forward(sketch, fresh.eval(), x)):
-        advice = "register every tensor that counts as a parameter or buffer"
-        fail(sketch.name, f"{what}, which then answers the same", "it does not", advice)
+    same = near(_forward(sketch, net.eval(), x), _forward(sketch, fresh.eval(), x))
+    advice = "register every tensor that counts as a parameter or buffer"
+    other = not same and "it does not"
+    expect(sketch.name, f"{what}, which then answers the same", other, advice)
 
 
 def check_gradients(sketch: Sketch) -> None:
     """Every parameter takes part in training, with a finite gradient."""
     net = _net(sketch)
     _train(sketch, net)
-    for name, parameter in net.named_parameters():
-        if parameter.requires_grad and (
-            parameter.grad is None or not parameter.grad.isfinite().all()
-        ):
-            done = (
-                f"{name} has none"
-                if parameter.grad is None
-                else f"that of {name} is infinite or NaN"
-            )
-            advice = "use every parameter in the forward pass, or remove it"
-            fail(sketch.name, "every parameter gets a finite gradient", done, advice)
+    grads = {name: p.grad for name, p in net.named_parameters() if p.requires_grad}
+    for name, grad in grads.items():
+        problem: str | bool = f"{name} has none"
+        if grad is not None:
+            problem = not grad.isfinite().all() and f"that of {name} is infinite or NaN"
+        advice = "use every parameter in the forward pass, or remove it"
+        expect(sketch.name, "every parameter gets a finite gradient", problem, advice)
 
 
 def check_input_gradient(sketch: Sketch) -> None:
@@ -215,24 +181,14 @@ def check_input_gradient(sketch: Sketch) -> None:
     def error(logits: Tensor) -> Tensor:
         return logits.softmax(dim=1) - F.one_hot(labels, logits.shape[1])
 
-    with hoped(
-        sketch.name, "input_gradient gives the gradient in the inputs", "fix the error above"
-    ):
+    what = "input_gradient gives the gradient in the inputs"
+    with hoped(sketch.name, what):
         given, wanted = net.input_gradient(x, error), Net.input_gradient(net, x, error)
-    if not near(given, wanted):
-        fail(
-            sketch.name,
-            "input_gradient gives the gradient in the inputs",
-            "it gives others",
-            "leave input_gradient to Net",
-        )
-    if any(parameter.grad is not None for parameter in net.parameters()):
-        fail(
-            sketch.name,
-            "input_gradient leaves no gradient on parameters",
-            "it does",
-            "use torch.autograd.grad",
-        )
+    other = not near(given, wanted) and "it gives others"
+    expect(sketch.name, what, other, "leave input_gradient to Net")
+    what = "input_gradient leaves no gradient on parameters"
+    left = any(parameter.grad is not None for parameter in net.parameters()) and "it does"
+    expect(sketch.name, what, left, "use torch.autograd.grad")
 
 
 def check_anatomy(sketch: Sketch) -> None:
@@ -240,24 +196,15 @@ def check_anatomy(sketch: Sketch) -> None:
     hidden units can be moved without a trace.
     """
     net = _net(sketch).eval()
-    with hoped(
-        sketch.name,
-        "anatomy describes the layers or refuses with a ConfigError",
-        "fix the error above",
-    ):
+    with hoped(sketch.name, "anatomy describes the layers or refuses with a ConfigError"):
         try:
             layers = net.anatomy()
         except ConfigError:
             return
     params = params_of(net)
     problem = _anatomy_problem(layers, params, net.outputs)
-    if problem:
-        fail(
-            sketch.name,
-            "anatomy describes the layers",
-            problem,
-            "name the weights and groups of the network as it is",
-        )
+    advice = "name the weights and groups of the network as it is"
+    expect(sketch.name, "anatomy describes the layers", problem, advice)
     rng = torch_rng(SEED, "units")
     sizes = {layer.outputs: len(params[layer.weight]) for layer in layers}
     maps = {group: torch.randperm(sizes[group], generator=rng) for group in hidden_groups(layers)}
@@ -265,13 +212,13 @@ def check_anatomy(sketch: Sketch) -> None:
     before = _forward(sketch, net, x)
     with hoped(sketch.name, "its hidden units can be moved", "check the groups of its layers"):
         net.load_state_dict(move(layers, params, maps))
-    if not near(before, _forward(sketch, net, x)):
-        done = "the logits changed"
-        advice = (
-            "list every layer that reads or writes a group, "
-            "and in vectors every tensor with a value for each unit"
-        )
-        fail(sketch.name, "hidden units in another order give the same logits", done, advice)
+    expect(
+        sketch.name,
+        "hidden units in another order give the same logits",
+        not near(before, _forward(sketch, net, x)) and "the logits changed",
+        "list every layer that reads or writes a group, "
+        "and in vectors every tensor with a value for each unit",
+    )
 
 
 def check_shapes(sketch: Sketch) -> None:
@@ -287,8 +234,8 @@ def check_shapes(sketch: Sketch) -> None:
                 continue
             with torch.no_grad():
                 logits = net(torch.zeros(2, *shape))
-        if tuple(logits.shape) != (2, CLASSES):
-            fail(sketch.name, what, f"it gives {list(logits.shape)}", "check the shape in __init__")
+        odd = tuple(logits.shape) != (2, CLASSES) and f"it gives {list(logits.shape)}"
+        expect(sketch.name, what, odd, "check the shape in __init__")
 
 
 CHECKS: tuple[Callable[[Sketch], None], ...] = (
@@ -306,24 +253,16 @@ CHECKS: tuple[Callable[[Sketch], None], ...] = (
 
 
 def _net(sketch: Sketch, unknown: bool = False, seed: int = 1) -> Net:
-    with hoped(
-        sketch.name,
-        f"it is built for samples of the shape {sketch.shape}",
-        "give a shape that it takes",
-    ):
+    what = f"it is built for samples of the shape {sketch.shape}"
+    with hoped(sketch.name, what, "give a shape that it takes"):
         net = sketch.build_net(unknown, seed)
-    if not isinstance(net, Net):
-        fail(
-            sketch.name,
-            "it is an ostraka.core.net.Net",
-            f"it is a {type(net).__name__}",
-            "inherit from Net",
-        )
+    strange = not isinstance(net, Net) and f"it is a {type(net).__name__}"
+    expect(sketch.name, "it is an ostraka.core.net.Net", strange, "inherit from Net")
     return net
 
 
 def _forward(sketch: Sketch, net: Net, x: Tensor) -> Tensor:
-    with hoped(sketch.name, "the forward pass works", "fix the error above"), torch.no_grad():
+    with hoped(sketch.name, "the forward pass works"), torch.no_grad():
         logits: Tensor = net(x)
     return logits
 
@@ -331,7 +270,7 @@ def _forward(sketch: Sketch, net: Net, x: Tensor) -> Tensor:
 def _train(sketch: Sketch, net: Net) -> None:
     """One step by hand; buffers such as running statistics move too."""
     labels = torch.arange(SAMPLES) % CLASSES
-    with hoped(sketch.name, "a training step works", "fix the error above"):
+    with hoped(sketch.name, "a training step works"):
         F.cross_entropy(net.train()(sketch.samples()), labels).backward()
         with torch.no_grad():
             for parameter in net.parameters():
@@ -341,39 +280,27 @@ def _train(sketch: Sketch, net: Net) -> None:
 
 def _anatomy_problem(layers: tuple[Layer, ...], params: Params, outputs: int) -> str | None:
     """The first thing that does not fit."""
-    missing = [
-        name for layer in layers for name in (layer.weight, *layer.vectors) if name not in params
-    ]
+    tensors = [name for layer in layers for name in (layer.weight, *layer.vectors)]
+    missing = [name for name in tensors if name not in params]
     if missing:
         return f"there is no tensor {missing[0]}"
-    claimed = {name for layer in layers for name in (layer.weight, *layer.vectors)}
-    forgotten = [name for name, tensor in params.items() if tensor.dim() and name not in claimed]
+    forgotten = [name for name, value in params.items() if value.dim() and name not in tensors]
     if forgotten:
         return f"no layer claims the tensor {forgotten[0]}"
-    if (
-        not layers
-        or layers[-1].outputs != OUTPUT
-        or INPUT not in {layer.inputs for layer in layers}
-    ):
+    inputs = [layer.inputs for layer in layers]
+    if INPUT not in inputs or layers[-1].outputs != OUTPUT:
         return f"it does not begin with {INPUT!r} and end with {OUTPUT!r}"
     sizes: dict[str, int] = {}
     for layer in layers:
         units = sizes.setdefault(layer.outputs, len(params[layer.weight]))
-        wrong = [n for n in (layer.weight, *layer.vectors) if len(params[n]) != units]
-        if wrong:
-            return (
-                f"{wrong[0]} has {len(params[wrong[0]])} rows, "
-                f"the group {layer.outputs!r} has {units} units"
-            )
-        columns = params[layer.weight].shape[1]
-        if layer.inputs != INPUT and (layer.inputs not in sizes or columns % sizes[layer.inputs]):
-            units = sizes.get(layer.inputs, 0)
-            return (
-                f"{layer.weight} has {columns} columns, the group "
-                f"{layer.inputs!r} has {units} units"
-            )
-    return (
-        None
-        if sizes[OUTPUT] == outputs
-        else f"the last layer has {sizes[OUTPUT]} outputs, the network {outputs}"
-    )
+        for name in (layer.weight, *layer.vectors):
+            if len(params[name]) != units:
+                group = f"the group {layer.outputs!r} has {units} units"
+                return f"{name} has {len(params[name])} rows, {group}"
+        columns, units = params[layer.weight].shape[1], sizes.get(layer.inputs, 0)
+        if layer.inputs != INPUT and (not units or columns % units):
+            group = f"the group {layer.inputs!r} has {units} units"
+            return f"{layer.weight} has {columns} columns, {group}"
+    if sizes[OUTPUT] != outputs:
+        return f"the last layer has {sizes[OUTPUT]} outputs, the network {outputs}"
+    return None

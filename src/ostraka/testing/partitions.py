@@ -13,9 +13,8 @@ from ostraka.data.partitions.divide import make_pool
 from ostraka.data.partitions.rule import Pool, Rule, Shares
 from ostraka.data.partitions.spec import format_spec, parse
 from ostraka.errors import PartitionError
-from ostraka.testing.answers import SEED
-from ostraka.testing.stage import known_randomness
-from ostraka.testing.verdict import fail, hoped
+from ostraka.testing.expect import SEED, expect, hoped
+from ostraka.testing.stage import twice
 
 Array = NDArray[Any]
 
@@ -75,15 +74,12 @@ def check_spec(rule: Rule, ground: Ground) -> None:
     with hoped(rule, what, advice):
         text = format_spec(rule)
         again = parse(text)
-    if again != rule:
-        fail(rule, what, f"{rule} became {again} by way of {text!r}", advice)
-    if not (getdoc(type(rule)) or "").strip() or getdoc(type(rule)) == getdoc(Rule):
-        fail(
-            rule,
-            "its docstring says what it does",
-            "it has none",
-            "the first line is shown by ostraka list partitions",
-        )
+    change = again != rule and f"{rule} became {again} by way of {text!r}"
+    expect(rule, what, change, advice)
+    words = (getdoc(type(rule)) or "").strip()
+    silent = words in ("", getdoc(Rule)) and "it has none"
+    advice = "the first line is shown by ostraka list partitions"
+    expect(rule, "its docstring says what it does", silent, advice)
 
 
 def check_complete(rule: Rule, ground: Ground) -> None:
@@ -93,44 +89,40 @@ def check_complete(rule: Rule, ground: Ground) -> None:
     """
     some = np.flatnonzero(np.arange(len(ground.labels)) % 5 != 0)
     for case, own in (("all rows", ground), ("a part of the rows", replace(ground, rows=some))):
-        with hoped(
-            rule,
-            f"it divides {case}",
-            "fix the error above, or give other labels or another number",
-        ):
+        advice = "fix the error above, or give other labels or another number"
+        with hoped(rule, f"it divides {case}", advice):
             try:
                 shares = rule.divide(own.pool())
             except PartitionError:
                 if rule.counts_parties and own.rows is not None:
                     continue  # a division that is given for all rows need not fit a part of them
                 raise
-        problem = _problem(rule, own.pool(), shares)
-        if problem:
-            fail(rule, f"it divides {case} among all parties", *problem)
+        expect(rule, f"it divides {case} among all parties", *_problem(rule, own.pool(), shares))
 
 
 def check_same_seed(rule: Rule, ground: Ground) -> None:
     """The same seed gives the same parties, however numpy's and
     Python's random generators stand.
     """
-    found = []
-    for randomness in (1, 2):
-        with known_randomness(randomness), hoped(rule, "it divides", "fix the error above"):
-            found.append([np.sort(rows).tolist() for rows in rule.divide(ground.pool()).rows])
-    if found[0] != found[1]:
-        done = "the parties of two divisions hold different rows"
-        fail(rule, "the same seed gives the same parties", done, "draw everything from pool.rng")
+
+    def parties() -> list[list[int]]:
+        with hoped(rule, "it divides"):
+            return [np.sort(rows).tolist() for rows in rule.divide(ground.pool()).rows]
+
+    first, second = twice(parties)
+    change = first != second and "the parties of two divisions hold different rows"
+    expect(rule, "the same seed gives the same parties", change, "draw everything from pool.rng")
 
 
 def check_unchanged(rule: Rule, ground: Ground) -> None:
     """Labels, rows and columns are left as they were."""
     pool = ground.pool()
     before = [pool.labels.copy(), pool.rows.copy(), *(v.copy() for v in pool.columns.values())]
-    with hoped(rule, "it divides", "fix the error above"):
+    with hoped(rule, "it divides"):
         rule.divide(pool)
-    if not all(map(np.array_equal, before, [pool.labels, pool.rows, *pool.columns.values()])):
-        done = "the labels, rows or columns that it was given changed"
-        fail(rule, "it leaves what it divides unchanged", done, "work on a copy")
+    same = all(map(np.array_equal, before, [pool.labels, pool.rows, *pool.columns.values()]))
+    change = not same and "the labels, rows or columns that it was given changed"
+    expect(rule, "it leaves what it divides unchanged", change, "work on a copy")
 
 
 def check_refusals(rule: Rule, ground: Ground) -> None:
@@ -155,9 +147,7 @@ def check_refusals(rule: Rule, ground: Ground) -> None:
                 shares = rule.divide(pool)
             except PartitionError:
                 continue
-        problem = _problem(rule, pool, shares)
-        if problem:
-            fail(rule, what, *problem)
+        expect(rule, what, *_problem(rule, pool, shares))
 
 
 CHECKS: tuple[Callable[[Rule, Ground], None], ...] = (
@@ -170,31 +160,25 @@ CHECKS: tuple[Callable[[Rule, Ground], None], ...] = (
 """All checks, those with the plainest message first."""
 
 
-def _problem(rule: Rule, pool: Pool, shares: Shares) -> tuple[str, str] | None:
+def _problem(rule: Rule, pool: Pool, shares: Shares) -> tuple[str | None, str]:
     """What is wrong with a division, and what to do."""
     parts = [np.asarray(rows) for rows in shares.rows]
     if not rule.counts_parties and len(parts) != pool.parties:
-        return (
-            f"it made {len(parts)} parties of {pool.parties}",
-            "give as many lists of rows as pool.parties",
-        )
+        advice = "give as many lists of rows as pool.parties"
+        return f"it made {len(parts)} parties of {pool.parties}", advice
     if any(len(rows) == 0 for rows in parts):
-        return (
-            "a party holds no row",
-            "raise a PartitionError, or divide so that every party has one",
-        )
+        advice = "raise a PartitionError, or divide so that every party has one"
+        return "a party holds no row", advice
     if any(rows.dtype.kind not in "iu" for rows in parts):
         return "rows are not whole numbers", "give arrays of row numbers from pool.rows"
     held = np.sort(np.concatenate(parts))
-    twice = held[:-1][np.diff(held) == 0]
-    if len(twice):
-        return f"row {twice[0]} belongs to two parties", "give every row to one party"
+    twice_held = held[:-1][np.diff(held) == 0]
+    if len(twice_held):
+        return f"row {twice_held[0]} belongs to two parties", "give every row to one party"
     strange = np.setdiff1d(held, pool.rows)
     if len(strange):
-        return (
-            f"row {strange[0]} is not among the rows to divide",
-            "give out pool.rows only, not all of pool.labels",
-        )
+        advice = "give out pool.rows only, not all of pool.labels"
+        return f"row {strange[0]} is not among the rows to divide", advice
     missing = np.setdiff1d(pool.rows, held)
     if len(missing) and not shares.partial:
         advice = (
@@ -203,8 +187,6 @@ def _problem(rule: Rule, pool: Pool, shares: Shares) -> tuple[str, str] | None:
         )
         return f"{len(missing)} rows belong to no party", advice
     if shares.names and len(set(shares.names)) != len(parts):
-        return (
-            f"{len(parts)} parties have the names {list(shares.names)}",
-            "give each party a name of its own, or none",
-        )
-    return None
+        advice = "give each party a name of its own, or none"
+        return f"{len(parts)} parties have the names {list(shares.names)}", advice
+    return None, ""

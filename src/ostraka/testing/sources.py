@@ -2,8 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,7 +14,7 @@ from ostraka.core.samples import Samples
 from ostraka.data.dataset import Dataset
 from ostraka.data.sources.source import Source
 from ostraka.errors import DataError
-from ostraka.testing.verdict import difference, fail, hoped
+from ostraka.testing.expect import difference, expect, hoped
 
 Example = Path | None
 
@@ -26,51 +26,32 @@ def check_source(source: Source, example: str | Path | None = None) -> None:
     source reads; it is copied, never changed. A source whose data sets are all built in needs none.
     """
     path = None if example is None else Path(example)
-    if path is None and not source.builtin:
-        fail(
-            _name(source),
-            "there is something to read",
-            "no example was given",
-            "give the path of a small file or folder",
-        )
+    nothing = path is None and not source.builtin and "no example was given"
+    advice = "give the path of a small file or folder"
+    expect(_name(source), "there is something to read", nothing, advice)
     for check in CHECKS:
         check(source, path)
 
 
 def check_find(source: Source, example: Example) -> None:
     """`find` names what is there, the same every time, and nothing in what is not of its kind."""
-    with _workplace() as folder:
-        (folder / "empty").mkdir()
-        (folder / "notes.txt").write_text("not a data set\n")
-        for stranger in (folder / "empty", folder / "notes.txt", folder / "missing"):
-            with hoped(
-                _name(source), "find passes over files of other kinds", "return an empty list"
-            ):
+    what = "find passes over files of other kinds"
+    with TemporaryDirectory() as folder:
+        empty, notes, missing = (Path(folder, name) for name in ("empty", "notes.txt", "missing"))
+        empty.mkdir()
+        notes.write_text("not a data set\n")
+        for stranger in (empty, notes, missing):
+            with hoped(_name(source), what, "return an empty list"):
                 names = source.find(stranger)
-            if names:
-                done = f"it found {names} in {stranger.name}"
-                fail(
-                    _name(source),
-                    "find passes over files of other kinds",
-                    done,
-                    "look at names and suffixes first",
-                )
+            done = bool(names) and f"it found {names} in {stranger.name}"
+            expect(_name(source), what, done, "look at names and suffixes first")
     if example is not None:
         names = _names(source, example)
-        if not names:
-            fail(
-                _name(source),
-                "find names the example",
-                f"it found nothing in {example}",
-                "return its name in a list",
-            )
-        if names != _names(source, example):
-            fail(
-                _name(source),
-                "find gives the same names every time",
-                "it did not",
-                "take them from the files alone",
-            )
+        nothing = not names and f"it found nothing in {example}"
+        expect(_name(source), "find names the example", nothing, "return its name in a list")
+        other = names != _names(source, example) and "it did not"
+        what, advice = "find gives the same names every time", "take them from the files alone"
+        expect(_name(source), what, other, advice)
 
 
 def check_find_is_light(source: Source, example: Example) -> None:
@@ -80,23 +61,16 @@ def check_find_is_light(source: Source, example: Example) -> None:
     """
     if example is None:
         return
-    with _workplace() as folder:
+    with TemporaryDirectory() as folder:
         copy = _copy(example, folder)
         before = _state(copy)
         _names(source, copy)
-        if _state(copy) != before:
-            fail(
-                _name(source),
-                "find changes nothing",
-                "a file was changed, added or removed",
-                "only look at names",
-            )
+        change = _state(copy) != before and "a file was changed, added or removed"
+        expect(_name(source), "find changes nothing", change, "only look at names")
         for file in _files(copy):
             file.write_bytes(b"")
-        what = "find does not stop at a damaged file"
-        with hoped(
-            _name(source), what, "look at names only; read says what is wrong with the content"
-        ):
+        advice = "look at names only; read says what is wrong with the content"
+        with hoped(_name(source), "find does not stop at a damaged file", advice):
             source.find(copy)
 
 
@@ -108,27 +82,20 @@ def check_read(source: Source, example: Example) -> None:
     whatever it is asked for.
     """
     if not source.listed and example is not None:
-        _expect_refusal(source, example)
+        what = "a source that is not listed refuses with a DataError"
+        advice = "leave listed=True to offer its data sets"
+        with hoped(_name(source), what, "say why such files are not read", DataError):
+            source.read(example, _names(source, example)[0])
+            expect(_name(source), what, "it read the example", advice)
     for path, name in _readable(source, example):
         data = _read(source, path, name)
-        problem = _problem(data)
-        if problem:
-            fail(
-                _name(source),
-                f"{name} is fit to train on",
-                problem,
-                "let ostraka.data.dataset.assemble make the Dataset",
-            )
-        if data.name != name:
-            fail(
-                _name(source),
-                f"the data set is called {name}",
-                f"it is called {data.name}",
-                "use the name that read got",
-            )
-        with hoped(
-            _name(source), "info can be written as JSON", "use text, numbers, lists and dicts"
-        ):
+        advice = "let ostraka.data.dataset.assemble make the Dataset"
+        expect(_name(source), f"{name} is fit to train on", _problem(data), advice)
+        other = data.name != name and f"it is called {data.name}"
+        advice = "use the name that read got"
+        expect(_name(source), f"the data set is called {name}", other, advice)
+        advice = "use text, numbers, lists and dicts"
+        with hoped(_name(source), "info can be written as JSON", advice):
             json.dumps(dict(data.info))
 
 
@@ -138,49 +105,36 @@ def check_same_data(source: Source, example: Example) -> None:
         first, second = _read(source, path, name), _read(source, path, name)
         _expect_same(source, first, second, "reading twice gives the same data")
         if path is not None:
-            with _workplace() as folder:
-                _expect_same(
-                    source,
-                    first,
-                    _read(source, _copy(path, folder), name),
-                    "a copy gives the same data",
-                )
+            with TemporaryDirectory() as folder:
+                copied = _read(source, _copy(path, folder), name)
+                _expect_same(source, first, copied, "a copy gives the same data")
 
 
 def check_damage(source: Source, example: Example) -> None:
     """A file that is missing, empty or cut short gives a DataError,
     never other samples or another error.
     """
-    for path, name in _readable(source, example):
-        if path is None:
-            continue
+    places = [(path, name) for path, name in _readable(source, example) if path is not None]
+    for path, name in places:
         whole = _read(source, path, name)
-        for index, file in enumerate(_files(path)):
-            for case, damage in DAMAGE.items():
-                if source.loose and damage is _remove:
-                    continue
-                with _workplace() as folder:
-                    copy = _copy(path, folder)
-                    damage(_files(copy)[index])
-                    what = f"read refuses {name} with a DataError when {file.name} {case}"
-                    with hoped(
-                        _name(source),
-                        what,
-                        "raise a DataError that names the file and says what to do",
-                    ):
-                        try:
-                            data = source.read(copy, name)
-                        except DataError:
-                            continue
-                    _expect_same(source, whole, data, what)
-
-
-def _remove(file: Path) -> None:
-    file.unlink()
+        for (index, file), case in product(enumerate(_files(path)), DAMAGE):
+            if source.loose and case == "is missing":
+                continue
+            what = f"read refuses {name} with a DataError when {file.name} {case}"
+            advice = "raise a DataError that names the file and says what to do"
+            with TemporaryDirectory() as folder:
+                copy = _copy(path, folder)
+                DAMAGE[case](_files(copy)[index])
+                with hoped(_name(source), what, advice):
+                    try:
+                        data = source.read(copy, name)
+                    except DataError:
+                        continue
+                _expect_same(source, whole, data, what)
 
 
 DAMAGE: dict[str, Callable[[Path], object]] = {
-    "is missing": _remove,
+    "is missing": Path.unlink,
     "is empty": lambda file: file.write_bytes(b""),
     "is cut short": lambda file: file.write_bytes(
         file.read_bytes()[: file.stat().st_size // 2 + 1]
@@ -203,22 +157,16 @@ def _name(source: Source) -> str:
     return f"the source {source.kind!r}"
 
 
-@contextmanager
-def _workplace() -> Iterator[Path]:
-    with TemporaryDirectory() as folder:
-        yield Path(folder)
-
-
-def _copy(example: Path, folder: Path) -> Path:
+def _copy(example: Path, folder: str) -> Path:
     """The example under the same name, with what lies beside a file
     under the same stem (a sidecar).
     """
-    target = folder / example.name
+    target = Path(folder, example.name)
     if example.is_dir():
         shutil.copytree(example, target)
     else:
         for file in example.parent.glob(f"{example.stem}.*"):
-            shutil.copy(file, folder / file.name)
+            shutil.copy(file, folder)
     return target
 
 
@@ -231,7 +179,7 @@ def _state(path: Path) -> list[tuple[str, int, int]]:
 
 
 def _names(source: Source, path: Path) -> list[str]:
-    with hoped(_name(source), "find names what is in the example", "fix the error above"):
+    with hoped(_name(source), "find names what is in the example"):
         return list(source.find(path))
 
 
@@ -247,26 +195,11 @@ def _readable(source: Source, example: Example) -> list[tuple[Path | None, str]]
 
 
 def _read(source: Source, path: Path | None, name: str) -> Dataset:
-    with hoped(_name(source), f"read gives the data set {name}", "fix the error above"):
+    with hoped(_name(source), f"read gives the data set {name}"):
         data = source.read(path or Path(), name)
-    if not isinstance(data, Dataset):
-        fail(
-            _name(source),
-            "read gives a Dataset",
-            f"it gave {type(data).__name__}",
-            "use ostraka.data.dataset.assemble",
-        )
+    odd = not isinstance(data, Dataset) and f"it gave {type(data).__name__}"
+    expect(_name(source), "read gives a Dataset", odd, "use ostraka.data.dataset.assemble")
     return data
-
-
-def _expect_refusal(source: Source, example: Path) -> None:
-    what = "a source that is not listed refuses with a DataError"
-    with hoped(_name(source), what, "say why such files are not read"):
-        try:
-            source.read(example, _names(source, example)[0])
-        except DataError:
-            return
-    fail(_name(source), what, "it read the example", "leave listed=True to offer its data sets")
 
 
 def _problem(data: Dataset) -> str | None:
@@ -284,17 +217,11 @@ def _problem(data: Dataset) -> str | None:
     if len(set(data.classes)) != len(data.classes):
         return "two classes have the same name"
     sides = ((data.columns, data.train), (data.test_columns, data.test))
-    columns = [
-        (name, len(v), len(samples.x)) for named, samples in sides for name, v in named.items()
-    ]
-    return next(
-        (
-            f"column {name!r} has {n} values for {rows} rows"
-            for name, n, rows in columns
-            if n != rows
-        ),
-        None,
-    )
+    for columns, samples in sides:
+        for name, values in columns.items():
+            if len(values) != len(samples.x):
+                return f"column {name!r} has {len(values)} values for {len(samples.x)} rows"
+    return None
 
 
 def _samples_problem(samples: Samples, classes: int) -> str | None:
@@ -310,17 +237,12 @@ def _samples_problem(samples: Samples, classes: int) -> str | None:
 
 
 def _expect_same(source: Source, a: Dataset, b: Dataset, what: str) -> None:
+    advice = "make the data of the file's bytes alone, and check how many there are"
     for part, one, two in (("train", a.train, b.train), ("test", a.test, b.test)):
-        change = difference(one.inputs(), two.inputs(), f"{part}.x") or difference(
-            one.labels, two.labels, f"{part}.y"
-        )
-        if change:
-            fail(
-                _name(source),
-                what,
-                change,
-                "make the data of the file's bytes alone, and check how many there are",
-            )
-    columns = ((name, values, b.columns.get(name)) for name, values in a.columns.items())
-    if any(other is None or not np.array_equal(values, other) for _, values, other in columns):
-        fail(_name(source), what, "a column differs", "make the columns of the file's bytes alone")
+        change = difference(one.inputs(), two.inputs(), f"{part}.x")
+        change = change or difference(one.labels, two.labels, f"{part}.y")
+        expect(_name(source), what, change, advice)
+    columns = ((values, b.columns.get(name)) for name, values in a.columns.items())
+    differ = any(other is None or not np.array_equal(values, other) for values, other in columns)
+    advice = "make the columns of the file's bytes alone"
+    expect(_name(source), what, differ and "a column differs", advice)

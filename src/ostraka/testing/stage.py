@@ -1,29 +1,34 @@
-"""The small federation that a method is checked on, and short runs of it."""
+"""The small federation that a method is checked on, short runs of it, and faults on purpose:
+a stop of the run, a kill inside training.
+"""
 
 import math
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar, final
 from unittest.mock import patch
 
 import numpy as np
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from ostraka.core.equip import equipped, generator_of
 from ostraka.core.fit import Budget
 from ostraka.core.generator import TrainedGenerator
 from ostraka.core.method import Iterative, Memory, Report, Round
 from ostraka.core.net import Recipe, params_of
+from ostraka.core.objective import Objective
 from ostraka.core.party import Parties, Party
 from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import derive, seeded, torch_rng
 from ostraka.core.task import Commons, Task
+from ostraka.core.update import Update
 from ostraka.data.partitions.divide import Partition
 from ostraka.engines.base import Outcome
 from ostraka.engines.threads import one_thread
@@ -36,8 +41,9 @@ from ostraka.runs.plan import Plan
 from ostraka.runs.record import RunDir
 from ostraka.runs.watch import Watch
 from ostraka.store import codec
-from ostraka.testing.answers import SEED
-from ostraka.testing.verdict import AnyMethod, hoped
+from ostraka.testing.expect import SEED, AnyMethod, hoped
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -78,13 +84,12 @@ def make_stage(
 def _commons(method: AnyMethod, task: Task, samples: Samples) -> Commons:
     """The task's commons, and what the method needs of samples and prior besides."""
     needs, commons, classes = method.needs, task.commons, len(task.classes)
+    prior = torch.full((classes,), 1 / classes)
     return replace(
         commons,
         public=samples.unlabelled() if needs.public and commons.public is None else commons.public,
         shared=samples if needs.shared and commons.shared is None else commons.shared,
-        prior=torch.full((classes,), 1 / classes)
-        if needs.prior and commons.prior is None
-        else commons.prior,
+        prior=prior if needs.prior and commons.prior is None else commons.prior,
         generator=commons.generator or (untrained_generator() if generator_of(method) else None),
     )
 
@@ -134,23 +139,16 @@ def turns_of(method: AnyMethod, stage: Stage) -> list[Turn]:
             seen = []
             for party in stage.parties:
                 message, memory = method.message(state, party.ref), memories.get(party.id, {})
-                now = {
-                    "message": message,
-                    "memory": memory,
-                    "samples": party.samples,
-                    "commons": stage.task.commons,
-                }
+                now = {"message": message, "memory": memory}
+                now |= {"samples": party.samples, "commons": stage.task.commons}
                 before = deepcopy(now)
-                report = method.local_update(
-                    Round(stage.task, index, message, _seed(index, party.id)), party, memory
-                )
+                rnd = Round(stage.task, index, message, _seed(index, party.id))
+                report = method.local_update(rnd, party, memory)
                 seen.append((message, report, [(name, before[name], now[name]) for name in now]))
                 memories[party.id] = report.memory
-            old = state
-            state = method.aggregate(
-                stage.task, old, [replace(report, memory={}) for _, report, _ in seen]
-            )
-            turns += [Turn(old, message, report, given, state) for message, report, given in seen]
+            old, reports = state, [replace(report, memory={}) for _, report, _ in seen]
+            state = method.aggregate(stage.task, old, reports)
+            turns += [Turn(old, *turn, state) for turn in seen]
     return turns
 
 
@@ -238,10 +236,9 @@ def _plan(method: AnyMethod, stage: Stage, engine: str) -> Plan:
     spans = zip((0, *stage.parties.ends), stage.parties.ends, strict=False)
     rows = tuple(stage.parties.rows[start:stop].numpy() for start, stop in spans)
     divided = Partition("check", rows, stage.parties.names, SEED)
+    chosen = EngineChoice(engine)
     return Plan(
-        config=Config(
-            method="check", engine=EngineChoice(engine), workers=2, seed=SEED, device="cpu"
-        ),
+        config=Config(method="check", engine=chosen, workers=2, seed=SEED, device="cpu"),
         name=type(method).__name__,
         method=deepcopy(method),
         task=stage.task,
@@ -269,3 +266,75 @@ def known_randomness(seed: int) -> Iterator[None]:
         finally:
             random.setstate(python)
             np.random.set_state(array)
+
+
+def twice(make: Callable[[], Made]) -> tuple[Made, Made]:
+    """Made at two other states of the global generators: what a seed decides is equal."""
+    with known_randomness(1):
+        first = make()
+    with known_randomness(2):
+        return first, make()
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing in a method may catch it."""
+
+
+@final
+class Killer(Progress):
+    """Keeps what is saved, as bytes; kills at save number `limit`,
+    and counts optimiser steps that were not saved.
+    """
+
+    every_seconds = 0.0
+
+    def __init__(self, saved: dict[str, bytes], limit: int) -> None:
+        self.saved, self.limit = saved, limit
+        self.saves = self.steps = self.unsaved = 0
+
+    def load(self, name: str) -> Mapping[str, Any] | None:
+        """What was last saved."""
+        return codec.decode(self.saved[name]) if name in self.saved else None
+
+    def save(self, name: str, values: Mapping[str, Any]) -> None:
+        """Keep it, and kill if it is time."""
+        self.saved[name] = codec.encode(dict(values))
+        self.saves, self.unsaved = self.saves + 1, 0
+        if self.saves >= self.limit:
+            raise Killed
+
+    def tell(self, done: float, loss: float | None) -> None:
+        """Nobody watches."""
+
+    def step(self, *_: Any) -> None:
+        """An optimiser made a step."""
+        self.steps, self.unsaved = self.steps + 1, self.unsaved + 1
+
+
+@contextmanager
+def hooked(step: Callable[..., None]) -> Iterator[None]:
+    """Call `step` after every step of any optimiser, torch's or `fit`'s."""
+    usual = Update.step
+
+    def counted(update: Update, lr: float) -> None:
+        usual(update, lr)
+        step()
+
+    handle = register_optimizer_step_post_hook(step)
+    try:
+        with patch.object(Update, "step", counted):
+            yield
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def one_batch_at_a_time() -> Iterator[None]:
+    """Every objective prepares one batch at a time, so that training can be saved after each."""
+    kinds: list[type[Any]] = [Objective]
+    with ExitStack() as stack:
+        for cls in kinds:
+            kinds += cls.__subclasses__()  # so theirs come up, too
+            if isinstance(vars(cls).get("chunk"), int):
+                stack.enter_context(patch.object(cls, "chunk", 1))
+        yield
