@@ -21,7 +21,8 @@ examples:
   ostraka train-generator --data digits --epochs 2 --out generator.safetensors
   ostraka run fedos --set objective.generator=generator.safetensors --rounds 3
 
-Stopped, the same command goes on where it was; finished, it leaves the file as it is.
+Stopped, the same command goes on where it was; finished, it leaves the file as
+it is.
 """
 
 OPTIONS = (
