@@ -115,7 +115,11 @@ def add_class(
 def load_run(folder: str | Path) -> Result:
     """What `run` gave, from the folder of a finished run."""
     with for_python():
-        return runs.load_run(_path(folder, "the folder of a run"))
+        if not isinstance(folder, str | Path):
+            raise ConfigError(
+                f"{shown(folder)} was given; give the folder of a run, as text or as a path"
+            )
+        return runs.load_run(folder)
 
 
 def train(
@@ -180,12 +184,6 @@ def _with_short(values: Mapping[str, Any]) -> dict[str, Any]:
         if short in rest:
             chosen = merge(chosen, nested(name, rest.pop(short)))
     return {**rest, "set": chosen} if chosen else rest
-
-
-def _path(given: Any, what: str) -> Path:
-    if not isinstance(given, str | Path):
-        raise ConfigError(f"{shown(given)} was given; give {what}, as text or as a path")
-    return Path(given)
 
 
 @contextmanager

@@ -154,7 +154,7 @@ def test_an_empty_out_is_refused(ostraka: Ostraka, words: tuple[str, ...]) -> No
 def test_characters_that_a_stream_lacks_become_plain_ones(encoding: str) -> None:
     """`ascii` lacks all of them; Latin 1 has the plus-minus sign."""
     script = """
-from ostraka.cli.streams import plain_where_needed
+from ostraka.cli.main import plain_where_needed
 plain_where_needed()
 print("1 \\u2014 2 \\u00b1 \\u2588\\u2592\\u2500\\u732b")
 """

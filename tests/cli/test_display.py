@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ostraka.cli.streams import PLAIN, locale_name
+from ostraka.cli.main import PLAIN, locale_name
 from ostraka.display.division import show_division
 from ostraka.display.summary import show_summary
 from ostraka.display.tables import Mean, Number, Table

@@ -2,16 +2,20 @@
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ostraka.cli.options import place
+from ostraka.cli.options import JSON, option, place
 
 if TYPE_CHECKING:
     from ostraka.display.tables import Table
     from ostraka.parties.audit import Audit, Range
 
 NAME = "audit"
-
+HELP = "try to tell from a member file which samples it was trained on"
+DESCRIPTION = """\
+Attack a member file as anybody who has it could: does its loss tell which
+samples it was trained on, and its last layer how many there are of a class?
+"""
 EXAMPLE = """\
 examples:
   ostraka audit st-anna.member --members trained/ --non-members others/
@@ -20,39 +24,24 @@ Members are samples that the model was trained on; non-members are labelled
 samples like them that it was not. Nothing is sent anywhere.
 """
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="try to tell from a member file which samples it was trained on",
-        description="Attack a member file as anybody who has it could: does its loss tell which\n"
-        "samples it was trained on, and its last layer how many there are of a class?",
-        epilog=EXAMPLE,
-    )
-    parser.add_argument("file", type=place, metavar="FILE", help="a member file")
-    parser.add_argument(
-        "--members",
+OPTIONS = (
+    option("file FILE", "a member file", place),
+    option(
+        "--members DATA",
+        "folder, table or .npz with samples that it was trained on",
+        place,
         required=True,
-        type=place,
-        metavar="DATA",
-        help="folder, table or .npz with samples that it was trained on",
-    )
-    parser.add_argument(
-        "--non-members",
+    ),
+    option(
+        "--non-members DATA",
+        "the same with samples that it was not trained on",
+        place,
         required=True,
-        type=place,
-        metavar="DATA",
-        help="the same with samples that it was not trained on",
-    )
-    parser.add_argument("--label", metavar="COLUMN", help="of a table: the column with the classes")
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of what is drawn (default 0)"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object instead of tables"
-    )
-    parser.set_defaults(act=act)
+    ),
+    option("--label COLUMN", "of a table: the column with the classes"),
+    option("--seed N", "of what is drawn (default 0)", int, default=0),
+    JSON,
+)
 
 
 def act(options: argparse.Namespace) -> int:

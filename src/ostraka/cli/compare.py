@@ -12,6 +12,7 @@ from ostraka.cli.options import (
     add_run_options,
     check_local,
     loudness,
+    option,
     place,
     values_from,
 )
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
     from ostraka.runs.grid import Grid
 
 NAME = "compare"
-
+HELP = "compare methods over data, partitions and seeds"
+DESCRIPTION = """\
+Run every combination of methods, data, partitions and seeds.
+Prints mean ± standard deviation over the seeds, the best in bold,
+and beside them what papers have published for the same cells.
+"""
 EXAMPLE = """\
 examples:
   ostraka compare solo closed-voting fedavg --partition labels:2 iid --seeds 3
@@ -41,42 +47,27 @@ If a method needs public samples and has none, all get --public half-test.
 A second call skips what is finished; a killed one goes on where it was.
 """
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="compare methods over data, partitions and seeds",
-        description="Run every combination of methods, data, partitions and seeds.\n"
-        "Prints mean ± standard deviation over the seeds, the best in bold,\n"
-        "and beside them what papers have published for the same cells.",
-        epilog=EXAMPLE,
-    )
-    parser.add_argument(
-        "methods", nargs="*", metavar="METHOD", help="methods or presets (ostraka list methods)"
-    )
-    parser.add_argument("--data", nargs="+", metavar="D", help="data sets; default: fashion-4k")
-    parser.add_argument("--partition", nargs="+", metavar="P", help="partitions; default: labels:2")
-    parser.add_argument(
-        "--seeds", metavar="N|A,B", help="number of seeds (3: 0, 1, 2) or a list; default: 1"
-    )
-    parser.add_argument("--seed", type=int, metavar="S", help="this one seed, instead of --seeds")
-    add_run_options(parser)
-    parser.add_argument(
-        "--out",
-        type=place,
+OPTIONS = (
+    option("methods METHOD", "methods or presets (ostraka list methods)", nargs="*"),
+    option("--data D", "data sets; default: fashion-4k", nargs="+"),
+    option("--partition P", "partitions; default: labels:2", nargs="+"),
+    option("--seeds N|A,B", "number of seeds (3: 0, 1, 2) or a list; default: 1"),
+    option("--seed S", "this one seed, instead of --seeds", int),
+    add_run_options,
+    option(
+        "--out DIR",
+        "folder of the grid (default: runs/compare)",
+        place,
         default=Path("runs/compare"),
-        metavar="DIR",
-        help="folder of the grid (default: runs/compare)",
-    )
-    parser.add_argument(
+    ),
+    option(
         "--format",
+        "how the table is printed (default: rich)",
         choices=tuple(FORMATS),
         default="rich",
-        help="how the table is printed (default: rich)",
-    )
-    add_outcome_options(parser)
-    parser.set_defaults(act=act)
+    ),
+    add_outcome_options,
+)
 
 
 def act(options: argparse.Namespace) -> int:

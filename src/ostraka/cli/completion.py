@@ -8,8 +8,8 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from shlex import quote
-from typing import Any
 
+from ostraka.cli.options import option
 from ostraka.registry import (
     AUGMENTATIONS,
     BALLOTS,
@@ -21,6 +21,8 @@ from ostraka.registry import (
 )
 
 NAME = "completion"
+HELP = "print a script that completes commands in bash, zsh or fish"
+DESCRIPTION = "Print a script that lets the shell complete verbs, options and names."
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -34,17 +36,7 @@ Make it anew after you have installed a plug-in.
 
 FILES, FOLDERS = "files", "folders"
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="print a script that completes commands in bash, zsh or fish",
-        description="Print a script that lets the shell complete verbs, options and names.",
-        epilog=EXAMPLE,
-    )
-    parser.add_argument("shell", choices=SHELLS, help="which shell")
-    parser.set_defaults(act=act)
+OPTIONS = (option("shell", "which shell", choices=SHELLS),)
 
 
 def act(options: argparse.Namespace) -> int:
@@ -60,8 +52,8 @@ def act(options: argparse.Namespace) -> int:
 class Word:
     """An option of a verb, or (without `options`) what else it takes, and what may stand there.
 
-    `values` are names; FILES or FOLDERS; or None,
-    where anything may. A switch takes no value at all.
+    `values` are names; FILES or FOLDERS; or None, where anything may. A switch takes no value at
+    all. The help is told up to its first stop.
     """
 
     options: tuple[str, ...]
@@ -113,7 +105,7 @@ def words_of(top: argparse.ArgumentParser, known: Mapping[str, Iterable[str]]) -
         words = (
             Word(
                 options=tuple(action.option_strings),
-                help=_first_words(action.help or ""),
+                help=(action.help or "").replace("%%", "%").partition(";")[0].partition(" (")[0],
                 values=_values(action, known),
                 switch=action.nargs == 0,
                 several=action.nargs == "+",
@@ -162,20 +154,13 @@ def _values(
     return tuple(dict.fromkeys(known[action.dest])) if action.dest in known else None
 
 
-def _first_words(text: str) -> str:
-    """The help of an option up to its first stop."""
-    return text.replace("%%", "%").partition(";")[0].partition(" (")[0]
-
-
 def _bash(verbs: list[Verb]) -> Iterator[str]:
     yield "# bash completion for ostraka; made by: ostraka completion bash"
     yield "_ostraka() {"
     yield "    COMPREPLY=()"
     yield "    _ostraka_words"
-    yield (
-        "    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *: "
-        "]] && compopt -o nospace 2>/dev/null"
-    )
+    one = "${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *:"
+    yield f"    [[ {one} ]] && compopt -o nospace 2>/dev/null"
     yield "    return 0"
     yield "}"
     yield "_ostraka_words() {"
@@ -190,13 +175,8 @@ def _bash(verbs: list[Verb]) -> Iterator[str]:
     yield f"        {_reply([*(verb.name for verb in verbs), '--help', '--version'])}"
     yield "        return"
     yield "    fi"
-    several = [
-        quote(f"{v.name} {option}")
-        for v in verbs
-        for w in v.taking
-        if w.several
-        for option in w.options
-    ]
+    words = [(verb, word) for verb in verbs for word in verb.taking if word.several]
+    several = [quote(f"{verb.name} {flag}") for verb, word in words for flag in word.options]
     yield '    if [[ ${COMP_WORDS[COMP_CWORD-1]} != "$option" ]]; then'
     yield f'        case "$verb $option" in {"|".join(several)}) ;; *) option= ;; esac'
     yield "    fi"
@@ -247,10 +227,10 @@ def _zsh(verbs: list[Verb]) -> Iterator[str]:
         yield f"        {verb.name})"
         yield "            _arguments \\"
         for word in verb.words:
-            told = _zsh_quoted(word.help)
-            for option in word.options:
+            told = word.help.translate({ord(c): f"\\{c}" for c in "[]:"})
+            for flag in word.options:
                 value = "" if word.switch else f":value:{_zsh_values(word.values)}"
-                yield f"                {quote(f'*{option}[{told}]{value}')} \\"
+                yield f"                {quote(f'*{flag}[{told}]{value}')} \\"
         yield f"                {quote(f'*:value:{_zsh_values(verb.free)}')} ;;"
     yield "    esac"
     yield "}"
@@ -265,10 +245,6 @@ def _zsh_values(values: tuple[str, ...] | str | None) -> str:
     if values == FOLDERS:
         return "_files -/"
     return f"({' '.join(name.replace(':', chr(92) + ':') for name in values)})" if values else " "
-
-
-def _zsh_quoted(text: str) -> str:
-    return text.translate({ord(c): f"\\{c}" for c in "[]:"})
 
 
 def _fish(verbs: list[Verb]) -> Iterator[str]:

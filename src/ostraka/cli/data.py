@@ -4,13 +4,16 @@ import argparse
 import json
 import sys
 import time
-from typing import Any
 
-from ostraka.cli.options import place
+from ostraka.cli.options import NO_PROGRESS, option, place
 from ostraka.errors import ConfigError
 
 NAME = "data"
-
+HELP = "get public data sets from the web"
+DESCRIPTION = """\
+Get public data sets from their own addresses, check their digests and
+read them once. Nothing else in ostraka uses the network.
+"""
 EXAMPLE = """\
 examples:
   ostraka data get mnist --to ~/datasets
@@ -20,34 +23,14 @@ by the same command. `ostraka list data` shows what is there. Proxies are taken
 from https_proxy and http_proxy.
 """
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="get public data sets from the web",
-        description="Get public data sets from their own addresses, check their digests and\n"
-        "read them once. Nothing else in ostraka uses the network.",
-        epilog=EXAMPLE,
-    )
-    parser.add_argument("action", choices=("get",), help="what to do: get")
-    parser.add_argument("sets", nargs="+", metavar="SET", help="names of data sets")
-    parser.add_argument(
-        "--to",
-        type=place,
-        metavar="DIR",
-        help="folder (default: the first of OSTRAKA_DATA, else data)",
-    )
-    parser.add_argument(
-        "--mirror", metavar="URL", help="another place on the web, with files of the same names"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object instead of words"
-    )
-    parser.add_argument(
-        "-q", "--quiet", action="store_true", help="no progress: results and errors only"
-    )
-    parser.set_defaults(act=act)
+OPTIONS = (
+    option("action", "what to do: get", choices=("get",)),
+    option("sets SET", "names of data sets", nargs="+"),
+    option("--to DIR", "folder (default: the first of OSTRAKA_DATA, else data)", place),
+    option("--mirror URL", "another place on the web, with files of the same names"),
+    option("--json", "print one JSON object instead of words"),
+    NO_PROGRESS,
+)
 
 
 def act(options: argparse.Namespace) -> int:

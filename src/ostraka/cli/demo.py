@@ -4,9 +4,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ostraka.cli.options import place
+from ostraka.cli.options import option, place
 
 NAME = "demo"
+HELP = "ten parties, two classes each: watch them train and vote"
+DESCRIPTION = """\
+Compare methods on the bundled data (about a minute).
+Every party holds two of ten classes.
+"""
+EXAMPLE = "example:\n  ostraka demo --out runs/demo"
 
 BEST: dict[str, dict[str, Any]] = {
     "fedavg": {"rounds": 45, "local": {"epochs": 1, "lr": 0.1}},
@@ -25,22 +31,7 @@ What to try next:
   ostraka compare fedavg centralised --partition iid --rounds 10 --set local.epochs=1
   ostraka list methods                                      everything there is"""
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="ten parties, two classes each: watch them train and vote",
-        description=(
-            "Compare methods on the bundled data (about a minute).\n"
-            "Every party holds two of ten classes."
-        ),
-        epilog="example:\n  ostraka demo --out runs/demo",
-    )
-    parser.add_argument(
-        "--out", type=place, default=Path("runs/demo"), metavar="DIR", help="folder of the results"
-    )
-    parser.set_defaults(act=act)
+OPTIONS = (option("--out DIR", "folder of the results", place, default=Path("runs/demo")),)
 
 
 def act(options: argparse.Namespace) -> int:

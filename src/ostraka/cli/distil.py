@@ -1,11 +1,12 @@
 """`ostraka distil`: one network in place of a vote."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ostraka.cli.group import add_members, add_voting, ensemble_of, form_of, print_json
-from ostraka.cli.options import add_loudness, loudness, place
+from ostraka.cli.group import MEMBERS, VOTING, ensemble_of, form_of, print_json
+from ostraka.cli.options import add_loudness, given, loudness, option, place
 from ostraka.errors import ConfigError, printable
 
 if TYPE_CHECKING:
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
     from ostraka.parties.ensemble import Ensemble
 
 NAME = "distil"
-
+HELP = "train one network that answers as a group's vote does"
+DESCRIPTION = """\
+Train one network, on samples that anybody may see, to answer as the vote of
+the members does, and write it as a member file.
+"""
 EXAMPLE = """\
 examples:
   ostraka distil wards/ --public public.npz --out student.member
@@ -24,44 +29,22 @@ examples:
 Stopped, the same command goes on where it was.
 """
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="train one network that answers as a group's vote does",
-        description=(
-            "Train one network, on samples that anybody may see, to answer as the vote of\n"
-            "the members does, and write it as a member file."
-        ),
-        epilog=EXAMPLE,
-    )
-    add_members(parser)
-    parser.add_argument(
-        "--public",
+OPTIONS = (
+    MEMBERS,
+    option(
+        "--public DATA",
+        "unlabelled samples: a folder, file or data set; or generator, generator:FILE",
         required=True,
-        metavar="DATA",
-        help="unlabelled samples: a folder, file or data set; or generator, generator:FILE",
-    )
-    parser.add_argument(
-        "--out", type=place, required=True, metavar="FILE", help="the student's member file"
-    )
-    add_voting(parser)
-    parser.add_argument(
-        "--net", metavar="NAME", help="the student's network; default: that of most members"
-    )
-    parser.add_argument(
-        "--epochs", type=int, metavar="E", help="passes over the public samples (default 100)"
-    )
-    parser.add_argument("--lr", type=float, metavar="L", help="learning rate (default 0.001)")
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="seed of everything random"
-    )
-    parser.add_argument(
-        "--replace", action="store_true", help="replace a file that is there already"
-    )
-    add_loudness(parser)
-    parser.set_defaults(act=act)
+    ),
+    option("--out FILE", "the student's member file", place, required=True),
+    VOTING,
+    option("--net NAME", "the student's network; default: that of most members"),
+    option("--epochs E", "passes over the public samples (default 100)", int),
+    option("--lr L", "learning rate (default 0.001)", float),
+    option("--seed S", "seed of everything random", int, default=0),
+    option("--replace", "replace a file that is there already"),
+    add_loudness,
+)
 
 
 def act(options: argparse.Namespace) -> int:
@@ -70,10 +53,7 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.parties.distilling import STUDENT, distil
 
     out: Path = options.out
-    given = {"epochs": options.epochs, "lr": options.lr}
-    training = type(STUDENT)(
-        **{**vars(STUDENT), **{name: value for name, value in given.items() if value is not None}}
-    )
+    training = replace(STUDENT, **given(options, ("epochs", "lr")))
     if not training.wanted:
         raise ConfigError("--epochs is 0; a student needs at least 1")
     ensemble = ensemble_of(options)

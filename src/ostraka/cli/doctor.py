@@ -9,32 +9,24 @@ import tempfile
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from ostraka import __version__
+from ostraka.cli.options import DATA_DIR, option
 from ostraka.registry import all_registries
 
 NAME = "doctor"
+HELP = "versions, cores, memory, disk, the fast convolution, data found"
+DESCRIPTION = """\
+Show versions, cores, memory, disk space, the fast convolution, plug-ins
+and the data sets found.
+"""
+EXAMPLE = "example:\n  ostraka doctor --data-dir ~/datasets"
 PHOTO = (3, 32, 32)
 """A shape of samples that every built-in net takes."""
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="versions, cores, memory, disk, the fast convolution, data found",
-        description="Show versions, cores, memory, disk space, the fast convolution, plug-ins\n"
-        "and the data sets found.",
-        epilog="example:\n  ostraka doctor --data-dir ~/datasets",
-    )
-    parser.add_argument(
-        "--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object instead of a table"
-    )
-    parser.set_defaults(act=act)
+OPTIONS = (DATA_DIR, option("--json", "print one JSON object instead of a table"))
 
 
 def act(options: argparse.Namespace) -> int:
@@ -44,9 +36,7 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.data.sources import data_dirs
     from ostraka.display.tables import Table
 
-    data_dirs(
-        options.data_dir
-    )  # a folder that was named and is not there is a mistake in the command
+    data_dirs(options.data_dir)  # one that was named and is not there is a mistake in the command
     facts = {name: _told(probe, options) for name, probe in PROBES.items()}
     if options.json:
         print(json.dumps(facts))
@@ -64,18 +54,6 @@ def _told(probe: Callable[[argparse.Namespace], Any], options: argparse.Namespac
         return f"failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
-def _torch(options: argparse.Namespace) -> str:
-    import torch
-
-    return str(torch.__version__)
-
-
-def _cores(options: argparse.Namespace) -> int:
-    from ostraka.engines.pool import cores
-
-    return cores()
-
-
 def _memory(options: argparse.Namespace) -> str:
     from ostraka.display.tables import human_bytes
     from ostraka.runs.memory import available
@@ -84,35 +62,17 @@ def _memory(options: argparse.Namespace) -> str:
     return "the system does not tell" if room is None else f"{human_bytes(room)} available"
 
 
-def _disk(options: argparse.Namespace) -> str:
-    return _space(Path.cwd())
-
-
 def _temporary(options: argparse.Namespace) -> str:
     folder = Path(tempfile.gettempdir())
-    return (
-        _space(folder)
-        if os.access(folder, os.W_OK)
-        else f"{folder}, which may not be written; set TMPDIR"
-    )
+    if not os.access(folder, os.W_OK):
+        return f"{folder}, which may not be written; set TMPDIR"
+    return _space(folder)
 
 
 def _space(folder: Path) -> str:
     from ostraka.display.tables import human_bytes
 
     return f"{folder}, {human_bytes(shutil.disk_usage(folder).free)} free"
-
-
-def _device(options: argparse.Namespace) -> str:
-    from ostraka.runs.plan import pick_device
-
-    return pick_device("auto")
-
-
-def _convolution(options: argparse.Namespace) -> str:
-    from ostraka.nets import native
-
-    return native.describe()
 
 
 def _native_nets(options: argparse.Namespace) -> list[str]:
@@ -140,24 +100,14 @@ def _compiler(options: argparse.Namespace) -> str:
 
 def _plugins(options: argparse.Namespace) -> list[str]:
     """Every plug-in by name and place, those that cannot be loaded among them."""
-    points = [
-        point for registry in all_registries() for point in entry_points(group=registry.group)
-    ]
-    return [f"{point.name} ({point.value})" for point in points]
-
-
-def _broken(options: argparse.Namespace) -> list[str]:
-    return [reason for registry in all_registries() for reason in registry.broken()]
+    groups = [entry_points(group=registry.group) for registry in all_registries()]
+    return [f"{point.name} ({point.value})" for points in groups for point in points]
 
 
 def _folders(options: argparse.Namespace) -> list[str]:
     from ostraka.data.sources import data_dirs
 
     return [str(folder) for folder in data_dirs(options.data_dir)]
-
-
-def _missing(options: argparse.Namespace) -> list[str]:
-    return [folder for folder in _folders(options) if not Path(folder).is_dir()]
 
 
 def _data(options: argparse.Namespace) -> list[str]:
@@ -169,22 +119,24 @@ def _data(options: argparse.Namespace) -> list[str]:
 PROBES: dict[str, Callable[[argparse.Namespace], Any]] = {
     "ostraka": lambda _: __version__,
     "python": lambda _: platform.python_version(),
-    "torch": _torch,
-    "cores": _cores,
+    "torch": lambda _: str(resolve_name("torch:__version__")),
+    "cores": lambda _: resolve_name("ostraka.engines.pool:cores")(),
     "memory": _memory,
-    "disk": _disk,
+    "disk": lambda _: _space(Path.cwd()),
     "temporary_folder": _temporary,
-    "device": _device,
-    "convolution": _convolution,
+    "device": lambda _: resolve_name("ostraka.runs.plan:pick_device")("auto"),
+    "convolution": lambda _: resolve_name("ostraka.nets.native:describe")(),
     "nets_with_it": _native_nets,
     "compiler": _compiler,
     "plugins": _plugins,
-    "broken_plug_ins": _broken,
+    "broken_plug_ins": lambda _: [why for each in all_registries() for why in each.broken()],
     "data_folders": _folders,
-    "missing_data_folders": _missing,
+    "missing_data_folders": lambda options: [
+        folder for folder in _folders(options) if not Path(folder).is_dir()
+    ],
     "data_sets": _data,
 }
-"""What is looked at, each by itself."""
+"""What is looked at, each by itself; it imports what it needs, which may not even load."""
 
 NONE = {"plugins": "none", "data_folders": "none (set OSTRAKA_DATA or --data-dir)"}
 """What is said of an empty list."""

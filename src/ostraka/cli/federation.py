@@ -5,12 +5,12 @@ import shlex
 import sys
 from math import inf
 from pathlib import Path
-from typing import Any
 
-from ostraka.cli.options import add_run_options, add_settings, check_local, values_from
+from ostraka.cli.options import SEED, add_run_options, check_local, option, values_from
 from ostraka.errors import ConfigError
 
 NAME = "federation"
+HELP = "train with other organisations, each with its own data (over Flower)"
 
 EXAMPLE = """\
 examples:
@@ -21,7 +21,7 @@ examples:
   ostraka federation init trial fedavg --data digits --party a --party b --share
 """
 
-HELP = """\
+DESCRIPTION = """\
 Organisations that train together over Flower, each with its own data.
 
   init    make a federation in the new folder DIR: certificates, keys, the run
@@ -31,48 +31,6 @@ Organisations that train together over Flower, each with its own data.
   check   say what is wrong with the federation, or the party, in DIR
   renew   make a new certificate for the server of the federation in DIR
 """
-
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="train with other organisations, each with its own data (over Flower)",
-        description=HELP,
-        epilog=EXAMPLE,
-    )
-    parser.add_argument("what", choices=tuple(ACTS), help="what to do")
-    parser.add_argument("folder", type=Path, metavar="DIR", help="of the federation or the party")
-    parser.add_argument("method", nargs="?", metavar="METHOD", help="init: method or preset")
-    parser.add_argument(
-        "--data",
-        metavar="D",
-        help="init: the server's data, for the classes and the test; party: its own data",
-    )
-    parser.add_argument(
-        "--party", action="append", default=[], metavar="NAME", help="init: a party; repeatable"
-    )
-    parser.add_argument("--host", default="localhost", metavar="H", help="init: the server's name")
-    parser.add_argument("--port", type=int, default=8443, metavar="P", help="init: its port")
-    parser.add_argument(
-        "--share",
-        action="store_true",
-        help="init: to try it out, every party has its share of --data (see --partition)",
-    )
-    parser.add_argument("--partition", metavar="P", help="init --share: how data is divided")
-    parser.add_argument(
-        "--bind", default="0.0.0.0", metavar="IP", help="server: the address to listen at"
-    )
-    parser.add_argument(
-        "--wait",
-        type=float,
-        default=86400.0,
-        metavar="S",
-        help="party: seconds without the server after which it ends; default: a day",
-    )
-    add_settings(parser, {"seed": "S"})
-    add_run_options(parser)
-    parser.set_defaults(act=act)
 
 
 def act(options: argparse.Namespace) -> int:
@@ -183,3 +141,26 @@ def _renew(options: argparse.Namespace) -> int:
 
 
 ACTS = {"init": _init, "server": _server, "party": _party, "check": _check, "renew": _renew}
+
+OPTIONS = (
+    option("what", "what to do", choices=tuple(ACTS)),
+    option("folder DIR", "of the federation or the party", Path),
+    option("method METHOD", "init: method or preset", nargs="?"),
+    option(
+        "--data D", "init: the server's data, for the classes and the test; party: its own data"
+    ),
+    option("--party NAME", "init: a party; repeatable", action="append", default=[]),
+    option("--host H", "init: the server's name", default="localhost"),
+    option("--port P", "init: its port", int, default=8443),
+    option("--share", "init: to try it out, every party has its share of --data (see --partition)"),
+    option("--partition P", "init --share: how data is divided"),
+    option("--bind IP", "server: the address to listen at", default="0.0.0.0"),
+    option(
+        "--wait S",
+        "party: seconds without the server after which it ends; default: a day",
+        float,
+        default=86400.0,
+    ),
+    SEED,
+    add_run_options,
+)

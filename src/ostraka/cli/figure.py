@@ -3,14 +3,17 @@ of whom a vote trusts, of accuracy.
 """
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from textwrap import fill
-from typing import Any
 
+from ostraka.cli.options import DATA_DIR, given, option
 from ostraka.display.canvas import FORMATS
 from ostraka.display.figures import KINDS, Wanted, draw
 
 NAME = "figure"
+HELP = "draw confusion, outliers, a member's features, accuracy against k or rounds"
+DESCRIPTION = "\n".join(fill(f"{name}: {kind.shows}.", 78) for name, kind in KINDS.items())
 
 EXAMPLE = """\
 examples:
@@ -31,64 +34,34 @@ examples:
   ostraka figure networks --runs runs/fedova --out networks.svg
 """
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="draw confusion, outliers, a member's features, accuracy against k or rounds",
-        description="\n".join(fill(f"{name}: {kind.shows}.", 78) for name, kind in KINDS.items()),
-        epilog=EXAMPLE,
-    )
-    parser.add_argument(
-        "what", choices=tuple(KINDS), metavar="WHAT", help="what to draw: see above"
-    )
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help=f"where to draw it ({FORMATS})"
-    )
-    parser.add_argument(
-        "--run",
-        type=Path,
-        metavar="DIR",
-        help="a finished run (features, top-k, clusters, sizes, teams, parties: of a vote)",
-    )
-    parser.add_argument(
-        "--party", type=int, default=0, metavar="N", help="whose member (default 0)"
-    )
-    parser.add_argument(
-        "--runs",
-        type=Path,
-        nargs="+",
-        default=[],
-        metavar="DIR",
-        help="for rounds and networks: finished runs or grids",
-    )
-    parser.add_argument(
+OPTIONS = (
+    option("what WHAT", "what to draw: see above", choices=tuple(KINDS)),
+    option("--out FILE", f"where to draw it ({FORMATS})", Path, required=True),
+    option(
+        "--run DIR",
+        "a finished run (features, top-k, clusters, sizes, teams, parties: of a vote)",
+        Path,
+    ),
+    option("--party N", "whose member (default 0)", int, default=0),
+    option(
+        "--runs DIR", "for rounds and networks: finished runs or grids", Path, nargs="+", default=[]
+    ),
+    option(
         "--x",
+        "for rounds: against what (default rounds)",
         choices=("rounds", "bytes"),
         default="rounds",
-        help="for rounds: against what (default rounds)",
-    )
-    parser.add_argument(
-        "--smooth",
-        type=int,
+    ),
+    option(
+        "--smooth N",
+        "for rounds and networks: each point is the mean of N evaluated rounds (default 1)",
+        int,
         default=1,
-        metavar="N",
-        help="for rounds and networks: each point is the mean of N evaluated rounds (default 1)",
-    )
-    parser.add_argument(
-        "--data",
-        default="fashion-4k",
-        metavar="D",
-        help="without --run: which images (default fashion-4k)",
-    )
-    parser.add_argument(
-        "--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="seed of the drawing (default 0)"
-    )
-    parser.set_defaults(act=act)
+    ),
+    option("--data D", "without --run: which images (default fashion-4k)", default="fashion-4k"),
+    DATA_DIR,
+    option("--seed S", "seed of the drawing (default 0)", int, default=0),
+)
 
 
 def act(options: argparse.Namespace) -> int:
@@ -98,15 +71,7 @@ def act(options: argparse.Namespace) -> int:
 
     keep_freed_memory()  # votes and evaluation run in this process
     wanted = Wanted(
-        out=options.out,
-        run=options.run,
-        runs=tuple(options.runs),
-        x=options.x,
-        smooth=options.smooth,
-        party=options.party,
-        data=options.data,
-        data_dir=options.data_dir,
-        seed=options.seed,
+        **{**given(options, (spec.name for spec in fields(Wanted))), "runs": tuple(options.runs)}
     )
     with one_thread():
         draw(options.what, wanted)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ostraka.cli.options import place, share
+from ostraka.cli.options import JSON, either, option, place, share, titled, together
 from ostraka.errors import ConfigError, printable
 
 if TYPE_CHECKING:
@@ -16,88 +16,62 @@ if TYPE_CHECKING:
     from ostraka.parties.ensemble import Ensemble
     from ostraka.parties.task_file import TaskFile
 
-FILES = (
-    "member files, folders of them, patterns in quotes ('wards/*.member'), lists of files (.txt), "
-    "or a run"
+TASK = option(
+    "--task FILE",
+    "the task of the members; tables with named columns need it, members of another one "
+    "are refused",
+    place,
+)
+"""What the samples look like, where the members cannot tell."""
+
+MEMBERS = together(
+    option(
+        "files FILE",
+        "member files, folders of them, patterns in quotes ('wards/*.member'), lists of files "
+        "(.txt), or a run",
+        nargs="+",
+    ),
+    option(
+        "--skip-broken",
+        "leave out files that cannot be used, or do not fit the others, with a note",
+    ),
 )
 
+VOTING = together(
+    option("--ballot NAME", "how votes are counted (ostraka list ballots); default: guarded"),
+    option("--select NAME", "who votes (ostraka list selectors); default: all"),
+    option("--size N", "with --select: members that vote, a number or auto"),
+    TASK,
+)
 
-def add_members(parser: argparse.ArgumentParser) -> None:
-    """The members."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help=FILES)
-    parser.add_argument(
-        "--skip-broken",
-        action="store_true",
-        help="leave out files that cannot be used, or do not fit the others, with a note",
-    )
-
-
-def add_voting(parser: argparse.ArgumentParser) -> None:
-    """How they vote."""
-    parser.add_argument(
-        "--ballot",
-        metavar="NAME",
-        help="how votes are counted (ostraka list ballots); default: guarded",
-    )
-    parser.add_argument(
-        "--select", metavar="NAME", help="who votes (ostraka list selectors); default: all"
-    )
-    parser.add_argument(
-        "--size", metavar="N", help="with --select: members that vote, a number or auto"
-    )
-    add_task(parser)
-
-
-def add_task(parser: "argparse._ActionsContainer") -> None:
-    """What the samples look like, where the members cannot tell."""
-    parser.add_argument(
-        "--task",
-        type=place,
-        metavar="FILE",
-        help="the task of the members; tables with named columns need it, members of another one "
-        "are refused",
-    )
-
-
-def add_unknown(parser: argparse.ArgumentParser) -> None:
-    """By what members are trusted, and where the line between known and unknown lies."""
-    parser.add_argument(
-        "--like",
-        metavar="DATA",
-        help="unlabelled samples for estimating which members to trust; default: those that are "
+SHOWING = together(
+    option(
+        "--like DATA",
+        "unlabelled samples for estimating which members to trust; default: those that are "
         "asked about, and then an answer depends on them all",
-    )
-    group = parser.add_argument_group("unknown")
-    group.add_argument(
-        "--unknown-rate",
-        type=share,
-        metavar="RATE",
-        help="share of samples of known classes that may be called unknown; default: 5%%",
-    )
-    group.add_argument(
-        "--known",
-        metavar="DATA",
-        help="held-out samples of known classes to place the threshold on; default: by what the "
-        "members tell of theirs",
-    )
-    group.add_argument(
-        "--threshold",
-        type=float,
-        metavar="T",
-        help="unknown score above which the answer is unknown, by hand",
-    )
-
-
-def add_output(parser: argparse.ArgumentParser, page: bool = True) -> None:
-    """What is printed, and where else it goes."""
-    group = parser.add_argument_group("showing")
-    how = group.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    if page:
-        how.add_argument("--csv", action="store_true", help="print a table for spreadsheets")
-        group.add_argument(
-            "--html", type=place, metavar="FILE", help="write a page for a browser as well"
-        )
+    ),
+    titled(
+        "unknown",
+        option(
+            "--unknown-rate RATE",
+            "share of samples of known classes that may be called unknown; default: 5%%",
+            share,
+        ),
+        option(
+            "--known DATA",
+            "held-out samples of known classes to place the threshold on; default: by what the "
+            "members tell of theirs",
+        ),
+        option("--threshold T", "unknown score above which the answer is unknown, by hand", float),
+    ),
+    titled(
+        "showing",
+        either(JSON, option("--csv", "print a table for spreadsheets")),
+        option("--html FILE", "write a page for a browser as well", place),
+    ),
+)
+"""By what members are trusted, where the line between known and unknown lies, what is printed and
+where else it goes."""
 
 
 def asked_by(options: argparse.Namespace) -> "Answering":

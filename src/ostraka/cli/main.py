@@ -1,15 +1,17 @@
 """`ostraka`: the entry point of the command line."""
 
 import argparse
+import codecs
+import io
+import os
 import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from ostraka import __version__
 from ostraka.cli import completion
-from ostraka.cli.streams import leave_unread, plain_where_needed
 from ostraka.core.synonyms import ours
 from ostraka.errors import ConfigError, OstrakaError, did_you_mean, printable
 from ostraka.runs.config import SHORT
@@ -27,6 +29,19 @@ exit codes:
   3    a party or a grid cell failed; the others' work is kept
   130  interrupted; the run can be resumed
 """
+
+PLAIN = dict(
+    zip(
+        "—–±×…·→░▒▓",
+        "--~x..>-+*",
+        strict=True,
+    )
+)
+"""What is written for a character that the stream's encoding lacks;
+boxes and blocks have one for all of them. Each is one character, so columns stay where they are.
+"""
+
+BOXES, BLOCKS = ("\u2500", "\u257f"), ("\u2580", "\u259f")
 
 
 class Parser(argparse.ArgumentParser):
@@ -60,7 +75,12 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"ostraka {__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
     for module in VERBS:
-        module.add_to(verbs)
+        own = verbs.add_parser(
+            module.NAME, help=module.HELP, description=module.DESCRIPTION, epilog=module.EXAMPLE
+        )
+        for add in module.OPTIONS:
+            add(own)
+        own.set_defaults(act=module.act)
     return top
 
 
@@ -148,6 +168,49 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
 def _say(text: str) -> None:
     """To standard error; names in it may be strangers', and a terminal obeys none."""
     print(f"ostraka: {printable(text, keep=chr(10))}", file=sys.stderr)
+
+
+def plain_where_needed() -> None:
+    """Let standard output and error replace what they cannot encode.
+
+    One that the caller has closed takes anything.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  (it serves until the end)
+    codecs.register_error("ostraka-plain", _replace)
+    encoding = "ascii" if locale_name() in ("C", "POSIX") else None
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding=encoding, errors="ostraka-plain")
+
+
+def locale_name() -> str:
+    """The locale of characters that the user chose; empty if none, which Python takes for UTF-8."""
+    return next(
+        (value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), ""
+    )
+
+
+def leave_unread(stream: TextIO) -> None:
+    """Forget what is for a pipe whose reader is gone, so that the end of Python does not try."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_plain, error.object[error.start : error.end])), error.end
+
+
+def _plain(character: str) -> str:
+    if character in PLAIN:
+        return PLAIN[character]
+    if BOXES[0] <= character <= BOXES[1]:
+        return "-"
+    return "#" if BLOCKS[0] <= character <= BLOCKS[1] else "?"
 
 
 if __name__ == "__main__":

@@ -4,29 +4,14 @@ import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from ostraka.cli.options import add_data_options
+from ostraka.cli.options import DATA, add_data_options, given, option
 from ostraka.display.canvas import FORMATS, check_suffix
 from ostraka.errors import writing
 
 NAME = "partition"
-
-SETTINGS = (
-    "partition",
-    "data",
-    "seed",
-    "parties",
-    "known",
-    "known_classes",
-    "train_per_class",
-    "public",
-    "validation",
-    "shared",
-    "local_test",
-    "data_dir",
-)
-"""What decides who holds what, and which samples nobody holds."""
+HELP = "divide data among parties and show who holds what"
+DESCRIPTION = "Divide data among parties; print the party x class table, draw it, save it."
 
 EXAMPLE = """\
 examples:
@@ -35,33 +20,15 @@ examples:
   ostraka partition file:mine.json --data digits
 """
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="divide data among parties and show who holds what",
-        description="Divide data among parties; print the party x class table, draw it, save it.",
-        epilog=EXAMPLE,
-    )
-    parser.add_argument(
-        "partition", metavar="P", help="how to divide (ostraka list partitions), or file:PATH"
-    )
-    parser.add_argument(
-        "--data", metavar="D", default="fashion-4k", help="data set (default: fashion-4k)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed (default 0)")
-    add_data_options(parser)
-    parser.add_argument(
-        "--save", type=Path, metavar="FILE", help="write the indices as JSON, for file:FILE"
-    )
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help=f"draw the table as a heatmap ({FORMATS})"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object instead of a table"
-    )
-    parser.set_defaults(act=act)
+OPTIONS = (
+    option("partition P", "how to divide (ostraka list partitions), or file:PATH"),
+    option("--data D", "data set (default: fashion-4k)", default="fashion-4k"),
+    option("--seed S", "seed (default 0)", int, default=0),
+    add_data_options,
+    option("--save FILE", "write the indices as JSON, for file:FILE", Path),
+    option("--plot FILE", f"draw the table as a heatmap ({FORMATS})", Path),
+    option("--json", "print one JSON object instead of a table"),
+)
 
 
 def act(options: argparse.Namespace) -> int:
@@ -76,9 +43,7 @@ def act(options: argparse.Namespace) -> int:
 
     if options.plot is not None:
         check_suffix(options.plot)  # before the table is printed
-    config = make(
-        {name: getattr(options, name) for name in SETTINGS if getattr(options, name) is not None}
-    )
+    config = make(given(options, ("partition", "data", "seed", *DATA)))
     division = divide(config)
     public, test = public_and_test(config, division.data)
     apart = {

@@ -1,13 +1,11 @@
 """`ostraka predict`: what a group of members, or a run, answers to samples."""
 
 import argparse
-from typing import Any
 
 from ostraka.cli.group import (
-    add_members,
-    add_output,
-    add_unknown,
-    add_voting,
+    MEMBERS,
+    SHOWING,
+    VOTING,
     asked_by,
     check_page,
     form_of,
@@ -16,9 +14,14 @@ from ostraka.cli.group import (
     say,
     say_notes,
 )
+from ostraka.cli.options import option
 
 NAME = "predict"
-
+HELP = "ask the members of a group, or a run: a class or unknown for each sample"
+DESCRIPTION = """\
+Ask members about samples: for each a class or UNKNOWN, how sure they are
+together, and who answered so.
+"""
 EXAMPLE = """\
 examples:
   ostraka predict wards/*.member --on scan-1.png scan-2.png
@@ -26,33 +29,18 @@ examples:
   ostraka predict runs/mine --on digits --unknown-rate 1% --html answers.html
 """
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="ask the members of a group, or a run: a class or unknown for each sample",
-        description=(
-            "Ask members about samples: for each a class or UNKNOWN, how sure they are\n"
-            "together, and who answered so."
-        ),
-        epilog=EXAMPLE,
-    )
-    add_members(parser)
-    parser.add_argument(
-        "--on",
+OPTIONS = (
+    MEMBERS,
+    option(
+        "--on DATA",
+        "samples: images, recordings, tables, folders or files of them, or a data set",
         required=True,
         nargs="+",
-        metavar="DATA",
-        help="samples: images, recordings, tables, folders or files of them, or a data set",
-    )
-    parser.add_argument(
-        "--explain", action="store_true", help="also say what every member said, with its weight"
-    )
-    add_voting(parser)
-    add_unknown(parser)
-    add_output(parser)
-    parser.set_defaults(act=act)
+    ),
+    option("--explain", "also say what every member said, with its weight"),
+    VOTING,
+    SHOWING,
+)
 
 
 def act(options: argparse.Namespace) -> int:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from ostraka.cli.options import (
+    SEED,
     add_outcome_options,
     add_run_options,
-    add_settings,
     check_local,
+    flag_of,
     loudness,
+    option,
     place,
     values_from,
 )
@@ -21,7 +23,11 @@ from ostraka.errors import ConfigError
 from ostraka.runs.config import HOW, Config, build_method, canonical_method, changed, make, resolve
 
 NAME = "run"
-
+HELP = "train and evaluate one method"
+DESCRIPTION = """\
+Train and evaluate one method.
+Everything lands in one folder; a killed run can be resumed.
+"""
 EXAMPLE = """\
 examples:
   ostraka run closed-voting --partition labels:2 --parties 10 --seed 1
@@ -32,46 +38,24 @@ examples:
   ostraka run --start-from runs/nine --add-class 9 --rounds 10 --out runs/ten
 """
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="train and evaluate one method",
-        description=(
-            "Train and evaluate one method.\n"
-            "Everything lands in one folder; a killed run can be resumed."
-        ),
-        epilog=EXAMPLE,
-    )
-    parser.add_argument(
-        "method", nargs="?", metavar="METHOD", help="method or preset (ostraka list methods)"
-    )
-    parser.add_argument(
-        "--data", metavar="D", help="data set (ostraka list data); default: fashion-4k"
-    )
-    parser.add_argument(
-        "--partition",
-        metavar="P",
-        help="how it is divided (ostraka list partitions); default: labels:2",
-    )
-    add_settings(parser, {"seed": "S"})
-    parser.add_argument("--seeds", help=argparse.SUPPRESS)  # only to say where it belongs
-    add_run_options(parser)
-    parser.add_argument(
-        "--out", type=place, metavar="DIR", help="folder of the run; default: a new one under runs/"
-    )
-    parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
-    parser.add_argument(
-        "--add-class",
+OPTIONS = (
+    option("method METHOD", "method or preset (ostraka list methods)", nargs="?"),
+    option("--data D", "data set (ostraka list data); default: fashion-4k"),
+    option("--partition P", "how it is divided (ostraka list partitions); default: labels:2"),
+    SEED,
+    option("--seeds N", argparse.SUPPRESS),  # only to say where it belongs
+    add_run_options,
+    option("--out DIR", "folder of the run; default: a new one under runs/", place),
+    option("--resume", "go on with the run in --out"),
+    option(
+        "--add-class NAME",
+        "train a network for this class and leave those of the finished run --start-from as "
+        "they are (fedova); repeatable",
         action="append",
         default=[],
-        metavar="NAME",
-        help="train a network for this class and leave those of the finished run --start-from as "
-        "they are (fedova); repeatable",
-    )
-    add_outcome_options(parser)
-    parser.set_defaults(act=act)
+    ),
+    add_outcome_options,
+)
 
 
 def act(options: argparse.Namespace) -> int:
@@ -131,24 +115,19 @@ def _config(options: argparse.Namespace) -> Config:
             )
         return _resumed(home.stored_config(), values, options.out)
     if options.add_class:
-        return make(_grown(values, options.add_class))
+        from ostraka.runs.growth import grown
+
+        if "start_from" not in values:
+            raise ConfigError(
+                "--add-class needs --start-from: say which finished run is to know one class more"
+            )
+        return make(grown(Path(values.pop("start_from")), options.add_class, values))
     if "method" not in values:
         raise ConfigError(
             "name a method, for example: ostraka run fedavg (ostraka list methods shows all)"
         )
     check_local(options, [values["method"]])
     return make(values)
-
-
-def _grown(values: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """The finished run that is to start from, with more classes and what was given."""
-    from ostraka.runs.growth import grown
-
-    if "start_from" not in values:
-        raise ConfigError(
-            "--add-class needs --start-from: say which finished run is to know one class more"
-        )
-    return grown(Path(values.pop("start_from")), names, values)
 
 
 def _resumed(stored: Config, values: Mapping[str, Any], out: Path) -> Config:
@@ -165,10 +144,5 @@ def _resumed(stored: Config, values: Mapping[str, Any], out: Path) -> Config:
     raise ConfigError(
         f"the run in {out} was begun with {', '.join(different)}; it can only be resumed as it is. "
         "Leave that out, or begin another run in another --out. What may change: "
-        f"{', '.join(option_of(name) for name in HOW)}"
+        f"{', '.join(flag_of(name) for name in HOW)}"
     )
-
-
-def option_of(setting: str) -> str:
-    """The option that gives a setting of the run."""
-    return "--" + setting.replace("_", "-")

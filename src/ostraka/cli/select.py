@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ostraka.cli.group import add_members, add_output, print_json, selector_of
-from ostraka.cli.options import place
+from ostraka.cli.group import MEMBERS, print_json, selector_of
+from ostraka.cli.options import JSON, option, place, titled
 from ostraka.errors import ConfigError
 
 if TYPE_CHECKING:
     from ostraka.parties.gathering import Gathered
 
 NAME = "select"
-
+HELP = "choose which members of a group vote"
+DESCRIPTION = "Choose members by what their files tell; no data is needed."
 EXAMPLE = """\
 examples:
   ostraka select wards/ --method dedes --size 6
@@ -23,42 +24,29 @@ examples:
   ostraka vote chosen.txt --data test.npz
 """
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="choose which members of a group vote",
-        description="Choose members by what their files tell; no data is needed.",
-        epilog=EXAMPLE,
-    )
-    add_members(parser)
-    parser.add_argument(
-        "--method",
+OPTIONS = (
+    MEMBERS,
+    option(
+        "--method NAME",
+        "how they are chosen (ostraka list selectors); default: cover",
         dest="select",
         default="cover",
-        metavar="NAME",
-        help="how they are chosen (ostraka list selectors); default: cover",
-    )
-    parser.add_argument(
-        "--size", metavar="N", help="members that are chosen, a number or auto; default: auto"
-    )
-    parser.add_argument(
-        "--set",
+    ),
+    option("--size N", "members that are chosen, a number or auto; default: auto"),
+    option(
+        "--set NAME=VALUE",
+        "a setting of the selector, such as every_class=false; repeatable",
         action="append",
         default=[],
-        metavar="NAME=VALUE",
-        help="a setting of the selector, such as every_class=false; repeatable",
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of lots (default 0)")
-    parser.add_argument(
-        "--out",
-        type=place,
-        metavar="FILE",
-        help="where the choice goes: a list (.txt), or a folder into which the files are copied",
-    )
-    add_output(parser, page=False)
-    parser.set_defaults(act=act)
+    ),
+    option("--seed S", "seed of lots (default 0)", int, default=0),
+    option(
+        "--out FILE",
+        "where the choice goes: a list (.txt), or a folder into which the files are copied",
+        place,
+    ),
+    titled("showing", JSON),
+)
 
 
 def act(options: argparse.Namespace) -> int:

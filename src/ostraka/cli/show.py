@@ -2,15 +2,18 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from ostraka.cli.group import add_task, form_of
-from ostraka.cli.options import place
+from ostraka.cli.group import TASK, form_of
+from ostraka.cli.options import JSON, numbers, option, place, titled
 from ostraka.display.formats import FORMATS
 from ostraka.errors import ConfigError
 
 NAME = "show"
-
+HELP = "show a finished run or grid again, how far one is, or a member file"
+DESCRIPTION = """\
+Show a run or a grid from its stored files, the data is not needed;
+or a member file: its card, its classes and its unknown scores.
+"""
 EXAMPLE = """\
 examples:
   ostraka show runs/mine
@@ -20,65 +23,34 @@ examples:
 """
 
 
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="show a finished run or grid again, how far one is, or a member file",
-        description="Show a run or a grid from its stored files, the data is not needed;\n"
-        "or a member file: its card, its classes and its unknown scores.",
-        epilog=EXAMPLE,
-    )
-    parser.add_argument(
-        "folder", type=place, metavar="FILE", help="folder of a run or a grid, or a member file"
-    )
-    parser.add_argument(
-        "--format",
-        choices=tuple(FORMATS),
-        default="rich",
-        help="how a grid's tables are printed",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object instead of tables"
-    )
-    parser.add_argument(
-        "--at",
-        type=round_list,
-        metavar="R,R,...",
-        help="what was reached by these rounds: test accuracy of the round that was best on "
+OPTIONS = (
+    option("folder FILE", "folder of a run or a grid, or a member file", place),
+    option("--format", "how a grid's tables are printed", choices=tuple(FORMATS), default="rich"),
+    JSON,
+    option(
+        "--at R,R,...",
+        "what was reached by these rounds: test accuracy of the round that was best on "
         "validation samples, best and mean over rounds",
-    )
-    parser.add_argument(
-        "--relative-to",
-        type=float,
-        metavar="ACC",
-        help="with --at: also divided by this accuracy in %% (default: that of a pooled run in the "
+        numbers("not a list of rounds such as 125,250", least=1),
+    ),
+    option(
+        "--relative-to ACC",
+        "with --at: also divided by this accuracy in %% (default: that of a pooled run in the "
         "grid, if there is one)",
-    )
-    member = parser.add_argument_group("a member file")
-    member.add_argument(
-        "--data",
-        dest="samples",
-        type=place,
-        metavar="DATA",
-        help="unknown scores of these samples (folder or file), not of what its party told",
-    )
-    add_task(member)
-    member.add_argument(
-        "--out", type=place, metavar="FILE", help="draw them into a file too: .svg, .png or .pdf"
-    )
-    parser.set_defaults(act=act)
-
-
-def round_list(text: str) -> list[int]:
-    """`125,250` as numbers."""
-    try:
-        rounds = [int(part) for part in text.split(",")]
-    except ValueError:
-        rounds = [0]
-    if min(rounds) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of rounds such as 125,250")
-    return rounds
+        float,
+    ),
+    titled(
+        "a member file",
+        option(
+            "--data DATA",
+            "unknown scores of these samples (folder or file), not of what its party told",
+            place,
+            dest="samples",
+        ),
+        TASK,
+        option("--out FILE", "draw them into a file too: .svg, .png or .pdf", place),
+    ),
+)
 
 
 def act(options: argparse.Namespace) -> int:

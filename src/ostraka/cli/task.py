@@ -6,12 +6,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ostraka.cli.options import place, share
+from ostraka.cli.options import NET, SETTING, given, numbers, option, place, share, titled
 from ostraka.errors import ConfigError
 from ostraka.runs.config import parse_assignments
 
 NAME = "task"
-
+HELP = "write the file that all parties of a task agree on, or show one"
+DESCRIPTION = """\
+Write the file that all parties of a task agree on, or show one.
+The file can be edited by hand; its comments explain every line.
+"""
 EXAMPLE = """\
 examples:
   ostraka task init --classes cat,dog --kind image --shape 1,28,28 --out t.toml
@@ -23,92 +27,61 @@ PLAIN = ("method", "tell", "rare", "unknown_rate", "standardise", "augment", "ne
 """Settings of the task that have an option of their own."""
 
 
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="write the file that all parties of a task agree on, or show one",
-        description="Write the file that all parties of a task agree on, or show one.\n"
-        "The file can be edited by hand; its comments explain every line.",
-        epilog=EXAMPLE,
-    )
-    parser.add_argument("what", choices=("init", "show"), help="write a new one, or show one")
-    parser.add_argument("file", nargs="?", type=place, metavar="FILE", help="the task to show")
-    sample = parser.add_argument_group("classes and samples")
-    sample.add_argument(
-        "--classes", type=names, metavar="A,B,...", help="names of the classes of all parties"
-    )
-    sample.add_argument("--kind", choices=("image", "table", "sound"), help="what one sample is")
-    sample.add_argument(
-        "--shape", type=sides, metavar="N,N,...", help="of one sample: 1,28,28 is a grey image"
-    )
-    sample.add_argument(
-        "--from",
-        dest="source",
-        type=place,
-        metavar="DATA",
-        help="take what is not given from own data like the parties' (folder or file)",
-    )
-    sample.add_argument("--label", metavar="NAME", help="tables: the column with the classes")
-    sample.add_argument(
-        "--skip-broken", action="store_true", help="leave out files of --from that cannot be read"
-    )
-    add_agreed(parser)
-    parser.add_argument("--out", type=place, metavar="FILE", help="where to write it")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(act=act)
-
-
-def add_agreed(parser: argparse.ArgumentParser) -> None:
-    """How members are trained, and what is told of them."""
-    group = parser.add_argument_group("members")
-    group.add_argument("--method", metavar="NAME", help="method or preset (default fedov)")
-    group.add_argument("--net", metavar="NAME", help="network (ostraka list nets); default: auto")
-    group.add_argument(
-        "--tell",
-        metavar="WHAT",
-        help="what a party tells beside its weights: size, counts (default), bands, statistics",
-    )
-    group.add_argument(
-        "--rare",
-        type=int,
-        metavar="N",
-        help="leave out classes with fewer samples, which may identify people (default 10)",
-    )
-    group.add_argument(
-        "--unknown-rate",
-        type=share,
-        metavar="RATE",
-        help="share of known samples that may be called unknown (default 5%%)",
-    )
-    group.add_argument(
-        "--standardise",
-        metavar="WHAT",
-        help="tables and sound: by a party's own samples (own, default), by those of --from "
-        "(task), or off",
-    )
-    group.add_argument("--augment", metavar="WHAT", help="an augmentation (default none)")
-    group.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of the method (local.epochs=20) or of the net (net.padding=same); "
-        "repeatable",
-    )
-
-
 def names(text: str) -> list[str]:
     """`cat,dog` as names."""
     return [part.strip() for part in text.split(",")]
 
 
-def sides(text: str) -> list[int]:
-    """`1,28,28` as numbers."""
-    try:
-        return [int(part) for part in text.replace("x", ",").split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no shape such as 1,28,28") from None
+OPTIONS = (
+    option("what", "write a new one, or show one", choices=("init", "show")),
+    option("file FILE", "the task to show", place, nargs="?"),
+    titled(
+        "classes and samples",
+        option("--classes A,B,...", "names of the classes of all parties", names),
+        option("--kind", "what one sample is", choices=("image", "table", "sound")),
+        option(
+            "--shape N,N,...",
+            "of one sample: 1,28,28 is a grey image",
+            numbers("no shape such as 1,28,28", "[,x]"),
+        ),
+        option(
+            "--from DATA",
+            "take what is not given from own data like the parties' (folder or file)",
+            place,
+            dest="source",
+        ),
+        option("--label NAME", "tables: the column with the classes"),
+        option("--skip-broken", "leave out files of --from that cannot be read"),
+    ),
+    titled(
+        "members",
+        option("--method NAME", "method or preset (default fedov)"),
+        NET,
+        option(
+            "--tell WHAT",
+            "what a party tells beside its weights: size, counts (default), bands, statistics",
+        ),
+        option(
+            "--rare N",
+            "leave out classes with fewer samples, which may identify people (default 10)",
+            int,
+        ),
+        option(
+            "--unknown-rate RATE",
+            "share of known samples that may be called unknown (default 5%%)",
+            share,
+        ),
+        option(
+            "--standardise WHAT",
+            "tables and sound: by a party's own samples (own, default), by those of --from "
+            "(task), or off",
+        ),
+        option("--augment WHAT", "an augmentation (default none)"),
+        SETTING,
+    ),
+    option("--out FILE", "where to write it", place),
+    option("--json", "print one JSON object"),
+)
 
 
 def act(options: argparse.Namespace) -> int:
@@ -150,7 +123,7 @@ def _made(options: argparse.Namespace) -> Any:
     from ostraka.parties.samples import collected
     from ostraka.parties.task_file import make_task
 
-    values = {key: value for key in PLAIN if (value := getattr(options, key)) is not None}
+    values = given(options, PLAIN)
     assigned = parse_assignments(options.set)
     extra = assigned.pop("net", {})
     if not isinstance(extra, dict):

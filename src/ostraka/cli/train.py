@@ -2,12 +2,15 @@
 
 import argparse
 import json
-from typing import Any
 
-from ostraka.cli.options import add_loudness, loudness, place
+from ostraka.cli.options import add_loudness, loudness, option, place
 
 NAME = "train"
-
+HELP = "make a party's member from its own data, as one file"
+DESCRIPTION = """\
+Train a party's member on its own data and write it as one file.
+No test set is needed, and a party need not have all classes of the task.
+"""
 EXAMPLE = """\
 examples:
   ostraka train scans/ --task task.toml --out st-anna.member --name "St. Anna"
@@ -17,61 +20,35 @@ examples:
 After Ctrl-C or a crash the same command goes on where it was.
 """
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="make a party's member from its own data, as one file",
-        description="Train a party's member on its own data and write it as one file.\n"
-        "No test set is needed, and a party need not have all classes of the task.",
-        epilog=EXAMPLE,
-    )
-    parser.add_argument(
-        "source",
-        type=place,
-        metavar="DATA",
-        help="own data: a folder with a sub-folder for each class, a table, or a .npz file",
-    )
-    parser.add_argument(
-        "--task", type=place, metavar="FILE", help="what all parties agreed on; default: as found"
-    )
-    parser.add_argument(
-        "--out", type=place, required=True, metavar="FILE", help="such as st-anna.member"
-    )
-    parser.add_argument(
-        "--name", dest="called", metavar="NAME", help="this party's name; default: the file's"
-    )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        metavar="S",
-        help="seed of everything random (default 0; with dp a secret one)",
-    )
-    parser.add_argument(
-        "--keep-rare",
-        action="store_true",
-        help="train on classes too that have so few samples that they may identify people",
-    )
-    parser.add_argument(
-        "--skip-broken",
-        action="store_true",
-        help="leave out images and recordings that cannot be read, and say how many",
-    )
-    parser.add_argument(
-        "--dp",
-        metavar="epsilon=E",
-        help="promise differential privacy: the file tells next to nothing about any one sample",
-    )
-    parser.add_argument("--replace", action="store_true", help="replace the file --out")
-    parser.add_argument(
+OPTIONS = (
+    option(
+        "source DATA",
+        "own data: a folder with a sub-folder for each class, a table, or a .npz file",
+        place,
+    ),
+    option("--task FILE", "what all parties agreed on; default: as found", place),
+    option("--out FILE", "such as st-anna.member", place, required=True),
+    option("--name NAME", "this party's name; default: the file's", dest="called"),
+    option("--seed S", "seed of everything random (default 0; with dp a secret one)", int),
+    option(
+        "--keep-rare", "train on classes too that have so few samples that they may identify people"
+    ),
+    option(
+        "--skip-broken", "leave out images and recordings that cannot be read, and say how many"
+    ),
+    option(
+        "--dp epsilon=E",
+        "promise differential privacy: the file tells next to nothing about any one sample",
+    ),
+    option("--replace", "replace the file --out"),
+    option(
         "--device",
+        "what the network is trained on (default auto)",
         choices=("auto", "cpu", "cuda", "mps"),
         default="auto",
-        help="what the network is trained on (default auto)",
-    )
-    add_loudness(parser)
-    parser.set_defaults(act=act)
+    ),
+    add_loudness,
+)
 
 
 def act(options: argparse.Namespace) -> int:

@@ -3,17 +3,19 @@
 import argparse
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ostraka.cli.options import place
+from ostraka.cli.options import DATA_DIR, given, option, place
 from ostraka.errors import ConfigError
 
 if TYPE_CHECKING:
     from ostraka.runs.generator_training import Told
 
 NAME = "train-generator"
-
+HELP = "train a generator of images (DCGAN) for fedos"
+DESCRIPTION = "Train a DCGAN on unlabelled images; write its generator and a picture."
 EXAMPLE = """\
 examples:
   ostraka train-generator --data digits --epochs 2 --out generator.safetensors
@@ -23,61 +25,35 @@ Stopped, the same command resumes where it was; finished, it leaves the file as
 it is.
 """
 
-NUMBERS: dict[str, tuple[type, str, str]] = {
-    "epochs": (int, "E", "passes over the images (default 25)"),
-    "images": (int, "N", "learn from N images, drawn at random (default: all)"),
-    "batch": (int, "B", "images per step (default 128)"),
-    "latent": (int, "N", "random numbers that an image is made from (default 25)"),
-    "width": (int, "N", "channels of the generator's narrowest layer (default 16)"),
-    "judge_width": (int, "N", "channels of the discriminator's first layer (default 32)"),
-    "lr": (float, "L", "learning rate of the generator (default 4e-4)"),
-    "judge_lr": (float, "L", "learning rate of the discriminator (default 2e-4)"),
-    "seed": (int, "S", "seed of everything random (default 0)"),
-}
-"""The settings of the training: kind, what stands for the value, help."""
-
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="train a generator of images (DCGAN) for fedos",
-        description="Train a DCGAN on unlabelled images; write its generator and a picture.",
-        epilog=EXAMPLE,
-    )
-    parser.add_argument(
-        "--data",
+OPTIONS = (
+    option(
+        "--data D",
+        "data set or file, also one without labels: .npy, or .npz with x (default fashion-4k)",
         default="fashion-4k",
-        metavar="D",
-        help="data set or file, also one without labels: .npy, or .npz with x (default fashion-4k)",
-    )
-    parser.add_argument(
-        "--data-dir", metavar="DIR", help="folders with data sets (also: OSTRAKA_DATA)"
-    )
-    parser.add_argument(
-        "--out",
-        type=place,
-        required=True,
-        metavar="FILE",
-        help="where to write it, such as generator.safetensors",
-    )
-    parser.add_argument(
-        "--picture",
-        type=Path,
-        metavar="FILE",
-        help="where to draw samples (default: beside the generator, as .png)",
-    )
-    for name, (kind, metavar, words) in NUMBERS.items():
-        parser.add_argument("--" + name.replace("_", "-"), type=kind, metavar=metavar, help=words)
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
-    parser.set_defaults(act=act)
+    ),
+    DATA_DIR,
+    option("--out FILE", "where to write it, such as generator.safetensors", place, required=True),
+    option(
+        "--picture FILE", "where to draw samples (default: beside the generator, as .png)", Path
+    ),
+    option("--epochs E", "passes over the images (default 25)", int),
+    option("--images N", "learn from N images, drawn at random (default: all)", int),
+    option("--batch B", "images per step (default 128)", int),
+    option("--latent N", "random numbers that an image is made from (default 25)", int),
+    option("--width N", "channels of the generator's narrowest layer (default 16)", int),
+    option("--judge-width N", "channels of the discriminator's first layer (default 32)", int),
+    option("--lr L", "learning rate of the generator (default 4e-4)", float),
+    option("--judge-lr L", "learning rate of the discriminator (default 2e-4)", float),
+    option("--seed S", "seed of everything random (default 0)", int),
+    option("-q --quiet", "no progress"),
+)
 
 
 def act(options: argparse.Namespace) -> int:
     """Train, write, draw."""
     from ostraka.display.canvas import check_suffix
     from ostraka.display.images import draw_images_of
-    from ostraka.runs.generator_training import train_generator
+    from ostraka.runs.generator_training import GeneratorSettings, train_generator
 
     picture: Path = options.picture or options.out.with_suffix(".png")
     check_suffix(picture)  # before anything trains
@@ -87,13 +63,12 @@ def act(options: argparse.Namespace) -> int:
             "generator otherwise (--out generator.safetensors), or the picture (--picture)"
         )
     there = options.out.exists()  # another file than its own is refused
-    given = {name: getattr(options, name) for name in NUMBERS}
     made = train_generator(
         options.data,
         options.out,
         options.data_dir,
         None if options.quiet else _Follow(),
-        **{name: value for name, value in given.items() if value is not None},
+        **given(options, (spec.name for spec in fields(GeneratorSettings))),
     )
     draw_images_of(made, picture)
     size = "x".join(map(str, made.shape))

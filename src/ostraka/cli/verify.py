@@ -2,12 +2,15 @@
 
 import argparse
 import json
-from typing import Any
 
-from ostraka.cli.options import place
+from ostraka.cli.options import JSON, option, place
 
 NAME = "verify"
-
+HELP = "check member files, and show what leaves the machine with them"
+DESCRIPTION = """\
+Check member files one by one, as the reader does that opens them anywhere,
+and show what leaves the machine with each.
+"""
 EXAMPLE = """\
 examples:
   ostraka verify st-anna.member
@@ -16,21 +19,7 @@ examples:
 The exit code is 2 if a file fails.
 """
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="check member files, and show what leaves the machine with them",
-        description="Check member files one by one, as the reader does that opens them anywhere,\n"
-        "and show what leaves the machine with each.",
-        epilog=EXAMPLE,
-    )
-    parser.add_argument("files", nargs="+", type=place, metavar="FILE", help="member files")
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object instead of tables"
-    )
-    parser.set_defaults(act=act)
+OPTIONS = (option("files FILE", "member files", place, nargs="+"), JSON)
 
 
 def act(options: argparse.Namespace) -> int:

@@ -1,13 +1,11 @@
 """`ostraka vote`: what the members of a group are worth together, on labelled samples."""
 
 import argparse
-from typing import Any
 
 from ostraka.cli.group import (
-    add_members,
-    add_output,
-    add_unknown,
-    add_voting,
+    MEMBERS,
+    SHOWING,
+    VOTING,
     asked_by,
     check_page,
     form_of,
@@ -16,9 +14,14 @@ from ostraka.cli.group import (
     say,
     say_notes,
 )
+from ostraka.cli.options import option
 
 NAME = "vote"
-
+HELP = "judge the members of a group together on labelled samples"
+DESCRIPTION = """\
+Let members vote on labelled samples: accuracy, AUROC where some are of classes
+that nobody knows, figures per class, who answered, whom not to trust.
+"""
 EXAMPLE = """\
 examples:
   ostraka vote wards/ --data test.npz
@@ -26,26 +29,12 @@ examples:
   ostraka vote runs/mine --data digits --select dedes --size 6 --json
 """
 
-
-def add_to(verbs: Any) -> None:
-    """Register the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        NAME,
-        help="judge the members of a group together on labelled samples",
-        description=(
-            "Let members vote on labelled samples: accuracy, AUROC where some are of classes\n"
-            "that nobody knows, figures per class, who answered, whom not to trust."
-        ),
-        epilog=EXAMPLE,
-    )
-    add_members(parser)
-    parser.add_argument(
-        "--data", required=True, metavar="DATA", help="labelled samples: a folder, file or data set"
-    )
-    add_voting(parser)
-    add_unknown(parser)
-    add_output(parser)
-    parser.set_defaults(act=act)
+OPTIONS = (
+    MEMBERS,
+    option("--data DATA", "labelled samples: a folder, file or data set", required=True),
+    VOTING,
+    SHOWING,
+)
 
 
 def act(options: argparse.Namespace) -> int:
