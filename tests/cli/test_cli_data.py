@@ -113,3 +113,11 @@ def test_a_class_that_nobody_holds_is_said(ostraka: Ostraka) -> None:
         "Note: no party holds a training sample of 8 of 10 classes: 2, 3, 4, 5, 6 and 3 more"
         in shown
     )
+
+
+def test_a_division_of_a_table_takes_the_column_of_its_classes(ostraka: Ostraka) -> None:
+    rows = "\n".join(f"{n},{n % 3},{'xy'[n % 2]}" for n in range(20))
+    Path("t.csv").write_text(f"a,b,species\n{rows}\n")
+    words = ("partition", "iid", "--data", "t.csv", "--parties", "2", "--json")
+    assert "species" in ostraka(*words).err
+    assert ostraka(*words, "--label", "species").json()["classes"] == ["x", "y"]
