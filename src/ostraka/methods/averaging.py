@@ -31,6 +31,7 @@ from ostraka.contract import (
     setting,
 )
 from ostraka.core.build import lent_net
+from ostraka.core.learning import Penalty
 from ostraka.core.method import Message, Payload, State
 from ostraka.core.params import average
 from ostraka.methods.training import Training
@@ -85,6 +86,7 @@ class ModelMethod(Training, Iterative[State, Message, Payload]):
         start: Params,
         objective: Objective | None = None,
         samples: Samples | None = None,
+        penalty: Penalty | None = None,
     ) -> Fitted:
         """The party's training from `start`.
 
@@ -93,7 +95,7 @@ class ModelMethod(Training, Iterative[State, Message, Payload]):
         samples = party.samples if samples is None else samples
         goal, local = objective or self.objective, self.local_in(rnd)
         with lent_net(rnd.task, self.objective) as net:
-            return fit(net, start, samples, goal, local, rnd.seed, party.progress)
+            return fit(net, start, samples, goal, local, rnd.seed, party.progress, penalty=penalty)
 
     def single_model(self, state: State) -> Params:
         """The server's model."""

@@ -23,10 +23,14 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import final
 
+import torch
+from torch import Tensor
+
 from ostraka.contract import (
     METHODS,
     ConfigError,
     Memory,
+    Net,
     Params,
     Party,
     PartyRef,
@@ -39,9 +43,9 @@ from ostraka.contract import (
     setting,
     wire,
 )
+from ostraka.core.learning import Penalty
 from ostraka.core.params import average
 from ostraka.methods.averaging import ModelMethod, card_of
-from ostraka.objectives.drift import Corrected
 
 
 @wire("scaffold.controlled/1")
@@ -116,8 +120,8 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
         """Train with corrected gradients; keep the new c_i, send its change."""
         local, start, old = self.local_in(rnd), rnd.message.params, memory.get("control", {})
         correction = minus(rnd.message.control, old)
-        objective = Corrected(self.objective, correction) if correction else self.objective
-        fitted = self.train(rnd, party, start, objective)
+        penalty = corrected(correction) if correction else None
+        fitted = self.train(rnd, party, start, penalty=penalty)
         rates = fsum(local.rate(step / fitted.steps) for step in range(fitted.steps))
         if not rates:
             return Report(Controlled(fitted.params), 1.0, card_of(party, fitted), memory)
@@ -146,6 +150,17 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
             name: (tensor / parties).to(params[name].dtype) for name, tensor in total.items()
         }
         return Controls(Controlled(params, control), total, parties)
+
+
+def corrected(correction: Params) -> Penalty:
+    """<correction, w>, whose gradient is the correction itself; tensors it lacks are left alone."""
+
+    def term(net: Net) -> Tensor:
+        own = dict(net.named_parameters())
+        parts = [(own[n] * value.to(own[n].device)).sum() for n, value in correction.items()]
+        return torch.stack(parts).sum()
+
+    return term
 
 
 def minus(a: Params, b: Params) -> Params:
