@@ -9,9 +9,8 @@ from torch import Tensor, nn
 from ostraka.core.net import Layer, Net, chain
 from ostraka.core.settings import Option
 from ostraka.errors import ConfigError
-from ostraka.nets.blocks import ConvBlock, LinearBlock
+from ostraka.nets.blocks import ConvBlock, LinearBlock, image_channels
 from ostraka.nets.layered import Layered, Stages
-from ostraka.nets.simple_cnn import image_channels
 from ostraka.registry import NETS
 
 Norm = Literal["none", "batch", "group"]
@@ -50,10 +49,6 @@ class LeNet5(Layered):
     def stages(self) -> Stages:
         """The cut is behind the third convolution."""
         return Stages((self.conv1, self.conv2, self.conv3), (self.fc1,), self.fc2)
-
-    def anatomy(self) -> tuple[Layer, ...]:
-        """One layer behind the other."""
-        return chain("conv1", "conv2", "conv3", "fc1", "fc2")
 
 
 @final
