@@ -19,11 +19,9 @@ from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError
-from ostraka.nets.dcgan import NOISE, Generator
-from ostraka.objectives.arpl import ARPL, ConfusingARPL, decided
 from ostraka.objectives.dias import DIAS, EASY, HARD, Simulator, undecided
-from ostraka.objectives.gan import FAKES, Gan, Trainee, auxiliary_norm, gan_parts
-from ostraka.objectives.rpl import points_of
+from ostraka.objectives.gan import FAKES, NOISE, Gan, Generator, Trainee, auxiliary_norm, gan_parts
+from ostraka.objectives.rpl import ARPL, ConfusingARPL, decided, points_of
 from ostraka.store import codec
 
 CLASSES = ("a", "b", "c")

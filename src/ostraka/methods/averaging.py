@@ -107,16 +107,34 @@ class ModelMethod(Training, Iterative[State, Message, Payload]):
 
 
 @dataclass(frozen=True)
-class AveragingMethod(ModelMethod[State, Params, Params]):
+class SendingMethod(ModelMethod[State, Params, Payload]):
+    """The server's model goes to the parties as it is."""
+
+    def message(self, state: State, party: PartyRef) -> Params:
+        """The server's model."""
+        return self.model(state)
+
+
+@dataclass(frozen=True)
+class PlainModel(SendingMethod[Params, Payload]):
+    """The state is the model and nothing else."""
+
+    def init(self, task: Task, seed: int) -> Params:
+        """A random model, or the commons' "start"."""
+        return self.first_model(task, seed)
+
+    def model(self, state: Params) -> Params:
+        """The state itself."""
+        return state
+
+
+@dataclass(frozen=True)
+class AveragingMethod(SendingMethod[State, Params]):
     """The server's model goes to the parties, and the mean of what
     they made of it is the new one.
     """
 
     weights: Weights = setting("size", "weigh parties by size, or all the same", server=True)
-
-    def message(self, state: State, party: PartyRef) -> Params:
-        """The server's model."""
-        return self.model(state)
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Train the server's model on the party's data."""
@@ -132,16 +150,8 @@ class AveragingMethod(ModelMethod[State, Params, Params]):
 
 
 @dataclass(frozen=True)
-class PlainAveraging(AveragingMethod[Params]):
-    """The state is the model and nothing else."""
-
-    def init(self, task: Task, seed: int) -> Params:
-        """A random model, or the commons' "start"."""
-        return self.first_model(task, seed)
-
-    def model(self, state: Params) -> Params:
-        """The state itself."""
-        return state
+class PlainAveraging(PlainModel[Params], AveragingMethod[Params]):
+    """The mean of the parties' models and nothing else."""
 
     def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Params]]) -> Params:
         """The weighted mean of the parties' models."""

@@ -99,10 +99,12 @@ class FedKT(Training, Method[Transfer, None, list[Params]]):
         """Students depend on the samples that their teachers vote on,
         and not on how the students' votes count.
         """
+        public = _public(task)
+        content = public.stored().cpu().contiguous().numpy().tobytes() + repr(public.view).encode()
         return {
             "work": "fedkt",
             "settings": self.party_settings(),
-            "public": _digest(_public(task)),
+            "public": blake2b(content, digest_size=16).hexdigest(),
         }
 
     def local_update(self, rnd: Round[None], party: Party, memory: Memory) -> Report[list[Params]]:
@@ -121,16 +123,12 @@ class FedKT(Training, Method[Transfer, None, list[Params]]):
         order = torch.randperm(len(party.samples), generator=torch_rng(seed, "parts"))
         answers = []
         for i, rows in enumerate(order.tensor_split(teacher_count(len(order), self.teachers))):
-            net, own = (
-                build_net(task, self.objective, derive(seed, "init", i)),
-                derive(seed, "teacher", i),
-            )
-            name = f"teacher {number}.{i}"
-            part = party.samples.take(rows)
-            params = fit(
-                net, None, part, self.objective, self.local, own, party.progress, name
-            ).params
-            answers.append(_answers(task, self.objective, params, public))
+            net = build_net(task, self.objective, derive(seed, "init", i))
+            fitted = fit(
+                net, None, party.samples.take(rows), self.objective, self.local,
+                derive(seed, "teacher", i), party.progress, f"teacher {number}.{i}",
+            )  # fmt: skip
+            answers.append(_answers(task, self.objective, fitted.params, public))
         labels = tally(answers, len(task.classes)).argmax(dim=1)
         return self._learn(
             task, public, labels, derive(seed, "student"), party.progress, f"student {number}"
@@ -219,8 +217,3 @@ def _public(task: Task) -> Samples:
     """The public samples, whose presence `needs` has checked."""
     assert task.commons.public is not None
     return task.commons.public
-
-
-def _digest(samples: Samples) -> str:
-    content = samples.stored().cpu().contiguous().numpy().tobytes() + repr(samples.view).encode()
-    return blake2b(content, digest_size=16).hexdigest()

@@ -23,6 +23,7 @@ schedule; no masks are made or sent then.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, final
 
 import torch
@@ -43,7 +44,6 @@ from ostraka.contract import (
     OstrakaError,
     Params,
     Party,
-    PartyRef,
     Report,
     ReportRefused,
     Round,
@@ -60,10 +60,10 @@ from ostraka.contract import (
 )
 from ostraka.core.net import Layer
 from ostraka.core.params import average
-from ostraka.methods.averaging import ModelMethod, card_of
+from ostraka.methods.averaging import SendingMethod, card_of
+from ostraka.methods.training import preset
 from ostraka.objectives.disentangle import Importance, MaskFrom, Per, importances, top_mask
 from ostraka.objectives.proser import Proser
-from ostraka.registry import PRESETS, Preset
 
 CIFAR: dict[str, Any] = {"optimiser": "sgd", "lr": 0.1, "batch": 128, "epochs": 5}
 """The paper has Adam; at its rate of 0.1 a WideResNet stayed at chance here
@@ -94,7 +94,7 @@ class Conquered:
 @final
 @METHODS.add("fedpd")
 @dataclass(frozen=True)
-class FedPD(ModelMethod[Conquered, Params, Disentangled]):
+class FedPD(SendingMethod[Conquered, Disentangled]):
     """Open-set averaging that aligns close-set, open-set and shared weights separately."""
 
     RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -193,10 +193,6 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
             if int(mask.max()) > CLOSE + OPEN:
                 raise ReportRefused(f"its mask of {name} has values above {CLOSE + OPEN}")
 
-    def message(self, state: Conquered, party: PartyRef) -> Params:
-        """The server's model."""
-        return state.params
-
     def local_update(
         self, rnd: Round[Params], party: Party, memory: Memory
     ) -> Report[Disentangled]:
@@ -280,9 +276,7 @@ def lasting(budget: Budget, length: int) -> Budget:
     return replace(budget, epochs=length) if budget.steps is None else replace(budget, steps=length)
 
 
-def _preset(name: str, summary: str, **settings: object) -> None:
-    PRESETS.add(name)(Preset("fedpd", settings, summary))
-
+_preset = partial(preset, "fedpd")
 
 _preset(
     "fedavg-proser",

@@ -111,9 +111,5 @@ def _sizes(shape: tuple[int, ...]) -> tuple[int, bool, int]:
             f"{shape[1]}x{shape[2]}. Try simple-cnn or mlp"
         )
     padded = min(shape[1:]) < 32  # the original pads 28x28 digits to 32x32
-    sides = [_side(side + 4 * padded) for side in shape[1:]]
+    sides = [((side + 4 * padded - 4) // 2 - 4) // 2 - 4 for side in shape[1:]]
     return channels, padded, 120 * sides[0] * sides[1]
-
-
-def _side(side: int) -> int:
-    return ((side - 4) // 2 - 4) // 2 - 4
