@@ -52,9 +52,8 @@ class Exact(Transport):
 
     def solve(self, moving: Tensor, target: Tensor, prefer: Map | None = None) -> Map:
         """A permutation."""
-        from scipy.optimize import (
-            linear_sum_assignment,
-        )  # takes as long to load as all methods together
+        # takes as long to load as all methods together
+        from scipy.optimize import linear_sum_assignment
 
         cost = distances(moving, target)
         units = len(cost)
@@ -87,11 +86,8 @@ class Entropic(Transport):
 
     def solve(self, moving: Tensor, target: Tensor, prefer: Map | None = None) -> Map:
         """A matrix of shares."""
-        shares = (
-            torch.eye(len(target), dtype=torch.float64)
-            if prefer is None
-            else matrix(prefer).clone()
-        )
+        same = torch.eye(len(target), dtype=torch.float64)
+        shares = same if prefer is None else matrix(prefer).clone()
         rows, columns = (side.ne(0).any(dim=1).nonzero().squeeze(1) for side in (target, moving))
         if len(rows) == 0 or len(columns) == 0:
             return shares

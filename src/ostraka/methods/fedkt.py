@@ -110,11 +110,8 @@ class FedKT(Training, Method[Transfer, None, list[Params]]):
     def local_update(self, rnd: Round[None], party: Party, memory: Memory) -> Report[list[Params]]:
         """One student for every division of the party's data."""
         students = [self._transfer(rnd, party, number) for number in range(self.partitions)]
-        return Report(
-            students,
-            float(len(party.samples)),
-            Card(party.id, len(party.samples), name=party.ref.name),
-        )
+        card = Card(party.id, len(party.samples), name=party.ref.name)
+        return Report(students, float(len(party.samples)), card)
 
     def _transfer(self, rnd: Round[None], party: Party, number: int) -> Params:
         """The teachers of one division, and the student of their vote."""
@@ -177,9 +174,8 @@ class FedKT(Training, Method[Transfer, None, list[Params]]):
         rows = votes.any(dim=1).nonzero().squeeze(1)
         labels = votes[rows].argmax(dim=1)
         seed = derive(state.seed, "final student")
-        return Transfer(
-            state.seed, self._learn(task, public.take(rows), labels, seed, NoProgress())
-        )
+        student = self._learn(task, public.take(rows), labels, seed, NoProgress())
+        return Transfer(state.seed, student)
 
     def single_model(self, state: Transfer) -> Params | None:
         """The final student."""

@@ -78,9 +78,8 @@ class FedNova(PlainModel[Stepped]):
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Stepped]:
         """Train the server's model and count the steps."""
         fitted = self.train(rnd, party, rnd.message)
-        return Report(
-            Stepped(fitted.params, fitted.steps), float(len(party.samples)), card_of(party, fitted)
-        )
+        sent = Stepped(fitted.params, fitted.steps)
+        return Report(sent, float(len(party.samples)), card_of(party, fitted))
 
     def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Stepped]]) -> Params:
         """The server's model moved by the mean of the normalised changes."""

@@ -205,9 +205,8 @@ class FedPD(SendingMethod[Conquered, Disentangled]):
             fitted = fit(net, start, party.samples, objective, budget, seed, party.progress, name)
             start = fitted.params
         masks = self.masks(net, party, rnd.seed) if self.merge == "parts" else {}
-        return Report(
-            Disentangled(fitted.params, masks), float(len(party.samples)), card_of(party, fitted)
-        )
+        sent = Disentangled(fitted.params, masks)
+        return Report(sent, float(len(party.samples)), card_of(party, fitted))
 
     def phases(self, index: int) -> Iterator[tuple[str, Proser, Budget]]:
         """The stages of round `index`: name, objective and training.
@@ -215,10 +214,8 @@ class FedPD(SendingMethod[Conquered, Disentangled]):
         Two where half of all epochs ends inside it.
         """
         assert isinstance(self.objective, Proser)
-        w_second, w_mix = (
-            self.open_weight * w for w in (self.objective.w_second, self.objective.w_mix)
-        )
-        whole = Proser(w_second, w_mix)
+        weight, goal = self.open_weight, self.objective
+        whole = Proser(weight * goal.w_second, weight * goal.w_mix)
         if self.stages == "joint":
             yield "joint", whole, self.local.in_round(index, self.rounds)
             return
@@ -238,11 +235,8 @@ class FedPD(SendingMethod[Conquered, Disentangled]):
             torch_rng(seed, "importance"), self.importance, self.mask_from,
         )  # fmt: skip
         first, second = (top_mask(values, self.ratio, self.per) for values in (close, open_))
-        codes = {
-            name: CLOSE * first[name].to(torch.uint8) + OPEN * second[name].to(torch.uint8)
-            for name in names
-        }
-        return {name: code.cpu() for name, code in codes.items()}
+        codes = [CLOSE * first[n].to(torch.uint8) + OPEN * second[n].to(torch.uint8) for n in names]
+        return {name: code.cpu() for name, code in zip(names, codes, strict=True)}
 
     def aggregate(
         self, task: Task, state: Conquered, reports: Sequence[Report[Disentangled]]
@@ -260,9 +254,8 @@ class FedPD(SendingMethod[Conquered, Disentangled]):
             return Conquered(matched_average(layers, models, reference, self.solver()))
         how = Conquest(self.solver(), self.divide, self.conquer, self.maps, self.remainder)
         masks = [one.masks for one in sent]
-        return Conquered(
-            how.merge(layers, models, masks, reference), record(layers, parties, masks)
-        )
+        merged = how.merge(layers, models, masks, reference)
+        return Conquered(merged, record(layers, parties, masks))
 
     def _layers(self, task: Task) -> tuple[Layer, ...]:
         net = build_net(task, self.objective)

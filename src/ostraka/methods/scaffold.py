@@ -128,12 +128,8 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
         names = self.trained_names(rnd.task)
         gradient = {n: (start[n].double() - fitted.params[n].double()) / rates for n in names}
         new = {n: t.to(start[n].dtype) for n, t in minus(gradient, correction).items()}
-        return Report(
-            Controlled(fitted.params, minus(new, old)),
-            1.0,
-            card_of(party, fitted),
-            {"control": new},
-        )
+        sent = Controlled(fitted.params, minus(new, old))
+        return Report(sent, 1.0, card_of(party, fitted), {"control": new})
 
     def aggregate(
         self, task: Task, state: Controls, reports: Sequence[Report[Controlled]]
@@ -142,13 +138,9 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
         params = average((r.payload.params, 1.0) for r in reports)
         total, parties = state.total, state.parties
         for report in reports:
-            total, parties = (
-                plus(total, report.payload.control),
-                max(parties, report.card.party + 1),
-            )
-        control = {
-            name: (tensor / parties).to(params[name].dtype) for name, tensor in total.items()
-        }
+            total = plus(total, report.payload.control)
+            parties = max(parties, report.card.party + 1)
+        control = {n: (tensor / parties).to(params[n].dtype) for n, tensor in total.items()}
         return Controls(Controlled(params, control), total, parties)
 
 

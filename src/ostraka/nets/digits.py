@@ -40,10 +40,8 @@ class Digits(Net):
         self.conv1, self.norm1 = _conv(channels, a), nn.BatchNorm2d(a)
         self.conv2, self.norm2 = _conv(a, b), nn.BatchNorm2d(b)
         self.conv3, self.norm3 = _conv(b, c), nn.BatchNorm2d(c)
-        self.fc1, self.norm4 = (
-            nn.Linear(c * (shape[1] // 4) * (shape[2] // 4), d, bias=False),
-            nn.BatchNorm1d(d),
-        )
+        values = c * (shape[1] // 4) * (shape[2] // 4)
+        self.fc1, self.norm4 = nn.Linear(values, d, bias=False), nn.BatchNorm1d(d)
         self.fc2, self.norm5 = nn.Linear(d, e, bias=False), nn.BatchNorm1d(e)
         self.fc3 = nn.Linear(e, self.outputs)
 

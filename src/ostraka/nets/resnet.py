@@ -101,14 +101,11 @@ class ResNet(Staged):
         for stage, count in enumerate(blocks):
             inputs = [given[stage], *[given[stage + 1]] * (count - 1)]
             strides = [2 if stage else 1, *[1] * (count - 1)]
-            stages.append(
-                nn.Sequential(
-                    *(
-                        Residual(bent(units, widths[stage], stride, norm, bottleneck), norm)
-                        for units, stride in zip(inputs, strides, strict=True)
-                    )
-                )
-            )
+            made = [
+                Residual(bent(units, widths[stage], stride, norm, bottleneck), norm)
+                for units, stride in zip(inputs, strides, strict=True)
+            ]
+            stages.append(nn.Sequential(*made))
         super().__init__(classes, unknown, stages, given[-1])
         self.norm = norm
 
@@ -145,11 +142,8 @@ class Residual(nn.Module):
         self.body = nn.Sequential(*body)
         inputs, outputs = body[0].conv.in_channels, body[-1].conv.out_channels
         stride = max(part.conv.stride[0] for part in body)
-        self.shortcut = (
-            None
-            if inputs == outputs and stride == 1
-            else ConvNorm(inputs, outputs, 1, norm, stride, active=False)
-        )
+        same = inputs == outputs and stride == 1
+        self.shortcut = None if same else ConvNorm(inputs, outputs, 1, norm, stride, active=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, H, W] to [B, C', H', W']."""
@@ -203,17 +197,7 @@ class WideResNet(Net):
         blocks, widths = (depth - 4) // 6, [16, *(units * width for units in (16, 32, 64))]
         self.stem = nn.Conv2d(channels, widths[0], 3, padding=1, bias=False)
         self.stage1, self.stage2, self.stage3 = (
-            nn.Sequential(
-                *(
-                    PreActivated(
-                        widths[i] if j == 0 else widths[i + 1],
-                        widths[i + 1],
-                        2 if i and j == 0 else 1,
-                    )
-                    for j in range(blocks)
-                )
-            )
-            for i in range(3)
+            _stage(blocks, widths[i], widths[i + 1], 2 if i else 1) for i in range(3)
         )
         self.norm = nn.BatchNorm2d(widths[-1])
         self.last = nn.Linear(widths[-1], self.outputs)
@@ -252,6 +236,11 @@ class WideResNet(Net):
             layers.append(Layer.of(f"{name}.conv1", came_from, inner, False, [f"{name}.norm2"]))
             layers.append(Layer.of(f"{name}.conv2", inner, stream, False, [after]))
         return (*layers, Layer.of("last", stream, OUTPUT))
+
+
+def _stage(blocks: int, inputs: int, outputs: int, stride: int) -> nn.Sequential:
+    first = PreActivated(inputs, outputs, stride)
+    return nn.Sequential(first, *(PreActivated(outputs, outputs, 1) for _ in range(blocks - 1)))
 
 
 class PreActivated(nn.Module):

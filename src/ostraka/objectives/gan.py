@@ -89,16 +89,11 @@ class Gan(Helper):
     """
 
     def __init__(self, parts: nn.Module, lr: float, wish: Callable[[Net, Tensor], Tensor]) -> None:
-        generator, discriminator = (
-            parts.get_submodule("generator"),
-            parts.get_submodule("discriminator"),
-        )
+        generator = parts.get_submodule("generator")
         assert isinstance(generator, Generator)
         self.maker, self.wish = generator, wish
-        self.generator, self.discriminator = (
-            Trainee(generator, lr, BETAS),
-            Trainee(discriminator, lr, BETAS),
-        )
+        self.generator = Trainee(generator, lr, BETAS)
+        self.discriminator = Trainee(parts.get_submodule("discriminator"), lr, BETAS)
 
     def step(self, net: Net, batch: Batch, rng: torch.Generator) -> Batch:
         """One step of the discriminator, one of the generator. The batch gets the fakes that both
@@ -151,9 +146,8 @@ class Generator(nn.Module):
                 nn.ConvTranspose2d(2 * width, width, 4, 2, 1),
                 nn.GroupNorm(1, width),
                 nn.ReLU(),
-                nn.Conv2d(
-                    width, 4 * shape[0], 1
-                ),  # a quarter of the cost of another transposed convolution
+                # a quarter of the cost of another transposed convolution
+                nn.Conv2d(width, 4 * shape[0], 1),
                 nn.PixelShuffle(2),
             )
         else:
