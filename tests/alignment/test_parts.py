@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ostraka.alignment.masks import record
 from ostraka.alignment.match import match, matched_average, move
-from ostraka.alignment.parts import Conquest, Masks
+from ostraka.alignment.parts import Conquest, Divided, Masks
 from ostraka.alignment.transport import Exact
 from ostraka.core.net import INPUT, OUTPUT, Layer, Net, Params, Recipe, params_of
 from ostraka.core.params import average
@@ -108,7 +108,7 @@ def test_an_empty_part_reuses_the_shared_map() -> None:
     base = match(layers, copy, params_of(net), Exact())
     assert not torch.equal(base["first"], torch.arange(5))
     assert torch.equal(match(layers, empty, empty, Exact(), prefer=base)["first"], base["first"])
-    maps = PLAIN._maps(layers, copy, shared, params_of(net), shared, (1, 2, 3))
+    maps = PLAIN._maps(layers, Divided(copy, shared), Divided(params_of(net), shared), (1, 2, 3))
     assert all(torch.equal(maps[part]["first"], base["first"]) for part in (0, 1, 2, 3))
 
 
@@ -214,7 +214,7 @@ def test_undivided_subnetworks_halve_what_lies_in_both() -> None:
         "b": torch.tensor([[3, 3]], dtype=torch.uint8),
     }
     how = replace(PLAIN, divide=False)
-    maps = how._maps(LAYERS, MINE, codes, THEIRS, theirs, (1, 2))
+    maps = how._maps(LAYERS, Divided(MINE, codes), Divided(THEIRS, theirs), (1, 2))
     assert {part: way["h"].tolist() for part, way in maps.items() if part} == {
         1: [1, 0],
         2: [1, 0],
@@ -224,7 +224,7 @@ def test_undivided_subnetworks_halve_what_lies_in_both() -> None:
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch:
         patch.setattr(Conquest, "_maps", lambda *_: kept)
-        found = how._aligned(LAYERS, MINE, codes, THEIRS, theirs, itself=False)
+        found = how._aligned(LAYERS, Divided(MINE, codes), Divided(THEIRS, theirs))
     # close: (1, 0) and (8, 0) cross to (8, 0), (1, 0); open: (1, 8) and (0, 2) stay
     assert found["a"].tolist() == [[9.0, 8.0], [1.0, 2.0]]
     assert found["b"].tolist() == [[15.0, 15.0]]

@@ -12,7 +12,7 @@ from ostraka.core.fit import Budget, fit
 from ostraka.core.net import Net, Recipe, load_params, move, params_of
 from ostraka.core.samples import Samples
 from ostraka.core.task import Task
-from ostraka.nets import mlp
+from ostraka.nets.sequential import MLP
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.objectives.rpl import RPL
 from ostraka.registry import NETS
@@ -85,7 +85,7 @@ def test_two_at_a_time_are_two_and_one_that_failed_is_not_lent_again() -> None:
         assert broken is not two
 
 
-class Hiding(mlp.MLP):
+class Hiding(MLP):
     """A net with a tensor that its state dict does not hold."""
 
     def __init__(self, shape: tuple[int, ...], classes: int, unknown: bool) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 STEPS = """
 import resource, sys, torch
-from ostraka.nets.wideresnet import WideResNet
+from ostraka.nets.resnet import WideResNet
 torch.set_num_threads(1)
 if sys.argv[1] == "keep":
     from ostraka.engines.memory import keep_freed_memory

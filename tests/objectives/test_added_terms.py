@@ -1,4 +1,4 @@
-"""Terms around an objective, by hand: the anchor, the drift correction, and class weights."""
+"""Terms beside an objective, by hand: the anchor, the drift correction, and class weights."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,14 +7,18 @@ import pytest
 import torch
 from torch import Tensor
 
+from ostraka.core.fit import Budget, fit
+from ostraka.core.learning import Penalty
 from ostraka.core.net import Net, Recipe
 from ostraka.core.objective import Batch, Objective
-from ostraka.errors import DataError
-from ostraka.objectives.anchor import Anchored
+from ostraka.core.private import Noise
+from ostraka.core.samples import Samples
+from ostraka.errors import ConfigError
+from ostraka.methods.fedir import ClassWeighted, importance
+from ostraka.methods.fedprox import anchored
+from ostraka.methods.scaffold import corrected
 from ostraka.objectives.cross_entropy import CrossEntropy
-from ostraka.objectives.drift import Corrected
-from ostraka.objectives.open_voting import OpenVoting
-from ostraka.objectives.weights import ClassWeighted, importance
+from ostraka.objectives.dias import DIAS
 
 RNG = torch.Generator()
 
@@ -27,13 +31,6 @@ class Nothing(Objective):
 
     def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
         return torch.tensor(3.0)
-
-
-def test_what_stands_around_an_objective_refuses_what_it_refuses() -> None:
-    wide = Anchored(OpenVoting(outliers="wide"), {}, 1.0)
-    wide.check_samples("image", (1, 8, 8))
-    with pytest.raises(DataError, match="these are of the kind table"):
-        wide.check_samples("table", (8,))
 
 
 def test_a_part_of_a_batch_is_of_its_kind() -> None:
@@ -49,9 +46,9 @@ def small_net() -> Net:
     return Recipe("mlp", {"hidden": [2]}).build_net((2,), 2, False, seed=1)
 
 
-def gradients(net: Net, objective: Objective) -> tuple[float, dict[str, Tensor]]:
+def gradients(net: Net, penalty: Penalty) -> tuple[float, dict[str, Tensor]]:
     batch = Batch(torch.ones(2, 2), torch.tensor([0, 1]))
-    loss = objective.loss(net, batch, RNG)
+    loss = Nothing().loss(net, batch, RNG) + penalty(net)
     loss.backward()
     return loss.item(), {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
 
@@ -63,7 +60,7 @@ def test_the_anchor_pulls_back() -> None:
     net = small_net()
     anchor = {name: p.detach() - 2 for name, p in net.named_parameters()}
     count = sum(p.numel() for p in net.parameters())
-    loss, found = gradients(net, Anchored(Nothing(), anchor, mu=0.5))
+    loss, found = gradients(net, anchored(anchor, mu=0.5))
     assert loss == pytest.approx(3 + 0.25 * 4 * count)
     assert len(found) == len(anchor)
     assert all(torch.allclose(gradient, torch.ones_like(gradient)) for gradient in found.values())
@@ -73,7 +70,7 @@ def test_the_correction_is_added_to_the_gradient() -> None:
     """<c, w> has the gradient c, to the bit; a tensor without a correction gets none."""
     net = small_net()
     correction = {"last.bias": torch.tensor([0.25, -3.0])}
-    loss, found = gradients(net, Corrected(Nothing(), correction))
+    loss, found = gradients(net, corrected(correction))
     assert loss == pytest.approx(
         3 + float((net.get_parameter("last.bias").detach() * correction["last.bias"]).sum())
     )
@@ -81,15 +78,28 @@ def test_the_correction_is_added_to_the_gradient() -> None:
     assert torch.equal(found["last.bias"], correction["last.bias"])
 
 
-@pytest.mark.parametrize("wrap", [lambda o: Anchored(o, {}, 0.1), lambda o: Corrected(o, {})])
-def test_all_else_is_the_inner_objectives(wrap: type) -> None:
-    inner = OpenVoting(outliers="none")
-    outer = wrap(inner)
-    assert (outer.unknown, outer.chunk) == (inner.unknown, inner.chunk) == (True, 1024)
-    assert wrap(Nothing()).chunk == 7
-    net = Recipe("mlp", {"hidden": [2]}).build_net((2,), 2, True, seed=1)
-    x = torch.randn(3, 2)
-    assert torch.equal(outer.scores(net, x).unknown, inner.scores(net, x).unknown)
+class PenalisedDIAS(DIAS):
+    """The term added to the loss by hand."""
+
+    def loss(self, net: Net, batch: Batch, rng: torch.Generator) -> Tensor:
+        return super().loss(net, batch, rng) + corrected({"last.bias": torch.ones(2)})(net)
+
+
+def test_a_penalty_is_added_to_every_loss_and_nothing_else_changes() -> None:
+    """To the bit, with an objective that trains a helper too."""
+    samples, budget = Samples(torch.rand(9, 2), torch.arange(9) % 2), Budget(epochs=2, batch=4)
+    penalty = corrected({"last.bias": torch.ones(2)})
+    by_fit = fit(small_net(), None, samples, DIAS(), budget, 0, penalty=penalty)
+    by_hand = fit(small_net(), None, samples, PenalisedDIAS(), budget, 0)
+    assert by_fit.losses == by_hand.losses
+    for name, tensor in by_hand.params.items():
+        assert torch.equal(tensor, by_fit.params[name])
+
+
+def test_a_private_training_takes_no_penalty() -> None:
+    samples, noise = Samples(torch.rand(4, 2), torch.arange(4) % 2), Noise(1.0, 1.0)
+    with pytest.raises(ConfigError, match="takes no penalty"):
+        fit(small_net(), None, samples, CrossEntropy(), Budget(), 0, noise=noise, penalty=len)  # type: ignore[arg-type]
 
 
 def test_importance_by_hand() -> None:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from ostraka.core.fit import Budget, fit
-from ostraka.core.kept import Kept
 from ostraka.core.net import Net, Params
 from ostraka.core.objective import Batch, Objective
 from ostraka.core.samples import Samples, View
@@ -18,8 +17,7 @@ from ostraka.errors import ConfigError, DataError, NeedError
 from ostraka.nets.generator import draw_images
 from ostraka.nets.lenet5 import lenet5
 from ostraka.nets.native.library import available, disabled
-from ostraka.objectives.anchor import Anchored
-from ostraka.objectives.fedos import UnknownClass
+from ostraka.objectives.fedos import Kept, UnknownClass
 from ostraka.objectives.open_voting import DESTROYED, OpenVoting
 from ostraka.testing.stage import untrained_generator
 from tests.core.test_fit import Killed, Killer
@@ -190,11 +188,10 @@ def test_it_learns_to_say_unknown_to_what_is_generated() -> None:
     assert (strange.closed < 2).all(), "the closed answer is never unknown"
 
 
-def test_around_it_another_objective_trains_on_the_same() -> None:
+def test_each_epoch_has_its_own_material() -> None:
     anew = UnknownClass(draw="epoch").drawing_from(GENERATOR)
-    around = Anchored(anew, {}, 1.0)
-    assert around.renews
-    assert len(around.material(Passing(2), own_samples(), 0, 0)) == 16
+    assert anew.renews
+    assert len(anew.material(Passing(2), own_samples(), 0, 0)) == 16
 
 
 def test_no_generated_samples_need_no_generator() -> None:

@@ -19,12 +19,9 @@ from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError
-from ostraka.nets.dcgan import NOISE, Generator
-from ostraka.objectives.anchor import Anchored
-from ostraka.objectives.arpl import ARPL, ConfusingARPL, decided
 from ostraka.objectives.dias import DIAS, EASY, HARD, Simulator, undecided
-from ostraka.objectives.gan import FAKES, Gan, Trainee, auxiliary_norm, gan_parts
-from ostraka.objectives.rpl import points_of
+from ostraka.objectives.gan import FAKES, NOISE, Gan, Generator, Trainee, auxiliary_norm, gan_parts
+from ostraka.objectives.rpl import ARPL, ConfusingARPL, decided, points_of
 from ostraka.store import codec
 
 CLASSES = ("a", "b", "c")
@@ -339,9 +336,9 @@ def test_parties_of_one_sample_or_one_class_train(name: str, labels: list[int]) 
     assert all(tensor.isfinite().all() for tensor in fitted.params.values())
 
 
-def test_a_wrapped_objective_keeps_its_helper() -> None:
+def test_its_helper_is_a_simulator() -> None:
     net = build_net(ROWS, DIAS(), 0)
-    assert isinstance(Anchored(DIAS(), net.state_dict(), 0.1).helper(net), Simulator)
+    assert isinstance(DIAS().helper(net), Simulator)
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -15,8 +15,7 @@ from ostraka.core.objective import Batch, Objective
 from ostraka.core.predictor import closed_scores
 from ostraka.core.task import Task
 from ostraka.errors import ConfigError
-from ostraka.objectives.arpl import ARPL, ConfusingARPL, decided
-from ostraka.objectives.rpl import RPL, points_of
+from ostraka.objectives.rpl import ARPL, RPL, ConfusingARPL, decided, points_of
 
 RNG = torch.Generator()
 

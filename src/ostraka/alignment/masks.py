@@ -43,25 +43,14 @@ def record(layers: Sequence[Layer], parties: Sequence[int], masks: Sequence[Mask
         layer.weight: torch.stack([mask[layer.weight].flatten(1) for mask in masks])
         for layer in layers
     }
-    close, open_ = (
-        {name: code.bitwise_and(bit).ne(0).float().mean(dim=2) for name, code in codes.items()}
-        for bit in (CLOSE, OPEN)
-    )
-    shares = {
-        name: torch.stack(
-            [code.eq(kind).flatten(1).float().mean(dim=1) for kind in range(4)], dim=1
-        )
-        for name, code in codes.items()
-    }
-    overlap = {
-        name: torch.stack(
-            [_overlap(code.bitwise_and(bit).ne(0).flatten(1)) for bit in (CLOSE, OPEN)]
-        )
-        for name, code in codes.items()
-    }
-    return MaskRecord(
-        tuple(parties), codes[layers[0].weight].clone(), close, open_, shares, overlap
-    )
+    made = MaskRecord(tuple(parties), codes[layers[0].weight].clone(), {}, {}, {}, {})
+    for name, code in codes.items():
+        close, open_ = (code.bitwise_and(bit).ne(0) for bit in (CLOSE, OPEN))
+        made.close[name], made.open[name] = (m.float().mean(dim=2) for m in (close, open_))
+        kinds = [code.eq(kind).flatten(1).float().mean(dim=1) for kind in range(4)]
+        made.shares[name] = torch.stack(kinds, dim=1)
+        made.overlap[name] = torch.stack([_overlap(m.flatten(1)) for m in (close, open_)])
+    return made
 
 
 def _overlap(masks: Tensor) -> Tensor:

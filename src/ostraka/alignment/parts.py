@@ -18,7 +18,7 @@ unknown samples (open). What the paper leaves open is settled so:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -37,6 +37,13 @@ Masks = Mapping[str, Tensor]
 """A layer's weight to its codes, whole numbers of one byte."""
 
 Remainder = Literal["average", "shared", "drop"]
+
+
+class Divided(NamedTuple):
+    """A network, and the masks that divide it."""
+
+    params: Params
+    masks: Masks
 
 
 @dataclass(frozen=True)
@@ -62,29 +69,16 @@ class Conquest:
         """The mean of all networks, each with its parts aligned to those of
         the network numbered `reference`.
         """
-        return average(
-            (
-                self._aligned(
-                    layers, model, codes, models[reference], masks[reference], k == reference
-                ),
-                1.0,
-            )
-            for k, (model, codes) in enumerate(zip(models, masks, strict=True))
-        )
+        every = [Divided(*one) for one in zip(models, masks, strict=True)]
+        target = every[reference]
+        return average((self._aligned(layers, one, target), 1.0) for one in every)
 
-    def _aligned(
-        self,
-        layers: Sequence[Layer],
-        model: Params,
-        codes: Masks,
-        target: Params,
-        theirs: Masks,
-        itself: bool,
-    ) -> Params:
+    def _aligned(self, layers: Sequence[Layer], own: Divided, target: Divided) -> Params:
+        model, codes = own
         parts = (CLOSE, OPEN, CLOSE | OPEN) if self.divide else (CLOSE, OPEN)
         maps: dict[int, Maps] = {part: {} for part in (0, *parts)}
-        if self.conquer and not itself:
-            maps = self._maps(layers, model, codes, target, theirs, parts)
+        if self.conquer and own is not target:
+            maps = self._maps(layers, own, target, parts)
         base, out = maps[0], dict(model)
         rest = {} if self.remainder == "average" else base
         for layer in layers:
@@ -100,36 +94,20 @@ class Conquest:
         return out
 
     def _maps(
-        self,
-        layers: Sequence[Layer],
-        model: Params,
-        codes: Masks,
-        target: Params,
-        theirs: Masks,
-        parts: tuple[int, ...],
+        self, layers: Sequence[Layer], own: Divided, target: Divided, parts: tuple[int, ...]
     ) -> dict[int, Maps]:
         """A map for each part; under 0 the one of everything that masks do not cover."""
         whole = self.maps == "one" or not self.divide
-        pair = (
-            (model, target)
-            if whole
-            else (only(model, codes, 3, True), only(target, theirs, 3, True))
-        )
-        base = match(layers, *pair, self.transport)
+        moving, goal = (one.params if whole else only(*one, 3, True) for one in (own, target))
+        base = match(layers, moving, goal, self.transport)
         if self.maps == "one":
             return dict.fromkeys((0, *parts), base)
-        own = {
-            part: match(
-                layers,
-                only(model, codes, part, self.divide),
-                only(target, theirs, part, self.divide),
-                self.transport,
-                prefer=base,
-            )
-            for part in parts
-            if part != 3
-        }
-        return {0: base, 3: base, **own}
+        maps: dict[int, Maps] = {0: base, 3: base}
+        for part in parts:
+            if part != 3:
+                moving, goal = (only(*one, part, self.divide) for one in (own, target))
+                maps[part] = match(layers, moving, goal, self.transport, prefer=base)
+        return maps
 
 
 def _share(codes: Tensor, part: int, divide: bool) -> Tensor:

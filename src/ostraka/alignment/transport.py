@@ -4,12 +4,13 @@ optimal transport between the rows of two matrices.
 Both sides have the same number of units, each with the same mass, and the cost of a pair
 is the squared Euclidean distance of its rows. The optimum is then an assignment (exact
 transport gives nothing else), which linear assignment finds. Sinkhorn's entropic
-transport is a choice; it mixes units.
+transport (Cuturi, NeurIPS 2013; by the library POT, an extra) is a choice; it mixes units.
 
 A map tells, for every unit of the target, what takes its place: a permutation `[n]` of whole
 numbers (the unit that does) or a matrix `[n, n]` of shares whose rows sum to 1.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import final
@@ -17,13 +18,18 @@ from typing import final
 import torch
 from torch import Tensor
 
-from ostraka.errors import ConfigError
+from ostraka.errors import ConfigError, OstrakaError
 
 Map = Tensor
 
 TIE = 1e-12
 """Differences of cost below about this share of the largest cost
 (times the number of units) count as ties.
+"""
+
+ASTRAY = 0.01
+"""Above this share of mass on the wrong unit,
+the plan is not the one asked for, and the user is told.
 """
 
 
@@ -46,9 +52,8 @@ class Exact(Transport):
 
     def solve(self, moving: Tensor, target: Tensor, prefer: Map | None = None) -> Map:
         """A permutation."""
-        from scipy.optimize import (
-            linear_sum_assignment,
-        )  # takes as long to load as all methods together
+        # takes as long to load as all methods together
+        from scipy.optimize import linear_sum_assignment
 
         cost = distances(moving, target)
         units = len(cost)
@@ -81,13 +86,8 @@ class Entropic(Transport):
 
     def solve(self, moving: Tensor, target: Tensor, prefer: Map | None = None) -> Map:
         """A matrix of shares."""
-        from ostraka.alignment.sinkhorn import sinkhorn
-
-        shares = (
-            torch.eye(len(target), dtype=torch.float64)
-            if prefer is None
-            else matrix(prefer).clone()
-        )
+        same = torch.eye(len(target), dtype=torch.float64)
+        shares = same if prefer is None else matrix(prefer).clone()
         rows, columns = (side.ne(0).any(dim=1).nonzero().squeeze(1) for side in (target, moving))
         if len(rows) == 0 or len(columns) == 0:
             return shares
@@ -96,6 +96,41 @@ class Entropic(Transport):
         found[:, columns] = sinkhorn(cost, self.blur)
         shares[rows] = found / found.sum(dim=1, keepdim=True)
         return shares
+
+
+def sinkhorn(cost: Tensor, blur: float) -> Tensor:
+    """The plan [n, m] for `cost` [n, m] with equal masses on either side.
+
+    `blur` in units of the mean cost.
+    """
+    try:
+        import ot
+    except ImportError as error:
+        raise ConfigError(
+            "Sinkhorn's transport needs the library POT; "
+            "install ostraka[ot], or set transport=exact"
+        ) from error
+    scale = float(cost.mean())
+    n, m = cost.shape
+    if scale == 0:
+        return torch.full((n, m), 1 / (n * m), dtype=torch.float64)
+    masses = [torch.full((size,), 1 / size, dtype=torch.float64).numpy() for size in (n, m)]
+    plan = ot.sinkhorn(
+        *masses, (cost / scale).numpy(), blur, numItermax=500, stopThr=1e-6, warn=False
+    )
+    found = torch.from_numpy(plan)
+    if not found.isfinite().all() or (found.sum(dim=1) <= 0).any():
+        raise OstrakaError(
+            f"Sinkhorn's transport with blur {blur} left the range of numbers; give a larger one"
+        )
+    astray = float((found.sum(dim=0) - 1 / m).abs().sum()) / 2
+    if astray > ASTRAY:
+        warnings.warn(
+            f"Sinkhorn's transport with blur {blur} has not converged: {astray:.1%} of the mass "
+            "is out of place; give a larger blur, or set transport=exact",
+            stacklevel=2,
+        )
+    return found
 
 
 def distances(moving: Tensor, target: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from ostraka.core.learning import Bounds, Learning, Masked, Usual, groups
+from ostraka.core.learning import Bounds, Learning, Masked, Penalty, Usual, groups
 from ostraka.core.net import Net, Params, load_params, move, params_of
 from ostraka.core.objective import Batch, Helper, Objective
 from ostraka.core.private import Noise, sampling
@@ -137,6 +137,7 @@ def fit(
     name: str = "fit",
     after_epoch: AfterEpoch | None = None,
     noise: Noise | None = None,
+    penalty: Penalty | None = None,
 ) -> Fitted:
     """Train `net` from `start` (None: as it is) on `samples`.
 
@@ -144,7 +145,7 @@ def fit(
     again, and the result is the same to the last bit as if it had never been interrupted.
     `after_epoch` may look at `net` after every epoch, and end the training there; what it keeps of
     the epochs before an interruption is for itself to save. With `noise` the training is
-    differentially private (`core.learning.Masked`).
+    differentially private (`core.learning.Masked`). `penalty(net)` is added to every batch's loss.
     """
     if len(samples) == 0:
         raise DataError("a party with no samples cannot train; divide the data among fewer parties")
@@ -153,12 +154,15 @@ def fit(
             "a private training cannot end early: when it would tells of the samples; give it its "
             "number of epochs or steps"
         )
+    if noise is not None and penalty is not None:
+        raise ConfigError("a private training takes no penalty; leave one of them out")
     if start is not None:
         load_params(net, start)
     move(net, samples.x.device)
     training = _Training(
-        net, samples, objective, budget, seed, progress or NoProgress(), name, after_epoch, noise
-    )
+        net, samples, objective, budget, seed, progress or NoProgress(), name, after_epoch, noise,
+        penalty,
+    )  # fmt: skip
     with (
         seeded(seed, "fit", "global", device=samples.x.device),
         _rare_garbage_collection(),
@@ -233,6 +237,7 @@ class _Training:
         name: str,
         after_epoch: AfterEpoch | None,
         noise: Noise | None,
+        penalty: Penalty | None,
     ) -> None:
         self.net, self.own, self.objective, self.budget = net, samples, objective, budget
         self.seed, self.epoch = seed, 0
@@ -244,7 +249,7 @@ class _Training:
         count, batch = len(samples), budget.batch
         self.learning: Learning
         if noise is None:
-            self.learning = Usual(net, objective, trained, count, batch)
+            self.learning = Usual(net, objective, trained, count, batch, penalty)
             self.total = budget.total(self.learning.batches, len(self.own.labels.unique()))
         else:
             self.learning = Masked(net, objective, trained, count, batch, noise, seed)

@@ -1,7 +1,7 @@
 """How an epoch falls into batches, and how a batch becomes a gradient: as usual, or privately."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import final
 
@@ -15,6 +15,8 @@ from ostraka.core.seeds import numpy_rng
 
 Bounds = list[tuple[int, int]]
 """Start and end of every batch in the order of an epoch."""
+Penalty = Callable[[Net], Tensor]
+"""What a method adds to the loss of every batch: a number that depends on the weights alone."""
 
 
 class Learning(ABC):
@@ -43,9 +45,16 @@ class Usual(Learning):
     """Every sample once an epoch, in a random order; the gradient of the objective's loss."""
 
     def __init__(
-        self, net: Net, objective: Objective, trained: list[nn.Parameter], count: int, batch: int
+        self,
+        net: Net,
+        objective: Objective,
+        trained: list[nn.Parameter],
+        count: int,
+        batch: int,
+        penalty: Penalty | None = None,
     ) -> None:
         self.net, self.objective, self.trained, self.count = net, objective, trained, count
+        self.penalty = penalty
         self.bounds = bounds(count, batch, joins=_has_batch_norm(net))
         self.batches = len(self.bounds)
         self.width = self.bounds[0][1] - self.bounds[0][0]
@@ -62,6 +71,8 @@ class Usual(Learning):
         """That of the loss of the batch."""
         clear(self.trained)
         loss = self.objective.loss(self.net, batch, rng)
+        if self.penalty is not None:
+            loss = loss + self.penalty(self.net)
         loss.backward()
         return loss.detach()
 

@@ -22,7 +22,7 @@ from ostraka.contract import (
 from ostraka.core.params import average
 from ostraka.methods.averaging import Weights
 from ostraka.methods.panel import PanelMethod
-from ostraka.registry import PRESETS, Preset
+from ostraka.methods.training import preset
 from ostraka.voting.panel import Panel
 
 
@@ -61,6 +61,9 @@ class Average(PanelMethod):
         )
 
 
-PRESETS.add("average-by-size")(
-    Preset("average", {"weights": "size"}, "mean of independently started members, by their sizes")
+preset(
+    "average",
+    "average-by-size",
+    "mean of independently started members, by their sizes",
+    weights="size",
 )

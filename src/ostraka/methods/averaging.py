@@ -31,6 +31,7 @@ from ostraka.contract import (
     setting,
 )
 from ostraka.core.build import lent_net
+from ostraka.core.learning import Penalty
 from ostraka.core.method import Message, Payload, State
 from ostraka.core.params import average
 from ostraka.methods.training import Training
@@ -85,6 +86,7 @@ class ModelMethod(Training, Iterative[State, Message, Payload]):
         start: Params,
         objective: Objective | None = None,
         samples: Samples | None = None,
+        penalty: Penalty | None = None,
     ) -> Fitted:
         """The party's training from `start`.
 
@@ -93,7 +95,7 @@ class ModelMethod(Training, Iterative[State, Message, Payload]):
         samples = party.samples if samples is None else samples
         goal, local = objective or self.objective, self.local_in(rnd)
         with lent_net(rnd.task, self.objective) as net:
-            return fit(net, start, samples, goal, local, rnd.seed, party.progress)
+            return fit(net, start, samples, goal, local, rnd.seed, party.progress, penalty=penalty)
 
     def single_model(self, state: State) -> Params:
         """The server's model."""
@@ -105,16 +107,34 @@ class ModelMethod(Training, Iterative[State, Message, Payload]):
 
 
 @dataclass(frozen=True)
-class AveragingMethod(ModelMethod[State, Params, Params]):
+class SendingMethod(ModelMethod[State, Params, Payload]):
+    """The server's model goes to the parties as it is."""
+
+    def message(self, state: State, party: PartyRef) -> Params:
+        """The server's model."""
+        return self.model(state)
+
+
+@dataclass(frozen=True)
+class PlainModel(SendingMethod[Params, Payload]):
+    """The state is the model and nothing else."""
+
+    def init(self, task: Task, seed: int) -> Params:
+        """A random model, or the commons' "start"."""
+        return self.first_model(task, seed)
+
+    def model(self, state: Params) -> Params:
+        """The state itself."""
+        return state
+
+
+@dataclass(frozen=True)
+class AveragingMethod(SendingMethod[State, Params]):
     """The server's model goes to the parties, and the mean of what
     they made of it is the new one.
     """
 
     weights: Weights = setting("size", "weigh parties by size, or all the same", server=True)
-
-    def message(self, state: State, party: PartyRef) -> Params:
-        """The server's model."""
-        return self.model(state)
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Train the server's model on the party's data."""
@@ -130,16 +150,8 @@ class AveragingMethod(ModelMethod[State, Params, Params]):
 
 
 @dataclass(frozen=True)
-class PlainAveraging(AveragingMethod[Params]):
-    """The state is the model and nothing else."""
-
-    def init(self, task: Task, seed: int) -> Params:
-        """A random model, or the commons' "start"."""
-        return self.first_model(task, seed)
-
-    def model(self, state: Params) -> Params:
-        """The state itself."""
-        return state
+class PlainAveraging(PlainModel[Params], AveragingMethod[Params]):
+    """The mean of the parties' models and nothing else."""
 
     def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Params]]) -> Params:
         """The weighted mean of the parties' models."""

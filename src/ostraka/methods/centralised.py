@@ -13,20 +13,19 @@ from ostraka.contract import (
     Memory,
     Params,
     Party,
-    PartyRef,
     Report,
     Round,
     RoundBudget,
     Task,
 )
 from ostraka.core.method import Regime
-from ostraka.methods.averaging import ModelMethod, report_of
+from ostraka.methods.averaging import PlainModel, report_of
 
 
 @final
 @METHODS.add("centralised", "centralized", "oracle", "pooled")
 @dataclass(frozen=True)
-class Centralised(ModelMethod[Params, Params, Params]):
+class Centralised(PlainModel[Params]):
     """All data pooled: the same passes over it as the federation, any objective."""
 
     regime: ClassVar[Regime] = "pooled"
@@ -47,17 +46,9 @@ class Centralised(ModelMethod[Params, Params, Params]):
             return replace(local, steps=_some(local.steps, passes))
         return replace(local, epochs=_some(local.epochs, passes))
 
-    def init(self, task: Task, seed: int) -> Params:
-        """A random model: the same as FedAvg's for the same seed."""
-        return self.first_model(task, seed)
-
     def sent(self, payload: Params) -> Params:
         """The party's model."""
         return payload
-
-    def message(self, state: Params, party: PartyRef) -> Params:
-        """The start."""
-        return state
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Plain training, for the passes of all rounds."""
@@ -67,10 +58,6 @@ class Centralised(ModelMethod[Params, Params, Params]):
     def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Params]]) -> Params:
         """The one model there is; the old one if its party dropped out."""
         return reports[0].payload if len(reports) else state
-
-    def model(self, state: Params) -> Params:
-        """The state itself."""
-        return state
 
 
 def _some(count: int, passes: float) -> int:

@@ -7,11 +7,12 @@ members know nothing of the classes they did not see.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, final
 
 from ostraka.contract import METHODS, Task
 from ostraka.methods.panel import VotingMethod
-from ostraka.registry import PRESETS, Preset
+from ostraka.methods.training import preset
 
 DEDES: dict[str, Any] = {
     "epochs": 200,
@@ -43,39 +44,34 @@ class ClosedVoting(VotingMethod):
         return self.member_key()
 
 
-PRESETS.add("closed-voting-paper")(
-    Preset(
-        "closed-voting", {"recipe": "paper"}, "closed voting with the paper's training (200 epochs)"
-    )
+_preset = partial(preset, "closed-voting")
+
+_preset(
+    "closed-voting-paper",
+    "closed voting with the paper's training (200 epochs)",
+    recipe="paper",
 )
-DISTILLED = {"distil": {"epochs": 100}}
-PRESETS.add("closed-voting-distilled")(
-    Preset(
-        "closed-voting", DISTILLED, "closed voting, distilled into one network on public samples"
-    )
+_preset(
+    "closed-voting-distilled",
+    "closed voting, distilled into one network on public samples",
+    distil={"epochs": 100},
 )
-PRESETS.add("closed-voting-owners")(
-    Preset(
-        "closed-voting",
-        {"ballot": "calibrated"},
-        "closed voting, every class judged by the members that have it",
-    )
+_preset(
+    "closed-voting-owners",
+    "closed voting, every class judged by the members that have it",
+    ballot="calibrated",
 )
-PRESETS.add("dedes")(
-    Preset(
-        "closed-voting",
-        {"scored": True, "select": "dedes", "ballot": "plurality"},
-        "DeDES: one member of each cluster votes, by plurality (supplement of 2022)",
-    )
+_preset(
+    "dedes",
+    "DeDES: one member of each cluster votes, by plurality (supplement of 2022)",
+    scored=True,
+    select="dedes",
+    ballot="plurality",
 )
-PRESETS.add("dedes-tmlr")(
-    Preset(
-        "closed-voting",
-        {
-            "scored": True,
-            "select": {"name": "dedes", "recipe": "tmlr"},
-            "ballot": {"name": "plurality", "voice": "size"},
-        },
-        "DeDES as its later revision has it: other filter, votes weighed by size",
-    )
+_preset(
+    "dedes-tmlr",
+    "DeDES as its later revision has it: other filter, votes weighed by size",
+    scored=True,
+    select={"name": "dedes", "recipe": "tmlr"},
+    ballot={"name": "plurality", "voice": "size"},
 )

@@ -31,7 +31,7 @@ from ostraka.contract import (
 )
 from ostraka.core.equip import share_of
 from ostraka.methods.averaging import PlainAveraging, report_of
-from ostraka.registry import PRESETS, Preset
+from ostraka.methods.training import preset
 
 
 @final
@@ -79,10 +79,9 @@ def joined(own: Samples, more: Samples) -> Samples:
 
 
 for percent in (5, 10):
-    PRESETS.add(f"data-sharing-{percent}")(
-        Preset(
-            "data-sharing",
-            {"beta": percent / 100},
-            f"FedAvg with {percent} % of shared samples at every party",
-        )
+    preset(
+        "data-sharing",
+        f"data-sharing-{percent}",
+        f"FedAvg with {percent} % of shared samples at every party",
+        beta=percent / 100,
     )

@@ -120,9 +120,8 @@ class FedAwS(Iterative[Spread, Positive, Positive]):
         the server knows which that is.
         """
         label = state.classes.get(str(party.id))
-        return Positive(
-            state.body, None if label is None else state.rows[label].clone(), label, state.seed
-        )
+        row = None if label is None else state.rows[label].clone()
+        return Positive(state.body, row, label, state.seed)
 
     def local_update(self, rnd: Round[Positive], party: Party, memory: Memory) -> Report[Positive]:
         """Bring the party's samples and its class vector together."""
@@ -172,22 +171,16 @@ class FedAwS(Iterative[Spread, Positive, Positive]):
             vectors.setdefault(label, []).append(row)
         for label, mine in vectors.items():
             rows[label] = F.normalize(torch.stack(mine), dim=1).mean(dim=0)
-        return Spread(
-            body, spread_out(rows, self.nearest, self.spread * self.local.lr), state.seed, classes
-        )
+        rows = spread_out(rows, self.nearest, self.spread * self.local.lr)
+        return Spread(body, rows, state.seed, classes)
 
     def predictor(self, task: Task, state: Spread) -> Predictor:
         """The network and all class vectors."""
         net = task.build_net(unknown=False)
         head = last_layer(task, net)
-        params = {
-            name: torch.zeros_like(tensor)
-            for name, tensor in params_of(net).items()
-            if name in head
-        }
-        return load_predictor(
-            task, _Cosine(head[0], self.margin), {**params, head[0]: state.rows, **state.body}
-        )
+        unused = {name: torch.zeros_like(net.get_parameter(name)) for name in head[1:]}
+        params = {**unused, head[0]: state.rows, **state.body}
+        return load_predictor(task, _Cosine(head[0], self.margin), params)
 
 
 @final
@@ -208,9 +201,8 @@ class _Cosine(Objective):
 
     def scores(self, net: Net, x: Tensor) -> Scores:
         """Cosines to all classes; the farther from the nearest class, the more unknown."""
-        cosines = (
-            F.normalize(net.embed(x), dim=1) @ F.normalize(net.get_parameter(self.rows), dim=1).t()
-        )
+        vectors = F.normalize(net.get_parameter(self.rows), dim=1)
+        cosines = F.normalize(net.embed(x), dim=1) @ vectors.t()
         return Scores(cosines, -cosines.max(dim=1).values, float("inf"))
 
 

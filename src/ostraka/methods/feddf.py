@@ -90,11 +90,8 @@ class FedDF(AveragingMethod[Fused]):
         net = build_net(task, self.objective)
         models = (r.payload for r in reports)
         targets = mean_logits(net, self.objective, models, len(reports), public).softmax(dim=1)
-        return Fused(
-            self._student(net, mean, public, targets, derive(state.seed, "feddf", index)),
-            state.seed,
-            index,
-        )
+        seed = derive(state.seed, "feddf", index)
+        return Fused(self._student(net, mean, public, targets, seed), state.seed, index)
 
     def _student(
         self, net: Net, start: Params, public: Samples, targets: Tensor, seed: int

@@ -99,20 +99,19 @@ class FedKT(Training, Method[Transfer, None, list[Params]]):
         """Students depend on the samples that their teachers vote on,
         and not on how the students' votes count.
         """
+        public = _public(task)
+        content = public.stored().cpu().contiguous().numpy().tobytes() + repr(public.view).encode()
         return {
             "work": "fedkt",
             "settings": self.party_settings(),
-            "public": _digest(_public(task)),
+            "public": blake2b(content, digest_size=16).hexdigest(),
         }
 
     def local_update(self, rnd: Round[None], party: Party, memory: Memory) -> Report[list[Params]]:
         """One student for every division of the party's data."""
         students = [self._transfer(rnd, party, number) for number in range(self.partitions)]
-        return Report(
-            students,
-            float(len(party.samples)),
-            Card(party.id, len(party.samples), name=party.ref.name),
-        )
+        card = Card(party.id, len(party.samples), name=party.ref.name)
+        return Report(students, float(len(party.samples)), card)
 
     def _transfer(self, rnd: Round[None], party: Party, number: int) -> Params:
         """The teachers of one division, and the student of their vote."""
@@ -121,16 +120,12 @@ class FedKT(Training, Method[Transfer, None, list[Params]]):
         order = torch.randperm(len(party.samples), generator=torch_rng(seed, "parts"))
         answers = []
         for i, rows in enumerate(order.tensor_split(teacher_count(len(order), self.teachers))):
-            net, own = (
-                build_net(task, self.objective, derive(seed, "init", i)),
-                derive(seed, "teacher", i),
-            )
-            name = f"teacher {number}.{i}"
-            part = party.samples.take(rows)
-            params = fit(
-                net, None, part, self.objective, self.local, own, party.progress, name
-            ).params
-            answers.append(_answers(task, self.objective, params, public))
+            net = build_net(task, self.objective, derive(seed, "init", i))
+            fitted = fit(
+                net, None, party.samples.take(rows), self.objective, self.local,
+                derive(seed, "teacher", i), party.progress, f"teacher {number}.{i}",
+            )  # fmt: skip
+            answers.append(_answers(task, self.objective, fitted.params, public))
         labels = tally(answers, len(task.classes)).argmax(dim=1)
         return self._learn(
             task, public, labels, derive(seed, "student"), party.progress, f"student {number}"
@@ -179,9 +174,8 @@ class FedKT(Training, Method[Transfer, None, list[Params]]):
         rows = votes.any(dim=1).nonzero().squeeze(1)
         labels = votes[rows].argmax(dim=1)
         seed = derive(state.seed, "final student")
-        return Transfer(
-            state.seed, self._learn(task, public.take(rows), labels, seed, NoProgress())
-        )
+        student = self._learn(task, public.take(rows), labels, seed, NoProgress())
+        return Transfer(state.seed, student)
 
     def single_model(self, state: Transfer) -> Params | None:
         """The final student."""
@@ -219,8 +213,3 @@ def _public(task: Task) -> Samples:
     """The public samples, whose presence `needs` has checked."""
     assert task.commons.public is not None
     return task.commons.public
-
-
-def _digest(samples: Samples) -> str:
-    content = samples.stored().cpu().contiguous().numpy().tobytes() + repr(samples.view).encode()
-    return blake2b(content, digest_size=16).hexdigest()

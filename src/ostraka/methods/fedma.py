@@ -127,9 +127,8 @@ class FedMA(ModelMethod[Matched, Order, Params]):
         sent = {name: tensor for name, tensor in fitted.params.items() if name not in frozen}
         kept: Memory = {"params": sent, "round": rnd.index} if given.done + 1 < len(layers) else {}
         counts = tuple(party.samples.counts(len(rnd.task.classes)).tolist())
-        return Report(
-            sent, float(len(party.samples)), replace(card_of(party, fitted), counts=counts), kept
-        )
+        card = replace(card_of(party, fitted), counts=counts)
+        return Report(sent, float(len(party.samples)), card, kept)
 
     def aggregate(self, task: Task, state: Matched, reports: Sequence[Report[Params]]) -> Matched:
         """Match one layer more, and average."""
@@ -141,9 +140,8 @@ class FedMA(ModelMethod[Matched, Order, Params]):
         moved = [move(layers, model, way) for model, way in zip(models, maps, strict=True)]
         params = average(zip(moved, weights, strict=True))
         if self.by_class:
-            params |= class_rows(
-                layers[-1], moved, weights, [report.card.counts or () for report in reports]
-            )
+            counts = [report.card.counts or () for report in reports]
+            params |= class_rows(layers[-1], moved, weights, counts)
         if state.done + 1 == len(layers):
             return Matched(params)
         new = {layers[state.done].outputs} - ready

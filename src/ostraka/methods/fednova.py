@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import final
 
 import torch
-from torch import Tensor
 
 from ostraka.contract import (
     METHODS,
@@ -27,7 +26,6 @@ from ostraka.contract import (
     OstrakaError,
     Params,
     Party,
-    PartyRef,
     Report,
     ReportRefused,
     Round,
@@ -37,7 +35,7 @@ from ostraka.contract import (
     wire,
 )
 from ostraka.core.params import average
-from ostraka.methods.averaging import ModelMethod, Weights, card_of, weight_of
+from ostraka.methods.averaging import PlainModel, Weights, card_of, weight_of
 
 
 @wire("fednova.stepped/1")
@@ -52,7 +50,7 @@ class Stepped:
 @final
 @METHODS.add("fednova")
 @dataclass(frozen=True)
-class FedNova(ModelMethod[Params, Params, Stepped]):
+class FedNova(PlainModel[Stepped]):
     """FedAvg with every party's change divided by how much its steps amount to."""
 
     weights: Weights = setting("size", "weigh parties by size, or all the same", server=True)
@@ -64,14 +62,6 @@ class FedNova(ModelMethod[Params, Params, Stepped]):
                 f"fednova's weights hold for sgd with a constant learning rate; local.optimiser is "
                 f"{self.local.optimiser} and local.schedule is {self.local.schedule}"
             )
-
-    def init(self, task: Task, seed: int) -> Params:
-        """A random model, or the commons' "start"."""
-        return self.first_model(task, seed)
-
-    def model(self, state: Params) -> Params:
-        """The state itself."""
-        return state
 
     def sent(self, payload: Stepped) -> Params:
         """The party's model."""
@@ -85,16 +75,11 @@ class FedNova(ModelMethod[Params, Params, Stepped]):
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
             raise ReportRefused(f"it says that it made {steps!r} steps; it must be a number from 0")
 
-    def message(self, state: Params, party: PartyRef) -> Params:
-        """The server's model."""
-        return state
-
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Stepped]:
         """Train the server's model and count the steps."""
         fitted = self.train(rnd, party, rnd.message)
-        return Report(
-            Stepped(fitted.params, fitted.steps), float(len(party.samples)), card_of(party, fitted)
-        )
+        sent = Stepped(fitted.params, fitted.steps)
+        return Report(sent, float(len(party.samples)), card_of(party, fitted))
 
     def aggregate(self, task: Task, state: Params, reports: Sequence[Report[Stepped]]) -> Params:
         """The server's model moved by the mean of the normalised changes."""
@@ -113,14 +98,11 @@ class FedNova(ModelMethod[Params, Params, Stepped]):
             others.append(({n: t for n, t in sent.params.items() if n not in change}, share))
         mean = average(others)
         return {
-            n: _moved(t, amount * change[n]) if n in change else mean[n] for n, t in state.items()
+            n: (t.double() - amount * change[n]).to(t.dtype) if n in change else mean[n]
+            for n, t in state.items()
         }
 
 
 def effective_steps(steps: int, momentum: float) -> float:
     """a: the gradients that `steps` steps with this momentum add up, counted with their weights."""
     return (steps - momentum * (1 - momentum**steps) / (1 - momentum)) / (1 - momentum)
-
-
-def _moved(start: Tensor, change: Tensor) -> Tensor:
-    return (start.double() - change).to(start.dtype)

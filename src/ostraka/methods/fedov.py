@@ -11,14 +11,15 @@ ours (preset `fedov-sum`: theirs).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, final
 
 from ostraka.contract import BALLOTS, METHODS, OBJECTIVES, Budget, Objective, Task, setting
 from ostraka.core.settings import values_of
 from ostraka.methods.panel import FAST, PAPER, VotingMethod
+from ostraka.methods.training import preset
 from ostraka.objectives.destruction import FEDOV, GEOMETRY
 from ostraka.objectives.open_voting import OpenVoting
-from ostraka.registry import PRESETS, Preset
 from ostraka.voting.ballots import Ballot
 from ostraka.voting.guarded import Guarded
 
@@ -75,9 +76,7 @@ class FedOV(VotingMethod):
         return self.member_key()
 
 
-def _preset(name: str, summary: str, **settings: object) -> None:
-    PRESETS.add(name)(Preset("fedov", settings, summary))
-
+_preset = partial(preset, "fedov")
 
 _preset(
     "fedov-paper",

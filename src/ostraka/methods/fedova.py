@@ -55,8 +55,7 @@ from ostraka.core.learner import NetPredictor
 from ostraka.core.params import Mean
 from ostraka.errors import choices
 from ostraka.methods.late import Late, Networks, Pile
-from ostraka.nets.side_by_side import SideBySide
-from ostraka.objectives.one_vs_all import NONE, OneVsAll, check_outliers
+from ostraka.objectives.one_vs_all import NONE, OneVsAll, SideBySide, check_outliers
 
 PLAIN = OneVsAll()
 NAMED = 10

@@ -23,6 +23,7 @@ schedule; no masks are made or sent then.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, final
 
 import torch
@@ -43,7 +44,6 @@ from ostraka.contract import (
     OstrakaError,
     Params,
     Party,
-    PartyRef,
     Report,
     ReportRefused,
     Round,
@@ -60,10 +60,10 @@ from ostraka.contract import (
 )
 from ostraka.core.net import Layer
 from ostraka.core.params import average
-from ostraka.methods.averaging import ModelMethod, card_of
+from ostraka.methods.averaging import SendingMethod, card_of
+from ostraka.methods.training import preset
 from ostraka.objectives.disentangle import Importance, MaskFrom, Per, importances, top_mask
 from ostraka.objectives.proser import Proser
-from ostraka.registry import PRESETS, Preset
 
 CIFAR: dict[str, Any] = {"optimiser": "sgd", "lr": 0.1, "batch": 128, "epochs": 5}
 """The paper has Adam; at its rate of 0.1 a WideResNet stayed at chance here
@@ -94,7 +94,7 @@ class Conquered:
 @final
 @METHODS.add("fedpd")
 @dataclass(frozen=True)
-class FedPD(ModelMethod[Conquered, Params, Disentangled]):
+class FedPD(SendingMethod[Conquered, Disentangled]):
     """Open-set averaging that aligns close-set, open-set and shared weights separately."""
 
     RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -193,10 +193,6 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
             if int(mask.max()) > CLOSE + OPEN:
                 raise ReportRefused(f"its mask of {name} has values above {CLOSE + OPEN}")
 
-    def message(self, state: Conquered, party: PartyRef) -> Params:
-        """The server's model."""
-        return state.params
-
     def local_update(
         self, rnd: Round[Params], party: Party, memory: Memory
     ) -> Report[Disentangled]:
@@ -209,9 +205,8 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
             fitted = fit(net, start, party.samples, objective, budget, seed, party.progress, name)
             start = fitted.params
         masks = self.masks(net, party, rnd.seed) if self.merge == "parts" else {}
-        return Report(
-            Disentangled(fitted.params, masks), float(len(party.samples)), card_of(party, fitted)
-        )
+        sent = Disentangled(fitted.params, masks)
+        return Report(sent, float(len(party.samples)), card_of(party, fitted))
 
     def phases(self, index: int) -> Iterator[tuple[str, Proser, Budget]]:
         """The stages of round `index`: name, objective and training.
@@ -219,10 +214,8 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
         Two where half of all epochs ends inside it.
         """
         assert isinstance(self.objective, Proser)
-        w_second, w_mix = (
-            self.open_weight * w for w in (self.objective.w_second, self.objective.w_mix)
-        )
-        whole = Proser(w_second, w_mix)
+        weight, goal = self.open_weight, self.objective
+        whole = Proser(weight * goal.w_second, weight * goal.w_mix)
         if self.stages == "joint":
             yield "joint", whole, self.local.in_round(index, self.rounds)
             return
@@ -242,11 +235,8 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
             torch_rng(seed, "importance"), self.importance, self.mask_from,
         )  # fmt: skip
         first, second = (top_mask(values, self.ratio, self.per) for values in (close, open_))
-        codes = {
-            name: CLOSE * first[name].to(torch.uint8) + OPEN * second[name].to(torch.uint8)
-            for name in names
-        }
-        return {name: code.cpu() for name, code in codes.items()}
+        codes = [CLOSE * first[n].to(torch.uint8) + OPEN * second[n].to(torch.uint8) for n in names]
+        return {name: code.cpu() for name, code in zip(names, codes, strict=True)}
 
     def aggregate(
         self, task: Task, state: Conquered, reports: Sequence[Report[Disentangled]]
@@ -264,9 +254,8 @@ class FedPD(ModelMethod[Conquered, Params, Disentangled]):
             return Conquered(matched_average(layers, models, reference, self.solver()))
         how = Conquest(self.solver(), self.divide, self.conquer, self.maps, self.remainder)
         masks = [one.masks for one in sent]
-        return Conquered(
-            how.merge(layers, models, masks, reference), record(layers, parties, masks)
-        )
+        merged = how.merge(layers, models, masks, reference)
+        return Conquered(merged, record(layers, parties, masks))
 
     def _layers(self, task: Task) -> tuple[Layer, ...]:
         net = build_net(task, self.objective)
@@ -280,9 +269,7 @@ def lasting(budget: Budget, length: int) -> Budget:
     return replace(budget, epochs=length) if budget.steps is None else replace(budget, steps=length)
 
 
-def _preset(name: str, summary: str, **settings: object) -> None:
-    PRESETS.add(name)(Preset("fedpd", settings, summary))
-
+_preset = partial(preset, "fedpd")
 
 _preset(
     "fedavg-proser",

@@ -9,9 +9,12 @@ size as in FedAvg (`weights="uniform"` is Algorithm 2's mean, which draws partie
 from dataclasses import dataclass
 from typing import final
 
-from ostraka.contract import METHODS, Memory, Params, Party, Report, Round, setting
+import torch
+from torch import Tensor
+
+from ostraka.contract import METHODS, Memory, Net, Params, Party, Report, Round, setting
+from ostraka.core.learning import Penalty
 from ostraka.methods.averaging import PlainAveraging, report_of
-from ostraka.objectives.anchor import Anchored
 
 
 @final
@@ -26,5 +29,16 @@ class FedProx(PlainAveraging):
 
     def local_update(self, rnd: Round[Params], party: Party, memory: Memory) -> Report[Params]:
         """Train the server's model, anchored to it."""
-        objective = Anchored(self.objective, rnd.message, self.mu) if self.mu else self.objective
-        return report_of(party, self.train(rnd, party, rnd.message, objective))
+        penalty = anchored(rnd.message, self.mu) if self.mu else None
+        return report_of(party, self.train(rnd, party, rnd.message, penalty=penalty))
+
+
+def anchored(anchor: Params, mu: float) -> Penalty:
+    """mu/2 ||w - anchor||^2 over all trained weights."""
+
+    def term(net: Net) -> Tensor:
+        trained = ((name, p) for name, p in net.named_parameters() if p.requires_grad)
+        squares = [(p - anchor[name].to(p.device)).square().sum() for name, p in trained]
+        return 0.5 * mu * torch.stack(squares).sum()
+
+    return term

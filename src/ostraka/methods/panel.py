@@ -132,19 +132,14 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.keep == "best":
-            self._check_held()
-        if self.dp.wanted:
-            self.objective.check_private()
-
-    def _check_held(self) -> None:
-        """Refuse to keep the best model where nothing tells which it is."""
         asked = self.scored or (self.objective.refuses and self.tell != "size")
-        if self.dp.wanted or not asked or not self.hold_out:
+        if self.keep == "best" and (self.dp.wanted or not asked or not self.hold_out):
             raise ConfigError(
                 "keep is 'best', by the samples that a party holds out of its training, and none "
                 "are: set scored=true and hold_out above 0, and do without dp"
             )
+        if self.dp.wanted:
+            self.objective.check_private()
 
     def init(self, task: Task, seed: int) -> Panel:
         """No members yet; with a shared start, one that holds the first weights."""

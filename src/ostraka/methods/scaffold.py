@@ -23,10 +23,14 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import final
 
+import torch
+from torch import Tensor
+
 from ostraka.contract import (
     METHODS,
     ConfigError,
     Memory,
+    Net,
     Params,
     Party,
     PartyRef,
@@ -39,9 +43,9 @@ from ostraka.contract import (
     setting,
     wire,
 )
+from ostraka.core.learning import Penalty
 from ostraka.core.params import average
 from ostraka.methods.averaging import ModelMethod, card_of
-from ostraka.objectives.drift import Corrected
 
 
 @wire("scaffold.controlled/1")
@@ -116,20 +120,16 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
         """Train with corrected gradients; keep the new c_i, send its change."""
         local, start, old = self.local_in(rnd), rnd.message.params, memory.get("control", {})
         correction = minus(rnd.message.control, old)
-        objective = Corrected(self.objective, correction) if correction else self.objective
-        fitted = self.train(rnd, party, start, objective)
+        penalty = corrected(correction) if correction else None
+        fitted = self.train(rnd, party, start, penalty=penalty)
         rates = fsum(local.rate(step / fitted.steps) for step in range(fitted.steps))
         if not rates:
             return Report(Controlled(fitted.params), 1.0, card_of(party, fitted), memory)
         names = self.trained_names(rnd.task)
         gradient = {n: (start[n].double() - fitted.params[n].double()) / rates for n in names}
         new = {n: t.to(start[n].dtype) for n, t in minus(gradient, correction).items()}
-        return Report(
-            Controlled(fitted.params, minus(new, old)),
-            1.0,
-            card_of(party, fitted),
-            {"control": new},
-        )
+        sent = Controlled(fitted.params, minus(new, old))
+        return Report(sent, 1.0, card_of(party, fitted), {"control": new})
 
     def aggregate(
         self, task: Task, state: Controls, reports: Sequence[Report[Controlled]]
@@ -138,14 +138,21 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
         params = average((r.payload.params, 1.0) for r in reports)
         total, parties = state.total, state.parties
         for report in reports:
-            total, parties = (
-                plus(total, report.payload.control),
-                max(parties, report.card.party + 1),
-            )
-        control = {
-            name: (tensor / parties).to(params[name].dtype) for name, tensor in total.items()
-        }
+            total = plus(total, report.payload.control)
+            parties = max(parties, report.card.party + 1)
+        control = {n: (tensor / parties).to(params[n].dtype) for n, tensor in total.items()}
         return Controls(Controlled(params, control), total, parties)
+
+
+def corrected(correction: Params) -> Penalty:
+    """<correction, w>, whose gradient is the correction itself; tensors it lacks are left alone."""
+
+    def term(net: Net) -> Tensor:
+        own = dict(net.named_parameters())
+        parts = [(own[n] * value.to(own[n].device)).sum() for n, value in correction.items()]
+        return torch.stack(parts).sum()
+
+    return term
 
 
 def minus(a: Params, b: Params) -> Params:

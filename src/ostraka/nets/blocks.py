@@ -1,9 +1,10 @@
 """The layers of the small networks: convolution or linear layer, activation and pooling in one
-step.
+step; and which images networks take.
 """
 
 from torch import Tensor, nn
 
+from ostraka.errors import ConfigError
 from ostraka.nets import native
 
 
@@ -64,7 +65,24 @@ def convolution_of(net: nn.Module) -> str:
     return "torch (the net has no layers that the native kernel takes)"
 
 
-def after(side: int, kernel: int, same: bool, pool: bool = True) -> int:
-    """The side of an image after one block; below 1 where the image is too small."""
-    out = side if same else side - kernel + 1
-    return out // 2 if pool else out
+def image_channels(net: str, shape: tuple[int, ...]) -> int:
+    """The number of channels of an image shape, or an error that says what the net takes."""
+    if len(shape) != 3:
+        raise ConfigError(
+            f"{net} takes images of channels x height x width; "
+            f"these samples have shape {shape}. Try mlp"
+        )
+    return shape[0]
+
+
+def halved_channels(
+    net: str, shape: tuple[int, ...], halvings: int, times: str, instead: str = "mlp"
+) -> int:
+    """The number of channels of images that can be halved so often; others are refused."""
+    channels, least = image_channels(net, shape), 2**halvings
+    if min(shape[1:]) < least:
+        raise ConfigError(
+            f"{net} halves images {times}: at least {least}x{least}; "
+            f"these are {shape[1]}x{shape[2]}. Try {instead}"
+        )
+    return channels

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 
 from ostraka.core.net import Layer, Net, chain
 from ostraka.core.settings import Option
-from ostraka.errors import ConfigError
-from ostraka.nets.simple_cnn import image_channels
+from ostraka.nets.blocks import halved_channels
 from ostraka.registry import NETS
 
 CONVOLUTIONS, LINEAR = (64, 64, 128), (2048, 512)
@@ -36,20 +35,13 @@ class Digits(Net):
         ] = 1.0,
     ) -> None:
         super().__init__(classes, unknown)
-        channels = image_channels("digits", shape)
-        if min(shape[1:]) < 4:
-            raise ConfigError(
-                "digits halves images twice: at least 4x4; "
-                f"these are {shape[1]}x{shape[2]}. Try mlp"
-            )
+        channels = halved_channels("digits", shape, 2, "twice")
         a, b, c, d, e = (max(1, round(width * units)) for units in (*CONVOLUTIONS, *LINEAR))
         self.conv1, self.norm1 = _conv(channels, a), nn.BatchNorm2d(a)
         self.conv2, self.norm2 = _conv(a, b), nn.BatchNorm2d(b)
         self.conv3, self.norm3 = _conv(b, c), nn.BatchNorm2d(c)
-        self.fc1, self.norm4 = (
-            nn.Linear(c * (shape[1] // 4) * (shape[2] // 4), d, bias=False),
-            nn.BatchNorm1d(d),
-        )
+        values = c * (shape[1] // 4) * (shape[2] // 4)
+        self.fc1, self.norm4 = nn.Linear(values, d, bias=False), nn.BatchNorm1d(d)
         self.fc2, self.norm5 = nn.Linear(d, e, bias=False), nn.BatchNorm1d(e)
         self.fc3 = nn.Linear(e, self.outputs)
 

@@ -4,7 +4,7 @@ drawn from a trained one.
 The generator is transposed convolutions with batch norm, the discriminator convolutions of stride
 2. Latent 25 and width 16 are FedOS's: 126,819 parameters for 32x32 colour images, about those of
 LeNet-5. Images of other sizes have more or fewer layers: each nearly doubles the sides, beginning
-with at most 4x4. What trains beside a classifier (ARPL+CS, DIAS) is `nets.dcgan`.
+with at most 4x4. What trains beside a classifier (ARPL+CS, DIAS) is `objectives.gan`.
 """
 
 from collections.abc import Sequence

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ostraka.core.known import known_gradient
-from ostraka.core.net import Net
+from ostraka.core.net import Layer, Net, chain
 from ostraka.nets import native
 from ostraka.nets.blocks import ConvBlock, LinearBlock, through
 
@@ -64,6 +64,12 @@ class Layered(Net):
     def native_call(self, x: Tensor) -> native.Call | None:
         """The whole network as one native call; None where torch is to do it."""
         return native.native(x, self._blocks())
+
+    def anatomy(self) -> tuple[Layer, ...]:
+        """One layer behind the other."""
+        first, middle, head = self.stages()
+        names = {module: name for name, module in self.named_modules()}
+        return chain(*(names[block] for block in (*first, *middle, head)))
 
     def _blocks(self) -> list[native.Block]:
         first, middle, head = self.stages()

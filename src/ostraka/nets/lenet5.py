@@ -9,9 +9,8 @@ from torch import Tensor, nn
 from ostraka.core.net import Layer, Net, chain
 from ostraka.core.settings import Option
 from ostraka.errors import ConfigError
-from ostraka.nets.blocks import ConvBlock, LinearBlock
+from ostraka.nets.blocks import ConvBlock, LinearBlock, image_channels
 from ostraka.nets.layered import Layered, Stages
-from ostraka.nets.simple_cnn import image_channels
 from ostraka.registry import NETS
 
 Norm = Literal["none", "batch", "group"]
@@ -50,10 +49,6 @@ class LeNet5(Layered):
     def stages(self) -> Stages:
         """The cut is behind the third convolution."""
         return Stages((self.conv1, self.conv2, self.conv3), (self.fc1,), self.fc2)
-
-    def anatomy(self) -> tuple[Layer, ...]:
-        """One layer behind the other."""
-        return chain("conv1", "conv2", "conv3", "fc1", "fc2")
 
 
 @final
@@ -116,9 +111,5 @@ def _sizes(shape: tuple[int, ...]) -> tuple[int, bool, int]:
             f"{shape[1]}x{shape[2]}. Try simple-cnn or mlp"
         )
     padded = min(shape[1:]) < 32  # the original pads 28x28 digits to 32x32
-    sides = [_side(side + 4 * padded) for side in shape[1:]]
+    sides = [((side + 4 * padded - 4) // 2 - 4) // 2 - 4 for side in shape[1:]]
     return channels, padded, 120 * sides[0] * sides[1]
-
-
-def _side(side: int) -> int:
-    return ((side - 4) // 2 - 4) // 2 - 4

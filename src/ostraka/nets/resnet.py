@@ -5,19 +5,31 @@ ResNet-18 and ResNet-50 as they are used for images of 32x32: those of ImageNet,
 which is one 3x3 convolution without pooling; in a bottleneck the 3x3 convolution has the stride.
 `resnet` has the three stages that the paper has for CIFAR-10, with 1x1 convolutions where the
 width changes (the paper's option B).
+
+Wide residual networks (Zagoruyko & Komodakis, BMVC 2016) too, without dropout.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, final
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ostraka.core.net import INPUT, OUTPUT, Layer, Net
 from ostraka.core.settings import Option
 from ostraka.errors import ConfigError
-from ostraka.nets.staged import ConvNorm, Norm, NormOption, Staged, blocks_of, channels_of
+from ostraka.nets.blocks import halved_channels, image_channels
+from ostraka.nets.staged import (
+    ConvNorm,
+    Norm,
+    NormOption,
+    Staged,
+    blocks_of,
+    channels_of,
+    first_weights,
+)
 from ostraka.registry import NETS
 
 Width = Annotated[int, Option("channels of the stem and the first stage", "[1, inf)")]
@@ -89,14 +101,11 @@ class ResNet(Staged):
         for stage, count in enumerate(blocks):
             inputs = [given[stage], *[given[stage + 1]] * (count - 1)]
             strides = [2 if stage else 1, *[1] * (count - 1)]
-            stages.append(
-                nn.Sequential(
-                    *(
-                        Residual(bent(units, widths[stage], stride, norm, bottleneck), norm)
-                        for units, stride in zip(inputs, strides, strict=True)
-                    )
-                )
-            )
+            made = [
+                Residual(bent(units, widths[stage], stride, norm, bottleneck), norm)
+                for units, stride in zip(inputs, strides, strict=True)
+            ]
+            stages.append(nn.Sequential(*made))
         super().__init__(classes, unknown, stages, given[-1])
         self.norm = norm
 
@@ -112,7 +121,9 @@ class ResNet(Staged):
             )
         stream = "stem"
         layers = [_layer("stages.0", INPUT, stream)]
-        for name, block in self._blocks():
+        for name, block in self.named_modules():
+            if not isinstance(block, Residual):
+                continue
             came_from = stream
             if block.shortcut is not None:
                 stream = name
@@ -121,11 +132,6 @@ class ResNet(Staged):
             for i, (reads, writes) in enumerate(pairwise((came_from, *inner, stream))):
                 layers.append(_layer(f"{name}.body.{i}", reads, writes))
         return (*layers, Layer.of("last", stream, OUTPUT))
-
-    def _blocks(self) -> Iterator[tuple[str, "Residual"]]:
-        for name, module in self.named_modules():
-            if isinstance(module, Residual):
-                yield name, module
 
 
 class Residual(nn.Module):
@@ -136,11 +142,8 @@ class Residual(nn.Module):
         self.body = nn.Sequential(*body)
         inputs, outputs = body[0].conv.in_channels, body[-1].conv.out_channels
         stride = max(part.conv.stride[0] for part in body)
-        self.shortcut = (
-            None
-            if inputs == outputs and stride == 1
-            else ConvNorm(inputs, outputs, 1, norm, stride, active=False)
-        )
+        same = inputs == outputs and stride == 1
+        self.shortcut = None if same else ConvNorm(inputs, outputs, 1, norm, stride, active=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, H, W] to [B, C', H', W']."""
@@ -165,3 +168,99 @@ def bent(inputs: int, width: int, stride: int, norm: Norm, bottleneck: bool) -> 
 def _layer(name: str, inputs: str, outputs: str) -> Layer:
     """A `ConvNorm` as methods see it that match units."""
     return Layer.of(f"{name}.conv", inputs, outputs, False, [f"{name}.norm"])
+
+
+@NETS.add("wideresnet", "wide-resnet", "wrn")
+class WideResNet(Net):
+    """Wide ResNet: `depth` 6n + 4 (16), `width` the widening factor (1),
+    pre-activation; mixes after stage 2.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        classes: int,
+        unknown: bool,
+        # deeper ones take minutes to build, and nobody has trained one
+        depth: Annotated[
+            int, Option("number of layers: 10, 16, 22, 28, ... (6n + 4)", "[10, 1204]")
+        ] = 16,
+        width: Annotated[int, Option("times as many channels", "[1, inf)")] = 1,
+    ) -> None:
+        super().__init__(classes, unknown)
+        channels = image_channels("wideresnet", shape)
+        if (depth - 4) % 6:
+            raise ConfigError(
+                f"'net.depth' is {depth}; wideresnet takes 10, 16, 22, 28, ... (6n + 4)"
+            )
+        halved_channels("wideresnet", shape, 2, "twice")
+        blocks, widths = (depth - 4) // 6, [16, *(units * width for units in (16, 32, 64))]
+        self.stem = nn.Conv2d(channels, widths[0], 3, padding=1, bias=False)
+        self.stage1, self.stage2, self.stage3 = (
+            _stage(blocks, widths[i], widths[i + 1], 2 if i else 1) for i in range(3)
+        )
+        self.norm = nn.BatchNorm2d(widths[-1])
+        self.last = nn.Linear(widths[-1], self.outputs)
+        first_weights(self)
+
+    def early(self, x: Tensor) -> Tensor:
+        """Inputs to the end of the second stage."""
+        # faster on a processor, the copy included
+        x = x.contiguous(memory_format=torch.channels_last)
+        hidden: Tensor = self.stage2(self.stage1(self.stem(x)))
+        return hidden
+
+    def embed_late(self, hidden: Tensor) -> Tensor:
+        """Through the third stage and the mean over all places."""
+        return F.relu(self.norm(self.stage3(hidden))).mean(dim=(2, 3))
+
+    def head(self, embedding: Tensor) -> Tensor:
+        """The last layer."""
+        logits: Tensor = self.last(embedding)
+        return logits
+
+    def anatomy(self) -> tuple[Layer, ...]:
+        """Every block writes to its stage's group of units.
+
+        A batch norm belongs to the layer just before it.
+        """
+        blocks = [(name, m) for name, m in self.named_modules() if isinstance(m, PreActivated)]
+        stream, layers = "stem", []
+        following = [f"{name}.norm1" for name, _ in blocks] + ["norm"]
+        layers.append(Layer.of("stem", INPUT, stream, False, following[:1]))
+        for (name, block), after in zip(blocks, following[1:], strict=True):
+            inner, came_from = f"{name}.inner", stream
+            if block.shortcut is not None:
+                stream = name
+                layers.append(Layer.of(f"{name}.shortcut", came_from, stream, False))
+            layers.append(Layer.of(f"{name}.conv1", came_from, inner, False, [f"{name}.norm2"]))
+            layers.append(Layer.of(f"{name}.conv2", inner, stream, False, [after]))
+        return (*layers, Layer.of("last", stream, OUTPUT))
+
+
+def _stage(blocks: int, inputs: int, outputs: int, stride: int) -> nn.Sequential:
+    first = PreActivated(inputs, outputs, stride)
+    return nn.Sequential(first, *(PreActivated(outputs, outputs, 1) for _ in range(blocks - 1)))
+
+
+class PreActivated(nn.Module):
+    """x + conv(relu(norm(conv(relu(norm(x)))))).
+
+    Where the width or the size changes, a 1x1 convolution replaces x.
+    """
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.BatchNorm2d(inputs), nn.BatchNorm2d(outputs)
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.shortcut = (
+            None if inputs == outputs else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, C, H, W] to [B, C', H', W']."""
+        active = F.relu(self.norm1(x))
+        kept = x if self.shortcut is None else self.shortcut(active)
+        new: Tensor = self.conv2(F.relu(self.norm2(self.conv1(active))))
+        return kept + new

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ostraka.core.net import Net
 from ostraka.core.settings import Option
 from ostraka.errors import ConfigError
-from ostraka.nets.simple_cnn import image_channels
+from ostraka.nets.blocks import halved_channels
 
 Norm = Literal["batch", "group"]
 NormOption = Annotated[
@@ -34,9 +34,7 @@ class Staged(Net):
         super().__init__(classes, unknown)
         self.stages = nn.ModuleList(stages)
         self.last = nn.Linear(width, self.outputs)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        first_weights(self)
 
     def early(self, x: Tensor) -> Tensor:
         """Inputs to the end of the second stage."""
@@ -100,6 +98,13 @@ def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.C
     return nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
 
 
+def first_weights(net: nn.Module) -> None:
+    """He's, of all convolutions."""
+    for module in net.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
 def norm_of(norm: Norm, channels: int) -> nn.Module:
     """Batch norm; or group norm with as many equal groups as there may be."""
     if norm == "batch":
@@ -110,13 +115,7 @@ def norm_of(norm: Norm, channels: int) -> nn.Module:
 
 def channels_of(name: str, shape: tuple[int, ...], halvings: int) -> int:
     """The channels of images that can be halved so often; others are refused."""
-    channels, least = image_channels(name, shape), 2**halvings
-    if min(shape[1:]) < least:
-        raise ConfigError(
-            f"{name} halves images {halvings} times: at least {least}x{least}; "
-            f"these are {shape[1]}x{shape[2]}. Try simple-cnn or mlp"
-        )
-    return channels
+    return halved_channels(name, shape, halvings, f"{halvings} times", "simple-cnn or mlp")
 
 
 def blocks_of(name: str, depth: int, rest: int) -> int:

@@ -59,11 +59,8 @@ def apply_stretch(x: Tensor, drawn: Drawn) -> Tensor:
     """
     none = torch.zeros_like(drawn["shear"])
     across = (drawn["scale_x"], drawn["shear"], drawn["shift_x"])
-    ways = (
-        torch.stack([*across, none, drawn["scale_y"], drawn["shift_y"]], dim=1)
-        .float()
-        .view(-1, 2, 3)
-    )
+    ways = torch.stack([*across, none, drawn["scale_y"], drawn["shift_y"]], dim=1)
+    ways = ways.float().view(-1, 2, 3)
     return _read(x, torch.matmul(ways, _places(x.shape[2], x.shape[3])))
 
 
@@ -198,9 +195,8 @@ def apply_patches(x: Tensor, drawn: Drawn) -> Tensor:
     """
     height, width = x.shape[2:]
     tall, wide = height // PATCHES, width // PATCHES
-    corners = (
-        torch.arange(PATCHES)[:, None] * (tall * width) + torch.arange(PATCHES) * wide
-    ).flatten()
+    patch = torch.arange(PATCHES)
+    corners = (patch[:, None] * (tall * width) + patch * wide).flatten()
     moves = (corners[drawn["order"]] - corners).view(-1, PATCHES, 1, PATCHES, 1)
     moves = moves.expand(-1, -1, tall, -1, wide).reshape(-1, PATCHES * tall, PATCHES * wide)
     source = F.pad(moves, (0, width - PATCHES * wide, 0, height - PATCHES * tall))

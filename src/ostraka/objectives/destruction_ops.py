@@ -97,9 +97,8 @@ def _enlarge(side: int, start: Tensor, length: Tensor) -> Tensor:
 def _both_ways(x: Tensor, down: Tensor, across: Tensor) -> Tensor:
     """down @ x @ across' for every image and channel."""
     count, channels, height, width = x.shape
-    mixed = torch.bmm(x.reshape(count, channels * height, width), across.transpose(1, 2)).view(
-        x.shape
-    )
+    rows = x.reshape(count, channels * height, width)
+    mixed = torch.bmm(rows, across.transpose(1, 2)).view(x.shape)
     # a broadcast matmul would copy `down` for every channel
     return torch.einsum("bij,bcjk->bcik", down, mixed)
 
@@ -131,9 +130,8 @@ def apply_blur(x: Tensor, drawn: Drawn) -> Tensor:
 def _spread(side: int, kernel: Tensor, sigma: Tensor) -> Tensor:
     """[B, side, side]: how much of each source line (last) goes into each output line."""
     step = torch.arange(-BLUR_REACH, BLUR_REACH + 1)
-    weight = (-0.5 * (step / sigma[:, None]) ** 2).exp() * (
-        step.abs() <= (kernel[:, None] - 1) // 2
-    )
+    inside_it = step.abs() <= (kernel[:, None] - 1) // 2
+    weight = (-0.5 * (step / sigma[:, None]) ** 2).exp() * inside_it
     weight = (weight / weight.sum(dim=1, keepdim=True)).float()
     return (weight @ _neighbours(side)).view(-1, side, side)
 

@@ -42,10 +42,8 @@ def draw_shift(count: int, shape: Shape, rng: Generator) -> Drawn:
 
 def apply_shift(x: Tensor, drawn: Drawn) -> Tensor:
     """Roll in time, in frequency or in both."""
-    time, tone = (
-        (torch.arange(x.shape[2 + i]) - drawn[k][:, None]) % x.shape[2 + i]
-        for i, k in enumerate(drawn)
-    )
+    time = (torch.arange(x.shape[2]) - drawn["time"][:, None]) % x.shape[2]
+    tone = (torch.arange(x.shape[3]) - drawn["tone"][:, None]) % x.shape[3]
     return take_pixels(x, time[:, :, None] * x.shape[3] + tone[:, None, :])
 
 

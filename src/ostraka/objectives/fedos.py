@@ -4,6 +4,8 @@ Mohamad, Neubert & Argayo, "FedOS: using open-set learning to stabilize training
 learning".
 """
 
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, final
 
@@ -11,7 +13,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ostraka.core.kept import Kept
 from ostraka.core.net import Net
 from ostraka.core.objective import Batch
 from ostraka.core.samples import Samples
@@ -21,6 +22,34 @@ from ostraka.nets.generator import draw_stored
 from ostraka.nets.layered import native_step
 from ostraka.objectives.drawing import Drawing
 from ostraka.registry import OBJECTIVES
+
+
+@final
+class Kept:
+    """Tensors by key, at most `most_bytes` of them together; those unused for longest go first."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._held: OrderedDict[Hashable, Tensor] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
+        """The tensor under `key`, made if it is not there; whoever gets it must not change it."""
+        if key in self._held:
+            self._held.move_to_end(key)
+            return self._held[key]
+        made = make()
+        self._held[key] = made
+        while len(self._held) > 1 and self.bytes > self.most_bytes:
+            self._held.popitem(last=False)
+        if made.nbytes > self.most_bytes:
+            del self._held[key]
+        return made
+
+    @property
+    def bytes(self) -> int:
+        """The size of what is held."""
+        return sum(tensor.nbytes for tensor in self._held.values())
+
 
 KEPT = Kept(128 * 2**20)
 """Generated samples of the parties that this process has worked for."""

@@ -4,12 +4,13 @@ The objective of FedOVA's networks (Zhu et al. 2021, equation 4, with the logist
 text leaves open), and as good for one network with an output for each class.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from ostraka.core.kind import Kind
 from ostraka.core.net import Net
@@ -17,7 +18,6 @@ from ostraka.core.objective import Batch, Objective
 from ostraka.core.predictor import Scores
 from ostraka.core.settings import setting
 from ostraka.nets.layered import native_step
-from ostraka.nets.side_by_side import SideBySide
 from ostraka.objectives.destruction import check_mix, destroy, shares_of
 from ostraka.registry import OBJECTIVES
 
@@ -26,6 +26,47 @@ DESTROYED = "destroyed"
 NONE, DD = "none", "dd"
 HALF = 0.5
 """Above it, no network says yes: the sample is unknown."""
+NEVER = torch.finfo(torch.float32).min
+"""The logit of a class that no network speaks for: never the answer, and still a number."""
+
+
+@final
+class SideBySide(Net):
+    """Networks with one output each. They share nothing but the samples, so one training of all
+    of them is a training of each.
+
+    `places` says which of `classes` classes each one speaks for; none given: the first for the
+    first, and so on.
+    """
+
+    def __init__(
+        self, nets: Sequence[Net], classes: int | None = None, places: Sequence[int] = ()
+    ) -> None:
+        super().__init__(len(nets) if classes is None else classes, unknown=False)
+        self.nets = nn.ModuleList(nets)
+        self.places = tuple(places) or tuple(range(len(nets)))
+
+    def parts(self) -> list[Net]:
+        """The networks in their order."""
+        return [net for net in self.nets if isinstance(net, Net)]
+
+    def early(self, x: Tensor) -> Tensor:
+        """The samples themselves: the networks have no hidden value in common."""
+        return x
+
+    def embed_late(self, hidden: Tensor) -> Tensor:
+        """The samples themselves."""
+        return hidden
+
+    def head(self, embedding: Tensor) -> Tensor:
+        """One logit of every network; NEVER for a class without one."""
+        logits = [net(embedding) for net in self.nets]
+        if len(logits) == self.classes:
+            return torch.cat(logits, dim=1)
+        every = embedding.new_full((len(embedding), self.classes), NEVER)
+        for place, logit in zip(self.places, logits, strict=True):
+            every[:, place] = logit.squeeze(1)
+        return every
 
 
 @final

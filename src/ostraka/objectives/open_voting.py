@@ -165,11 +165,8 @@ class OpenVoting(Drawing):
             return [destroyed], [self.w_destroyed], None
         if self.w_destroyed and not net.mixes_batch():
             shared, gradient = shared_pass(net, destroyed)
-            return (
-                [enhance(net, destroyed, self.steps, self.size, self.clamp, gradient)],
-                [self.w_adversarial],
-                shared,
-            )
+            enhanced = enhance(net, destroyed, self.steps, self.size, self.clamp, gradient)
+            return [enhanced], [self.w_adversarial], shared
         enhanced = enhance(net, destroyed, self.steps, self.size, self.clamp)
         if self.w_destroyed:
             return [destroyed, enhanced], [self.w_destroyed, self.w_adversarial], None

@@ -73,9 +73,8 @@ class Tails(nn.Module):
         share = self.share.clamp(min=torch.finfo(self.share.dtype).tiny).unsqueeze(1)
         shift, scale, slack = (self.tails / share).unbind(dim=1)
         distance = (logits.unsqueeze(1) - self.means / share).norm(dim=2)
-        beyond = ((distance - shift).clamp(min=0) / scale.exp()) ** (
-            1 / slack.clamp(min=1 / SHAPES[1])
-        )
+        shape = 1 / slack.clamp(min=1 / SHAPES[1])
+        beyond = ((distance - shift).clamp(min=0) / scale.exp()) ** shape
         return torch.where(self.share > 0, -torch.expm1(-beyond), torch.ones_like(beyond))
 
 
@@ -132,11 +131,8 @@ def measure(logits: Tensor, y: Tensor, tail: int) -> Params:
     """The tensors of `Tails` from the logits of labelled samples."""
     classes = logits.shape[1]
     right = logits.argmax(dim=1) == y
-    share, means, tails = (
-        torch.zeros(classes),
-        torch.zeros(classes, classes),
-        torch.zeros(classes, 3),
-    )
+    share, means = torch.zeros(classes), torch.zeros(classes, classes)
+    tails = torch.zeros(classes, 3)
     for label in range(classes):
         own = logits[right & (y == label)].double()
         if len(own) < FEWEST:
@@ -160,10 +156,8 @@ def fit_weibull(values: Tensor) -> tuple[Tensor, Tensor]:
     equal give the largest shape.
     """
     logs = values.double().log()
-    logs, top = (
-        logs - logs.max(),
-        logs.max(),
-    )  # powers of numbers up to 1 cannot overflow; the scale takes it back
+    # powers of numbers up to 1 cannot overflow; the scale takes it back
+    logs, top = logs - logs.max(), logs.max()
     low, high = (torch.tensor(s, dtype=torch.double, device=logs.device).log() for s in SHAPES)
     for _ in range(60):
         middle = (low + high) / 2

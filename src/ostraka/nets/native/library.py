@@ -145,18 +145,12 @@ def _resolve(switch: str) -> tuple[ctypes.CDLL | None, str]:
     for level in [switch] if switch in levels else levels:
         library = _open(level)
         if library is not None:
-            return library, _title(level)
+            # only x86-64 has levels, so the baseline's title says for which machine it is
+            machine = f" ({platform.machine() or 'unknown machine'})" if level == "base" else ""
+            return library, LEVELS[level] + machine
     if _find("base") is not None:
         return None, "built for another system or version of ostraka; install again"
     return None, "not built (no compiler at install)"
-
-
-def _title(level: str) -> str:
-    return (
-        LEVELS[level]
-        if level != "base"
-        else f"{LEVELS[level]} ({platform.machine() or 'unknown machine'})"
-    )
 
 
 def _find(level: str) -> Path | None:

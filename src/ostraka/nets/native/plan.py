@@ -94,11 +94,8 @@ def _layer(x: tuple[int, ...], key: Key) -> tuple[Layer, tuple[int, ...], bool]:
     if not convolves or (result[2:] == (1, 1) and not key.padding and key.pool == "none"):
         # a kernel as large as its image is a fully connected layer, and faster as one
         inputs = prod(key.weight[1:])
-        return (
-            Layer(inputs, outputs, 1, 1, 0, 0, *numbers),
-            result,
-            linear_worth_it(inputs, outputs),
-        )
+        layer = Layer(inputs, outputs, 1, 1, 0, 0, *numbers)
+        return layer, result, linear_worth_it(inputs, outputs)
     layer = Layer(key.weight[1], outputs, x[2], x[3], key.weight[2], key.padding, *numbers)
     return layer, result, worth_it(key.weight, x[2:])
 
