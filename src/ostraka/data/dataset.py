@@ -163,10 +163,9 @@ def channels_last(name: str, shape: Sequence[int]) -> bool:
         return first not in (1, 3)
     if first not in USUAL and last < min(first, middle):
         raise DataError(
-            f"{name}: samples have shape {list(shape)}; is it [N, C, H, W] or [N, H, W, C]? "
-            "Images of other than 1, 3 or 4 channels are read as [N, C, H, W], with no more "
-            "channels than rows and "
-            "columns: use x.transpose(0, 3, 1, 2), or rows [N, D]"
+            f"{name}: samples have shape {list(shape)}; is it [N, C, H, W] or [N, H, W, C]? Images "
+            "of other than 1, 3 or 4 channels are read as [N, C, H, W], with no more channels than "
+            "rows and columns: use x.transpose(0, 3, 1, 2), or rows [N, D]"
         )
     return False
 
@@ -193,8 +192,7 @@ def check(name: str, x_train: Array, y_train: Array, x_test: Array, y_test: Arra
     if x_train.shape[1:] != x_test.shape[1:] or x_train.dtype != x_test.dtype:
         raise DataError(
             f"{name}: training samples are {x_train.dtype} {list(x_train.shape[1:])}, test samples "
-            f"{x_test.dtype} "
-            f"{list(x_test.shape[1:])}; bring both to one type and shape"
+            f"{x_test.dtype} {list(x_test.shape[1:])}; bring both to one type and shape"
         )
 
 
@@ -210,8 +208,7 @@ def _check_values(name: str, key: str, x: Array) -> None:
     if not 2 <= x.ndim <= 4 or 0 in x.shape:
         raise DataError(
             f"{name}: {key} has shape {list(x.shape)}; give at least one sample, as rows [N, D], "
-            "grey images [N, H, W] "
-            "or colour images [N, H, W, C] or [N, C, H, W]"
+            "grey images [N, H, W] or colour images [N, H, W, C] or [N, C, H, W]"
         )
     if x.dtype.kind != "f":
         return
@@ -247,8 +244,7 @@ def _checked_columns(
         if len(values) != samples:
             raise DataError(
                 f"{name}: column {column!r} has {len(values)} values for {samples} {side} samples; "
-                "give one value for "
-                "each sample"
+                "give one value for each sample"
             )
         if values.dtype.kind not in "iufbSUM":
             raise DataError(

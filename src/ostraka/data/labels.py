@@ -41,9 +41,8 @@ def class_names(
         at = int(np.flatnonzero(y_test == label)[0])
         raise DataError(
             f"{name}: y_test has label {label} at position {at}, but no training sample has it "
-            "(they have labels from "
-            f"{found[0]} to {found[-1]}); correct it, or move samples of that class to the "
-            "training set"
+            f"(they have labels from {found[0]} to {found[-1]}); correct it, or move samples of "
+            "that class to the training set"
         )
     return classes
 
@@ -98,8 +97,7 @@ def _check_named(name: str, parts: dict[str, Array], classes: Sequence[str], whe
             at, used = int(np.flatnonzero(y >= count)[0]), len(np.unique(y))
             raise DataError(
                 f"{name}: {key} has label {y[at]} at position {at}, but {said}, for labels 0 to "
-                f"{count - 1} ({key} "
-                f"has {used} different labels, up to {y.max()}); "
+                f"{count - 1} ({key} has {used} different labels, up to {y.max()}); "
                 + (
                     "list a name for every label, or correct the labels"
                     if where
@@ -122,8 +120,7 @@ def _gap(y: Array, found: Array) -> str:
     if found[0] > 0 and found[-1] - found[0] == len(found) - 1:
         return (
             f"labels go from {found[0]} to {found[-1]}; they must start at 0: store y_train - "
-            f"{found[0]} and "
-            f"y_test - {found[0]}"
+            f"{found[0]} and y_test - {found[0]}"
         )
     missing = int(np.flatnonzero(found != np.arange(len(found)))[0])
     label = found[missing]
@@ -132,7 +129,6 @@ def _gap(y: Array, found: Array) -> str:
     below = f"; the labels below it are {missing} classes, 0 to {missing - 1}" if missing else ""
     return (
         f"y_train has label {label} at position {int(at[0])} ({len(at)} of {len(y)} samples), but "
-        f"none {span}{below}. "
-        "Correct it, or renumber training and test labels together, from 0 without gaps: "
-        f"{RENUMBER}"
+        f"none {span}{below}. Correct it, or renumber training and test labels together, from 0 "
+        f"without gaps: {RENUMBER}"
     )

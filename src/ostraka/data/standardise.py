@@ -46,8 +46,7 @@ def standardise(data: Dataset, rows: Tensor, mode: str) -> tuple[Dataset, list[s
     each = f" for each of the {len(mean)}{entries}" if len(mean) > 1 else ""
     return shown, [
         f"{what} were standardised by the training data (mean 0, deviation 1{each}); --standardise "
-        "off leaves them as "
-        "they are"
+        "off leaves them as they are"
     ]
 
 

@@ -161,9 +161,8 @@ def check_classes(owner: object, names: Names[str]) -> list[str]:
     """Refuse names that no class can have, and more classes than data can have."""
     if len(names) > MOST_CLASSES:
         raise DataError(
-            f"{owner} has {len(names):,} classes ({some(sorted(names))}); at most "
-            f"{MOST_CLASSES:,} are taken. Are these classes, or numbers, dates or people? Give "
-            "what says the class"
+            f"{owner} has {len(names):,} classes ({some(sorted(names))}); at most {MOST_CLASSES:,} "
+            "are taken. Are these classes, or numbers, dates or people? Give what says the class"
         )
     long = [name for name in names if len(name) > LONGEST]
     if long:

@@ -139,10 +139,8 @@ class Dirichlet(Rule):
             best = max(best, (int(sizes.min()), int(sizes.argmin())))
         raise PartitionError(
             f"dirichlet:{self.beta:g} with {pool.parties} parties is not possible in {MAX_DRAWS} "
-            "draws: min_size is "
-            f"{self.min_size}, the best draw left party {best[1]} with {best[0]} samples; use a "
-            "larger BETA, fewer "
-            "parties or a smaller min_size"
+            f"draws: min_size is {self.min_size}, the best draw left party {best[1]} with "
+            f"{best[0]} samples; use a larger BETA, fewer parties or a smaller min_size"
         )
 
     def draw(self, counts: Ints, parties: int, rng: np.random.Generator) -> Ints:
@@ -235,8 +233,7 @@ class Shards(Rule):
             step = pool.classes // math.gcd(pool.classes, self.parts)
             raise PartitionError(
                 f"{here}: {self.parts} * {pool.parties} = {total} parts cannot be cut equally from "
-                f"{pool.classes} "
-                f"classes; the number of parties must be a multiple of {step}"
+                f"{pool.classes} classes; the number of parties must be a multiple of {step}"
             )
         per_class, counts = total // pool.classes, pool.counts()
         if counts.min() < per_class:

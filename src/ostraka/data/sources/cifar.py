@@ -78,8 +78,7 @@ def refuse(path: Path, name: str) -> Dataset:
     folder = "cifar-10-batches-bin" if name == "cifar10" else "cifar-100-binary"
     raise DataError(
         f"{path} holds the Python version of {name}: its batches are pickles, which can run code "
-        "when opened, and are "
-        f"refused; get the binary version (the folder {folder}) instead"
+        f"when opened, and are refused; get the binary version (the folder {folder}) instead"
     )
 
 

@@ -170,9 +170,8 @@ def _load_named(name: str, folders: Sequence[Path]) -> Dataset:
         needed = "; ".join(f"{part}: {content(part)}" for part in missing)
         raise DataError(
             f"{name} needs at least two of its data sets {choices(domains.NAMED[name])}; found: "
-            f"{choices(parts)}. "
-            f"Looked in: {looked(folders)}. {fetched(missing)}Put there, or in folders named with "
-            f"--data-dir or {VARIABLE}: {needed}"
+            f"{choices(parts)}. Looked in: {looked(folders)}. {fetched(missing)}Put there, or in "
+            f"folders named with --data-dir or {VARIABLE}: {needed}"
         )
     all_of = len(domains.NAMED[name])
     left_out = (

@@ -48,8 +48,7 @@ def read(path: Path, name: str) -> Dataset:
     if given is not None and given != found:
         raise DataError(
             f"{path} is damaged or was changed: its SHA-256 is {found}, its JSON sidecar says "
-            f"{given}; "
-            "fetch the file again or correct the sidecar"
+            f"{given}; fetch the file again or correct the sidecar"
         )
     if _undivided(archive.headers(path)):
         from ostraka.data.own.dataset import read_dataset
@@ -135,9 +134,8 @@ def _features(name: str, stored: Mapping[str, Array]) -> tuple[Array, Array, Vie
     ):
         raise DataError(
             f"{name}: features are {train.dtype} {list(train.shape)} in training and {test.dtype} "
-            f"{list(test.shape)} "
-            "in test; with feature_scale and feature_offset both must be uint8 [N, frames, "
-            "coefficients]"
+            f"{list(test.shape)} in test; with feature_scale and feature_offset both must be uint8 "
+            "[N, frames, coefficients]"
         )
     scale, offset = (
         per_coefficient(name, key, stored, train.shape[-1])
