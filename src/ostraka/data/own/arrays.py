@@ -14,10 +14,9 @@ import torch
 from ostraka.core.kind import Kind
 from ostraka.core.samples import Samples, View
 from ostraka.data.dataset import LARGEST, PIXELS, Array, channels_first, usual_kind
-from ostraka.data.own.asked import Asked
 from ostraka.data.own.collection import Collection, collection, some
 from ostraka.data.own.folder import check_classes
-from ostraka.data.own.form import Form
+from ostraka.data.own.form import Asked, Form
 from ostraka.data.sources.files import sidecar
 from ostraka.data.sources.npz import class_names, per_coefficient, read_arrays, told_kind
 from ostraka.errors import DataError

@@ -21,10 +21,9 @@ import torch
 from ostraka.core.digest import digest_of
 from ostraka.core.samples import Samples, View
 from ostraka.core.settings import build, values_of
-from ostraka.data.own.asked import Asked
 from ostraka.data.own.collection import Collection
 from ostraka.data.own.folder import File
-from ostraka.data.own.form import Form
+from ostraka.data.own.form import Asked, Form
 
 LEAST = 200
 """Files that a folder must have; fewer are read faster than anybody notices."""

@@ -11,10 +11,9 @@ from typing import Any
 
 from ostraka.core.samples import Samples
 from ostraka.data.dataset import Dataset
-from ostraka.data.own.asked import Asked
 from ostraka.data.own.collection import Collection, in_both, listed
 from ostraka.data.own.folder import parts_of
-from ostraka.data.own.form import Form
+from ostraka.data.own.form import Asked, Form
 from ostraka.data.own.readers import TABLES, read_asked
 from ostraka.data.sources.files import sidecar
 from ostraka.errors import ConfigError, DataError

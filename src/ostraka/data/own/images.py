@@ -16,12 +16,12 @@ import torch
 
 from ostraka.core.samples import Samples
 from ostraka.data.dataset import PIXELS
-from ostraka.data.own.asked import Asked
-from ostraka.data.own.batches import check_memory, each
 from ostraka.data.own.cache import cached
 from ostraka.data.own.collection import Collection, collection, listed, some
 from ostraka.data.own.decoding import Seen, decoded, natural_shape, strict_decoder
-from ostraka.data.own.folder import IMAGES, File, Listing, chosen
+from ostraka.data.own.folder import IMAGES, File, Listing, chosen, each
+from ostraka.data.own.form import Asked
+from ostraka.data.sources.files import check_memory
 from ostraka.errors import DataError
 
 VERSION = f"images 1, Pillow {PIL.__version__}"

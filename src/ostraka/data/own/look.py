@@ -3,10 +3,9 @@
 from collections import Counter
 from pathlib import Path
 
-from ostraka.data.own.asked import Asked, Part
 from ostraka.data.own.dataset import SHARE, beside, has_test, read_dataset
 from ostraka.data.own.folder import IMAGES, SOUNDS, chosen, list_folder
-from ostraka.data.own.form import Form
+from ostraka.data.own.form import Asked, Form, Part
 from ostraka.data.sources.source import Summary
 from ostraka.errors import DataError
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ostraka.data.dataset import Array
-from ostraka.data.own.batches import check_memory
 from ostraka.data.own.columns import Raw, cell, tidy
+from ostraka.data.sources.files import check_memory
 from ostraka.errors import DataError
 
 VALUE = 64

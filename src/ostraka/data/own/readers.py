@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ostraka.core.kind import Kind
-from ostraka.data.own.asked import Asked
 from ostraka.data.own.collection import Collection
 from ostraka.data.own.folder import IMAGES, SOUNDS, Listing, list_folder
+from ostraka.data.own.form import Asked
 from ostraka.errors import DataError
 
 TABLES = (".csv", ".tsv", ".parquet")

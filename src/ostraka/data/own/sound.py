@@ -12,13 +12,13 @@ import torch
 
 from ostraka.core.samples import Samples, View
 from ostraka.data.dataset import Array
-from ostraka.data.own.asked import Asked
-from ostraka.data.own.batches import check_memory, each
 from ostraka.data.own.cache import cached
 from ostraka.data.own.collection import Collection, collection, listed
-from ostraka.data.own.folder import SOUNDS, File, Listing, chosen
+from ostraka.data.own.folder import SOUNDS, File, Listing, chosen, each
+from ostraka.data.own.form import Asked
 from ostraka.data.own.mfcc import BANDS, HOP, mfcc, samples_of
 from ostraka.data.own.wav import read_middle
+from ostraka.data.sources.files import check_memory
 from ostraka.errors import ConfigError, DataError
 
 SHAPE = (1, 50, 16)

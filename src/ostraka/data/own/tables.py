@@ -14,14 +14,13 @@ import torch
 from ostraka.core.names import normal
 from ostraka.core.samples import Samples, View
 from ostraka.data.dataset import Array
-from ostraka.data.own.asked import Asked
-from ostraka.data.own.batches import check_memory
 from ostraka.data.own.collection import Collection, collection, listed, some
 from ostraka.data.own.columns import Raw, encoded, infer, number
 from ostraka.data.own.csvfile import read_csv
 from ostraka.data.own.folder import check_classes
-from ostraka.data.own.form import Column, Form
+from ostraka.data.own.form import Asked, Column, Form
 from ostraka.data.own.parquet import read_parquet
+from ostraka.data.sources.files import check_memory
 from ostraka.errors import DataError, did_you_mean
 
 LABELS = ("label", "class", "target")

@@ -72,6 +72,16 @@ def free_memory() -> int:
         )
 
 
+def check_memory(owner: object, count: int, size: int, remedy: str) -> None:
+    """Refuse `count` samples of `size` bytes each if they would not fit into memory."""
+    free = free_memory()
+    if count * size > free:
+        raise DataError(
+            f"{owner}: {count:,} samples of {in_units(size)} take {in_units(count * size)}, more "
+            f"than the {in_units(free)} of free memory; {remedy}"
+        )
+
+
 def in_units(size: float) -> str:
     """A number of bytes as people read it."""
     units = ("bytes", "kB", "MB", "GB", "TB", "PB")
