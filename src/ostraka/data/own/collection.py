@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from ostraka.core.names import normal
-from ostraka.core.samples import Samples
+from ostraka.core.samples import Samples, View
+from ostraka.data.dataset import PIXELS, Array
 from ostraka.data.own.form import Form
 from ostraka.errors import DataError, did_you_mean
 
@@ -82,22 +83,22 @@ class Collection:
 
 def collection(
     name: str,
-    samples: Samples,
+    x: Array,
     labels: Sequence[str] | None,
     items: Sequence[str],
     form: Form,
     notes: Sequence[str] = (),
 ) -> Collection:
-    """A collection of samples with a class name each (or none), and the notes that follow from
-    their content."""
-    if labels is None:
-        found: tuple[str, ...] = ()
-        y = None
-    else:
+    """A collection of values with a class name each (or none), and the notes that follow from
+    their content; `form` says of which kind they are."""
+    assert form.kind is not None
+    found, y = tuple[str, ...](), None
+    if labels is not None:
         found = in_order({normal(label) for label in labels})
         number = {label: place for place, label in enumerate(found)}
         y = torch.tensor([number[normal(label)] for label in labels], dtype=torch.int64)
-    held = replace(samples, y=y)
+    view = PIXELS if form.kind == "image" else View(kind=form.kind)
+    held = Samples(torch.from_numpy(x), y, view=view)
     said = [*notes, *_twice(held, found, items)]
     return Collection(name, found, held, tuple(items), form, tuple(said), _digest(held, found))
 

@@ -6,13 +6,14 @@ refused: its owner may not know what lies there. Folders inside a class belong t
 
 import os
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from ostraka.core.kind import Kind
 from ostraka.core.names import normal
 from ostraka.data.names import BREAKING, flaw
 from ostraka.data.own.collection import SHOWN, listed, some
@@ -24,6 +25,12 @@ T = TypeVar("T")
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 SOUNDS = (".wav", ".wave")
 """How the names of files end that are samples."""
+
+SAMPLES: Mapping[Kind, tuple[str, tuple[str, ...]]] = {
+    "image": ("images", IMAGES),
+    "sound": ("recordings", SOUNDS),
+}
+"""What samples of a kind are called, and how the names of their files end."""
 
 JUNK = {"__MACOSX", "Thumbs.db", "desktop.ini", "@eaDir", "$RECYCLE.BIN"}
 """What systems leave in folders, besides hidden files."""
@@ -115,10 +122,10 @@ def list_folder(asked: Asked) -> Listing:
 
 
 def chosen(
-    listing: Listing, asked: Asked, ends: Names[str], what: str
+    listing: Listing, asked: Asked, kind: Kind
 ) -> tuple[list[File], list[str] | None, list[str]]:
-    """(files that are samples, the class of each or None, notes); `what` are they, in words."""
-    notes = list(listing.notes)
+    """(files that are samples of this kind, the class of each or None, notes)."""
+    notes, (what, ends) = list(listing.notes), SAMPLES[kind]
     wanted = [file for file in listing.files if file.end in ends]
     others = [file.name for file in listing.files if file.end not in ends]
     if others:

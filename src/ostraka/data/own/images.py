@@ -12,15 +12,12 @@ from math import prod
 
 import numpy as np
 import PIL
-import torch
 
-from ostraka.core.samples import Samples
-from ostraka.data.dataset import PIXELS
-from ostraka.data.own.cache import cached
-from ostraka.data.own.collection import Collection, collection, listed, some
+from ostraka.data.dataset import Array
+from ostraka.data.own.collection import listed, some
 from ostraka.data.own.decoding import Seen, decoded, natural_shape, strict_decoder
-from ostraka.data.own.folder import IMAGES, File, Listing, chosen, each
-from ostraka.data.own.form import Asked
+from ostraka.data.own.folder import File, each
+from ostraka.data.own.form import Asked, Form
 from ostraka.data.sources.files import check_memory
 from ostraka.errors import DataError
 
@@ -31,25 +28,8 @@ DARK = 8
 """Images of 16 bits that use less than this part of their range are nearly black as bytes."""
 
 
-def read_folder(asked: Asked, listing: Listing) -> Collection:
-    """The images of a folder; a large one is kept in a cache."""
-    files, labels, notes = chosen(listing, asked, IMAGES, "images")
-    return cached(asked, files, VERSION, lambda: _read(asked, files, labels, notes))
-
-
-def read_file(asked: Asked) -> Collection:
-    """One image."""
-    if asked.labelled:
-        raise DataError(
-            f"{asked.path} is one image and has no label; give a folder with a sub-folder for each "
-            "class"
-        )
-    return _read(asked, [File.at(asked.path)], None, [])
-
-
-def _read(
-    asked: Asked, files: Sequence[File], labels: Sequence[str] | None, notes: Sequence[str]
-) -> Collection:
+def read(asked: Asked, files: Sequence[File]) -> tuple[Array, list[int], Form, list[str]]:
+    """The values of those files that can be read, which these are, the form, and notes."""
     owner = asked.path
     asked.form.check_kind("image", str(owner))
     with strict_decoder():
@@ -63,17 +43,10 @@ def _read(
             return seen
 
         seen, broken = each(files, take, asked.skip_broken)
-    kept = [at for at, one in enumerate(seen) if one is not None]
+    there = {at: one for at, one in enumerate(seen) if one is not None}
     form = asked.form.found("image", shape, str(owner))
-    told = _told(asked, {files[at].name: one for at, one in enumerate(seen) if one is not None})
-    return collection(
-        owner.name,
-        Samples(torch.from_numpy(x if len(kept) == len(x) else x[kept]), view=PIXELS),
-        None if labels is None else [labels[at] for at in kept],
-        [files[at].name for at in kept],
-        form,
-        [*notes, *said, *broken, *told],
-    )
+    told = _told(asked, {files[at].name: one for at, one in there.items()})
+    return x, list(there), form, [*said, *broken, *told]
 
 
 def _one_shape(asked: Asked, files: Sequence[File]) -> tuple[tuple[int, ...], list[str]]:

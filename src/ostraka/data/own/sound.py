@@ -8,18 +8,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-import torch
 
-from ostraka.core.samples import Samples, View
 from ostraka.data.dataset import Array
-from ostraka.data.own.cache import cached
-from ostraka.data.own.collection import Collection, collection, listed
-from ostraka.data.own.folder import SOUNDS, File, Listing, chosen, each
-from ostraka.data.own.form import Asked
+from ostraka.data.own.collection import listed
+from ostraka.data.own.folder import File, each
+from ostraka.data.own.form import Asked, Form
 from ostraka.data.own.mfcc import BANDS, HOP, mfcc, samples_of
 from ostraka.data.own.wav import read_middle
 from ostraka.data.sources.files import check_memory
-from ostraka.errors import ConfigError, DataError
+from ostraka.errors import ConfigError
 
 SHAPE = (1, 50, 16)
 """Where the form has none: one second, sixteen coefficients."""
@@ -33,25 +30,8 @@ MARGIN = 0.1
 """Seconds read beyond what is needed, so that the filter has something to work on."""
 
 
-def read_folder(asked: Asked, listing: Listing) -> Collection:
-    """The recordings of a folder; a large one is kept in a cache."""
-    files, labels, notes = chosen(listing, asked, SOUNDS, "recordings")
-    return cached(asked, files, VERSION, lambda: _read(asked, files, labels, notes))
-
-
-def read_file(asked: Asked) -> Collection:
-    """One recording."""
-    if asked.labelled:
-        raise DataError(
-            f"{asked.path} is one recording and has no label; give a folder with a sub-folder for "
-            "each class"
-        )
-    return _read(asked, [File.at(asked.path)], None, [])
-
-
-def _read(
-    asked: Asked, files: Sequence[File], labels: Sequence[str] | None, notes: Sequence[str]
-) -> Collection:
+def read(asked: Asked, files: Sequence[File]) -> tuple[Array, list[int], Form, list[str]]:
+    """The values of those files that can be read, which these are, the form, and notes."""
     form = asked.form.found("sound", asked.form.shape or SHAPE, str(asked.path))
     _, frames, coefficients = form.shape or SHAPE
     if coefficients > BANDS:
@@ -66,19 +46,13 @@ def _read(
         x[at, 0] = mfcc(sound, form.rate, frames, coefficients)
         return longer
 
-    longer, broken = each(files, take, asked.skip_broken)
-    kept = [at for at, one in enumerate(longer) if one is not None]
-    cut = [files[at].name for at in kept if longer[at]]
-    longest = f"longer than {frames * HOP:g} s"
-    told = listed(cut, "recording is", "recordings are", longest) + "; the middle was taken"
-    return collection(
-        asked.path.name,
-        Samples(torch.from_numpy(x if len(kept) == len(x) else x[kept]), view=View(kind="sound")),
-        None if labels is None else [labels[at] for at in kept],
-        [files[at].name for at in kept],
-        form,
-        [*notes, *broken, *([told] if cut else [])],
-    )
+    longer, notes = each(files, take, asked.skip_broken)
+    cut = [files[at].name for at, one in enumerate(longer) if one]
+    if cut:
+        longest = f"longer than {frames * HOP:g} s"
+        told = listed(cut, "recording is", "recordings are", longest)
+        notes.append(f"{told}; the middle was taken")
+    return x, [at for at, one in enumerate(longer) if one is not None], form, notes
 
 
 def _heard(file: File, frames: int, rate: int) -> tuple[Array, bool]:

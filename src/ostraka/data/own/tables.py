@@ -9,10 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
 
 from ostraka.core.names import normal
-from ostraka.core.samples import Samples, View
 from ostraka.data.dataset import Array
 from ostraka.data.own.collection import Collection, collection, listed, some
 from ostraka.data.own.columns import Raw, encoded, infer, number
@@ -44,7 +42,7 @@ def read(asked: Asked) -> Collection:
     form = replace(form, label=label or asked.form.label, columns=columns)
     return collection(
         path.stem,
-        Samples(torch.from_numpy(x), view=View(kind="table")),
+        x,
         labels,
         [f"row {row + 1}" for row in range(len(x))],
         form,

@@ -89,6 +89,11 @@ def in_units(size: float) -> str:
     return f"{size / 1000**power:.3g} {units[power]}"
 
 
+def with_sidecar(path: Path, *_: str) -> list[Path]:
+    """The file and, if there is one, the JSON file beside it."""
+    return [file for file in (path, path.with_suffix(".json")) if file.is_file()]
+
+
 def sidecar(path: Path) -> dict[str, Any]:
     """The JSON beside a .npz file (source, licence, class names, checksum); empty when there is
     none."""

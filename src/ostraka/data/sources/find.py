@@ -22,7 +22,7 @@ from ostraka.data.sources.advice import (
     looked,
     unread,
 )
-from ostraka.data.sources.own import check_folder
+from ostraka.data.sources.own import check_folder, read_dataset
 from ostraka.data.sources.source import Source
 from ostraka.errors import DataError, choices, did_you_mean
 from ostraka.registry import SOURCES
@@ -131,8 +131,6 @@ def _labelled(name: str, folders: Sequence[Path], label: str) -> Dataset:
             f"label is {label!r}, a column with the classes, but {name} is not a table; leave "
             "label out"
         )
-    from ostraka.data.own.dataset import read_dataset
-
     return read_dataset(place.path, place.name, label)
 
 

@@ -16,10 +16,12 @@ Further arrays:
   `feature_scale` is sound, rows [N, D] are a table, and everything else is images.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from importlib.resources import as_file
+from importlib.resources import files as files_of
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,16 +30,23 @@ from ostraka.core.samples import View
 from ostraka.data.dataset import Array, Arrays, Dataset, assemble, sample_shape
 from ostraka.data.names import flaw
 from ostraka.data.sources import archive
-from ostraka.data.sources.files import file_info, sidecar
+from ostraka.data.sources.files import file_info, sidecar, with_sidecar
+from ostraka.data.sources.own import peek_table, read_dataset
 from ostraka.data.sources.packed import decode
 from ostraka.data.sources.source import Source, Summary
 from ostraka.errors import DataError, choices
 from ostraka.registry import SOURCES
 
+T = TypeVar("T")
+
 MED = "_med"
 """The end of the names of packed arrays."""
 
 PACKED = ".packed.npz"
+BUNDLED = "embedded-fashion-mnist-4k.npz"
+"""The data set inside the package: 4,000 + 1,000 images of Fashion-MNIST (MIT, Zalando; see the
+folder's NOTICE)."""
+
 NEEDED = ("x_train", "y_train", "x_test", "y_test")
 
 
@@ -51,8 +60,6 @@ def read(path: Path, name: str) -> Dataset:
             f"{given}; fetch the file again or correct the sidecar"
         )
     if _undivided(archive.headers(path)):
-        from ostraka.data.own.dataset import read_dataset
-
         return read_dataset(path, name)
     stored = read_arrays(path)
     _need(stored, path)
@@ -92,9 +99,7 @@ def peek(path: Path, name: str) -> Summary:
     """What the headers of the arrays say; of the values only the labels are read."""
     found = archive.headers(path)
     if _undivided(found):
-        from ostraka.data.own.look import summary_of_table
-
-        return summary_of_table(path)
+        return peek_table(path, name)
     _need({key.removesuffix(MED) for key in found}, path)
     if "x_train" + MED in found:
         planes, count, *sides = found["x_train" + MED].shape
@@ -225,9 +230,14 @@ def _find_packed(path: Path) -> list[str]:
     return [path.name.removesuffix(PACKED)] if path.name.endswith(PACKED) and path.is_file() else []
 
 
-def files(path: Path, name: str) -> list[Path]:
-    """The file and, if there is one, its sidecar."""
-    return [file for file in (path, path.with_suffix(".json")) if file.is_file()]
+def _bundled(function: Callable[[Path, str], T]) -> Callable[[Path, str], T]:
+    """The same of the file inside the package, whatever the path."""
+
+    def called(path: Path, name: str) -> T:
+        with as_file(files_of("ostraka.data.sources").joinpath("bundled")) as folder:
+            return function(folder / BUNDLED, name)
+
+    return called
 
 
 SOURCES.add("npz")(
@@ -236,7 +246,7 @@ SOURCES.add("npz")(
         "NAME.npz with x_train, y_train, x_test, y_test (or x and y)",
         read,
         _find_plain,
-        files=files,
+        files=with_sidecar,
         peek=peek,
     )
 )
@@ -246,7 +256,17 @@ SOURCES.add("packed")(
         "NAME.packed.npz, images as prediction residuals",
         read,
         _find_packed,
-        files=files,
+        files=with_sidecar,
         peek=peek,
+    )
+)
+SOURCES.add("bundled")(
+    Source(
+        "bundled",
+        "the subset of Fashion-MNIST in this package",
+        _bundled(read),
+        builtin=("fashion-4k",),
+        files=_bundled(with_sidecar),
+        peek=_bundled(peek),
     )
 )
