@@ -1,5 +1,5 @@
-"""Own data as data sets of a run: tables, and folders of images and recordings, a sub-folder for each
-class.
+"""Own data as data sets of a run: tables, and folders of images or recordings with a sub-folder for
+each class.
 
 Sub-folders (or tables) called train and test are the two parts. Where there is no test part, a
 share of every class is set aside for it, drawn once: the same data is divided the same way always.
