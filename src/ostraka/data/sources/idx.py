@@ -19,17 +19,8 @@ from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 
 IMAGES = re.compile(r"(?:(?P<prefix>.+)-)?train-images[-.]idx3-ubyte(?:\.gz)?")
-FASHION = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
+FASHION = tuple(
+    ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
 )
 UBYTE = 8
 
