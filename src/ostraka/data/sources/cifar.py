@@ -11,7 +11,9 @@ from ostraka.data.sources.source import Source, Summary
 from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 
-CLASSES10 = tuple(["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"])
+CLASSES10 = (
+    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
+)  # fmt: skip
 PIXELS = 3 * 32 * 32
 NAMES = {"cifar10": "batches.meta.txt", "cifar100": "fine_label_names.txt"}
 """Where the class names stand."""

@@ -19,9 +19,10 @@ from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 
 IMAGES = re.compile(r"(?:(?P<prefix>.+)-)?train-images[-.]idx3-ubyte(?:\.gz)?")
-FASHION = tuple(
-    ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
-)
+FASHION = (
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+    "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+)  # fmt: skip
 UBYTE = 8
 
 
