@@ -14,10 +14,9 @@ from ostraka.core.names import normal
 from ostraka.data.dataset import Array
 from ostraka.data.own.collection import Collection, collection, listed, some
 from ostraka.data.own.columns import Raw, encoded, infer, number
-from ostraka.data.own.csvfile import read_csv
 from ostraka.data.own.folder import check_classes
 from ostraka.data.own.form import Asked, Column, Form
-from ostraka.data.own.parquet import read_parquet
+from ostraka.data.own.table_files import read_csv, read_parquet
 from ostraka.data.sources.files import check_memory
 from ostraka.errors import DataError, did_you_mean
 

@@ -149,7 +149,7 @@ def _peek_part(
     files, labels, _ = chosen(list_folder(asked), asked, kind)
     shape = form.shape
     if shape is None and kind == "image":
-        from ostraka.data.own.decoding import natural_shape, strict_decoder
+        from ostraka.data.own.images import natural_shape, strict_decoder
 
         with strict_decoder():
             shape = natural_shape(files[0])
