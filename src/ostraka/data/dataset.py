@@ -215,7 +215,8 @@ def _check_values(name: str, key: str, x: Array) -> None:
     for wrong, what, remedy in (
         (~np.isfinite(x), "a NaN or infinite value", "remove or fill such samples"),
         (
-            _too_large(x),
+            # 16-bit numbers cannot even be compared with it
+            (np.abs(x) if float(np.finfo(x.dtype).max) >= LARGEST else np.zeros(0)) > LARGEST,
             "a value that is too large",
             f"values go from -{LARGEST:g} to {LARGEST:g}: rescale them",
         ),
@@ -226,13 +227,6 @@ def _check_values(name: str, key: str, x: Array) -> None:
                 f"{name}: {key} has {what} (first in sample {place[0]}: {x[tuple(place)]:g}); "
                 f"{remedy}"
             )
-
-
-def _too_large(x: Array) -> Array:
-    small = (
-        float(np.finfo(x.dtype).max) < LARGEST
-    )  # 16-bit numbers: they cannot even be compared with it
-    return np.zeros(0, bool) if small else np.abs(x) > LARGEST
 
 
 def _checked_columns(
@@ -284,14 +278,15 @@ def known_split(dataset: Dataset, known: Sequence[int]) -> Dataset:
             )
         if listed.count(c) > 1:
             raise DataError(f"known class {c} is listed twice; list every class once")
-    renumber = torch.full(
-        (total + 1,), UNKNOWN
-    )  # the last place keeps labels that are already UNKNOWN
+    # the last place keeps labels that are already UNKNOWN
+    renumber = torch.full((total + 1,), UNKNOWN)
     renumber[torch.tensor(listed)] = torch.arange(len(listed))
-    train, test = (
-        replace(part, y=renumber[_stored_labels(part)]) for part in (dataset.train, dataset.test)
-    )
-    names = dataset.classes
+    sides = []
+    for part in (dataset.train, dataset.test):
+        if part.y is None:
+            raise DataError("these samples carry no labels; known and unknown classes need them")
+        sides.append(replace(part, y=renumber[part.y]))
+    (train, test), names = sides, dataset.classes
     return replace(
         dataset,
         classes=tuple(names[c] for c in listed),
@@ -303,12 +298,6 @@ def known_split(dataset: Dataset, known: Sequence[int]) -> Dataset:
             "unknown": [n for c, n in enumerate(names) if c not in listed],
         },
     )
-
-
-def _stored_labels(samples: Samples) -> Tensor:
-    if samples.y is None:
-        raise DataError("these samples carry no labels; known and unknown classes need them")
-    return samples.y
 
 
 def first_per_class(samples: Samples, n: int, classes: int) -> Tensor:

@@ -53,7 +53,7 @@ def _check_kind(key: str, y: Array) -> None:
     if y.ndim == 2 and y.shape[1] > 1:
         hint = (
             "this looks one-hot: store y.argmax(axis=1)"
-            if _one_hot(y)
+            if y.dtype.kind in "iufb" and np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all()
             else "a sample has one label, not several"
         )
         raise DataError(
@@ -72,8 +72,8 @@ def _check_kind(key: str, y: Array) -> None:
             'test together) and put the names into a JSON file beside the data: {"class_names": '
             "[...]}"
         )
-    if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.floor(y))).all():
-        at = int(np.flatnonzero(~(np.isfinite(y) & (y == np.floor(y))))[0])
+    if y.dtype.kind == "f" and (wrong := ~(np.isfinite(y) & (y == np.floor(y)))).any():
+        at = int(wrong.argmax())
         raise DataError(
             f"{key} has label {y[at]} at position {at}; labels are whole numbers from 0"
         )
@@ -81,12 +81,6 @@ def _check_kind(key: str, y: Array) -> None:
         raise DataError(
             f"{key} is {y.dtype}; labels are stored as whole numbers: store y.astype(numpy.int64)"
         )
-
-
-def _one_hot(y: Array) -> bool:
-    return y.dtype.kind in "iufb" and bool(
-        ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all()
-    )
 
 
 def _check_named(name: str, parts: dict[str, Array], classes: Sequence[str], where: str) -> None:
@@ -98,11 +92,8 @@ def _check_named(name: str, parts: dict[str, Array], classes: Sequence[str], whe
             raise DataError(
                 f"{name}: {key} has label {y[at]} at position {at}, but {said}, for labels 0 to "
                 f"{count - 1} ({key} has {used} different labels, up to {y.max()}); "
-                + (
-                    "list a name for every label, or correct the labels"
-                    if where
-                    else "correct the labels"
-                )
+                + ("list a name for every label, or " if where else "")
+                + "correct the labels"
             )
     empty = np.setdiff1d(np.arange(count), parts["y_train"])
     if len(empty):

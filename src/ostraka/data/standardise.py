@@ -75,8 +75,6 @@ def _parts(samples: Samples) -> Iterator[Tensor]:
 
 
 def _shown(data: Dataset, mean: tuple[float, ...], std: tuple[float, ...]) -> Dataset:
-    return replace(data, train=_seen(data.train, mean, std), test=_seen(data.test, mean, std))
-
-
-def _seen(samples: Samples, mean: tuple[float, ...], std: tuple[float, ...]) -> Samples:
-    return replace(samples, view=replace(samples.view, mean=mean, std=std))
+    sides = (data.train, data.test)
+    train, test = (replace(one, view=replace(one.view, mean=mean, std=std)) for one in sides)
+    return replace(data, train=train, test=test)

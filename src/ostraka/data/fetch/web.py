@@ -8,19 +8,9 @@ import socket
 import ssl
 from http.client import HTTPException, HTTPResponse
 from typing import IO, Any, cast, final
+from urllib import request as web
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import (
-    HTTPDefaultErrorHandler,
-    HTTPErrorProcessor,
-    HTTPHandler,
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-    UnknownHandler,
-)
 
 from ostraka.errors import DataError
 
@@ -38,14 +28,14 @@ class NoSuchPart(Unreachable):
 
 
 @final
-class _Redirects(HTTPRedirectHandler):
+class _Redirects(web.HTTPRedirectHandler):
     """Follows to http and https, and never from https to http."""
 
     max_redirections = 5
 
     def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
-    ) -> Request | None:
+        self, req: web.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+    ) -> web.Request | None:
         """The next request, if it may be made."""
         check_address(newurl, f"{req.full_url} leads to {newurl!r:.200}")
         if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
@@ -73,23 +63,16 @@ def check_address(url: str, what: str = "") -> None:
 def ask(url: str, headers: dict[str, str], seconds: float = SECONDS) -> HTTPResponse:
     """The server's answer, whose body is not read yet."""
     check_address(url)
-    request = Request(
-        url,
-        headers={"User-Agent": "ostraka", "Accept-Encoding": "identity", **headers},
-    )
-    with reaching(url):
-        return cast(HTTPResponse, _opener().open(request, timeout=seconds))
-
-
-def _opener() -> OpenerDirector:
-    """An opener of the web alone: no files, no ftp, no data: addresses."""
-    opener = OpenerDirector()
+    usual = {"User-Agent": "ostraka", "Accept-Encoding": "identity"}
+    opener = web.OpenerDirector()  # of the web alone: no files, no ftp, no data: addresses
     for handler in (
-        ProxyHandler(), UnknownHandler(), HTTPHandler(), HTTPSHandler(),
-        HTTPDefaultErrorHandler(), _Redirects(), HTTPErrorProcessor(),
+        web.ProxyHandler(), web.UnknownHandler(), web.HTTPHandler(), web.HTTPSHandler(),
+        web.HTTPDefaultErrorHandler(), _Redirects(), web.HTTPErrorProcessor(),
     ):  # fmt: skip
         opener.add_handler(handler)
-    return opener
+    with reaching(url):
+        request = web.Request(url, headers={**usual, **headers})
+        return cast(HTTPResponse, opener.open(request, timeout=seconds))
 
 
 class reaching:  # noqa: N801

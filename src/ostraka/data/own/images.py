@@ -123,8 +123,12 @@ def _opened(file: File) -> Iterator[Image.Image]:
             "unpacked. Make it smaller, or remove it"
         ) from None
     except UnidentifiedImageError:
+        with open(file.path, "rb") as opened:
+            start = opened.read(12)
+        said = f"is no image, whatever its name says: it begins with {start!r}"
+        rather = said if file.size else "is empty (0 bytes)"
         raise DataError(
-            f"{file.name} {_is_rather(file)}; what is read: {', '.join(FORMATS)}. Save it as one "
+            f"{file.name} {rather}; what is read: {', '.join(FORMATS)}. Save it as one "
             "of these, or remove it"
         ) from None
     except Exception as error:  # a damaged file leads decoders to raise errors of any type
@@ -132,15 +136,6 @@ def _opened(file: File) -> Iterator[Image.Image]:
             f"{file.name} is truncated or damaged ({error or type(error).__name__}); fetch it "
             "again, or remove it"
         ) from None
-
-
-def _is_rather(file: File) -> str:
-    """What a file is that has the name of an image only."""
-    if not file.size:
-        return "is empty (0 bytes)"
-    with open(file.path, "rb") as opened:
-        start = opened.read(12)
-    return f"is no image, whatever its name says: it begins with {start!r}"
 
 
 def _as_bytes(file: File, image: Image.Image, white: int) -> tuple[Image.Image, int]:

@@ -144,7 +144,13 @@ def read_parquet(path: Path) -> list[Raw]:
             names = list(schema.names)
             groups = range(file.metadata.num_row_groups)
             size = sum(file.metadata.row_group(group).total_byte_size for group in groups)
-            _check(path, names, rows, size)
+            bare = [tidy(name) for name in names]
+            if twice := [name for name in bare if bare.count(name) > 1]:
+                raise DataError(f"{path} has two columns called {twice[0]!r}; rename one of them")
+            if not rows or not names:
+                raise DataError(f"{path} has {rows} rows of {len(names)} columns; give some")
+            each = max(VALUE * len(names), size // rows)
+            check_memory(path, rows, each, "give fewer rows or columns")
             table = file.read(columns=names, use_threads=False)
             return [_raw(path, arrow, tidy(name), table.column(name)) for name in names]
     except (arrow.ArrowException, ValueError, OSError) as error:
@@ -152,17 +158,6 @@ def read_parquet(path: Path) -> list[Raw]:
             f"{path} is no Parquet file, or it is damaged ({str(error)[:200]}); write it again, or "
             "save the table as CSV"
         ) from None
-
-
-def _check(path: Path, names: Sequence[str], rows: int, size: int) -> None:
-    bare = [tidy(name) for name in names]
-    twice = [name for name in bare if bare.count(name) > 1]
-    if twice:
-        raise DataError(f"{path} has two columns called {twice[0]!r}; rename one of them")
-    if not rows or not names:
-        raise DataError(f"{path} has {rows} rows of {len(names)} columns; give some")
-    each = max(VALUE * len(names), size // rows)
-    check_memory(path, rows, each, "give fewer rows or columns")
 
 
 def _raw(path: Path, arrow: Any, name: str, column: Any) -> Raw:

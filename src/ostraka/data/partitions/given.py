@@ -33,15 +33,9 @@ class By(Rule):
                 "in the .npz file"
             )
         values = np.asarray(pool.columns[self.column])[pool.rows]
-        empty = (
-            np.isnan(values)
-            if values.dtype.kind == "f"
-            else np.isnat(values)
-            if values.dtype.kind == "M"
-            else None
-        )
-        if empty is not None and empty.any():
-            bad = int(pool.rows[empty][0])
+        gaps = {"f": np.isnan, "M": np.isnat}.get(values.dtype.kind)
+        if gaps is not None and gaps(values).any():
+            bad = int(pool.rows[gaps(values)][0])
             raise PartitionError(
                 f"column {self.column!r} has no value for row {bad}; every row needs its party"
             )

@@ -205,9 +205,8 @@ class PartyDirichlet(Rule):
         if self.alpha > 0:
             mix[some] = rng.dirichlet(self.alpha * prior[some])
         if not np.isfinite(mix).all() or mix.sum() <= 0:
-            mix = np.zeros(
-                len(left)
-            )  # the limit for ALPHA -> 0, and what a number near it underflows to
+            # the limit for ALPHA -> 0, and what a number near it underflows to
+            mix = np.zeros(len(left))
         if mix.sum() <= 0:
             mix[rng.choice(len(left), p=prior)] = 1.0
         return mix
@@ -257,9 +256,8 @@ class Shards(Rule):
             free = self.parts - int(forced.sum())
             owned[i] = forced
             if free:
-                owned[
-                    i, pool.rng.choice(pool.classes, free, replace=False, p=weights / weights.sum())
-                ] = True
+                p = weights / weights.sum()
+                owned[i, pool.rng.choice(pool.classes, free, replace=False, p=p)] = True
             left = left - owned[i]
         return owned
 

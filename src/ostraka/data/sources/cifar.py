@@ -109,12 +109,5 @@ SOURCES.add("cifar")(
         peek=peek,
     )
 )
-SOURCES.add("cifar-pickled")(
-    Source(
-        "cifar-pickled",
-        "recognised only to be refused: Python batches",
-        refuse,
-        find_pickled,
-        listed=False,
-    )
-)
+REFUSED = "recognised only to be refused: Python batches"
+SOURCES.add("cifar-pickled")(Source("cifar-pickled", REFUSED, refuse, find_pickled, listed=False))

@@ -41,9 +41,7 @@ TABLES: Mapping[str, Table] = {
     "iris": Table("iris.csv", "Iris", Summary((4,), 3, 120, 30)),
     "wine": Table("wine_data.csv", "Wine", Summary((13,), 3, 144, 34)),
     "breast-cancer": Table(
-        "breast_cancer.csv",
-        "Breast Cancer Wisconsin (Diagnostic)",
-        Summary((30,), 2, 456, 113),
+        "breast_cancer.csv", "Breast Cancer Wisconsin (Diagnostic)", Summary((30,), 2, 456, 113)
     ),
     "digits-rows": Table(
         DIGITS, "Optical Recognition of Handwritten Digits", Summary((64,), 10, 1442, 355)
@@ -92,19 +90,13 @@ def split(x: Array, y: Array, classes: tuple[str, ...], origin: str) -> Arrays:
     test = np.zeros(len(y), bool)
     for c in range(len(classes)):
         test[np.flatnonzero(y == c)[EACH - 1 :: EACH]] = True
-    return Arrays(
-        x[~test],
-        y[~test],
-        x[test],
-        y[test],
-        classes,
-        info={
-            "kind": "library",
-            "source": f"scikit-learn (UCI, {origin})",
-            "licence": LICENCE,
-            "sha256": {"samples": hashlib.sha256(x.tobytes()).hexdigest()},
-        },
-    )
+    info = {
+        "kind": "library",
+        "source": f"scikit-learn (UCI, {origin})",
+        "licence": LICENCE,
+        "sha256": {"samples": hashlib.sha256(x.tobytes()).hexdigest()},
+    }
+    return Arrays(x[~test], y[~test], x[test], y[test], classes, info=info)
 
 
 def _path(file: str) -> Path:

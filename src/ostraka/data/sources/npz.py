@@ -36,7 +36,7 @@ from ostraka.data.dataset import Array, Arrays, Dataset, assemble, sample_shape
 from ostraka.data.names import flaw
 from ostraka.data.sources import archive
 from ostraka.data.sources.files import file_info, sidecar, with_sidecar
-from ostraka.data.sources.own import peek_table, read_dataset
+from ostraka.data.sources.own import ABOUT, peek_table, read_dataset
 from ostraka.data.sources.source import Source, Summary
 from ostraka.errors import DataError, choices
 from ostraka.registry import SOURCES
@@ -81,14 +81,7 @@ def read(path: Path, name: str) -> Dataset:
         kind=told_kind(path, stored, beside),
         columns=_columns(path, stored, "_train"),
         test_columns=_columns(path, stored, "_test"),
-        info={
-            **info,
-            **{
-                key: beside[key]
-                for key in ("source", "origin", "licence", "subset")
-                if key in beside
-            },
-        },
+        info={**info, **{key: beside[key] for key in ABOUT if key in beside}},
     )
     return assemble(name, arrays, view)
 
