@@ -133,6 +133,11 @@ def listed(names: Sequence[str], one: str, many: str, rest: str = "") -> str:
     return f"{len(names):,} {said} ({some(names)})"
 
 
+def note(names: Sequence[str], one: str, many: str, rest: str, done: str) -> list[str]:
+    """As `listed`, and what was done about it; nothing where there are no names."""
+    return [f"{listed(names, one, many, rest)}; {done}"] if names else []
+
+
 def _twice(samples: Samples, classes: Sequence[str], items: Sequence[str]) -> list[str]:
     """A note on samples that lie in two classes with the same content."""
     if samples.y is None:
@@ -144,15 +149,12 @@ def _twice(samples: Samples, classes: Sequence[str], items: Sequence[str]) -> li
         for i, own in enumerate(hashes(samples))
         if labels[first.setdefault(own, i)] != labels[i]
     ]
-    if not pairs:
-        return []
     names = [
         f"{items[a]} ({classes[labels[a]]}) = {items[b]} ({classes[labels[b]]})" for a, b in pairs
     ]
-    return [
-        listed(names, "sample has", "samples have", "the same content as one of another class")
-        + "; a class was mistaken, or they cannot be told apart"
-    ]
+    same = "the same content as one of another class"
+    done = "a class was mistaken, or they cannot be told apart"
+    return note(names, "sample has", "samples have", same, done)
 
 
 def _digest(samples: Samples, classes: Sequence[str]) -> str:

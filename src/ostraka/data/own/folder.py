@@ -16,7 +16,7 @@ from typing import TypeVar
 from ostraka.core.kind import Kind
 from ostraka.core.names import normal
 from ostraka.data.names import BREAKING, flaw
-from ostraka.data.own.collection import SHOWN, listed, some
+from ostraka.data.own.collection import SHOWN, listed, note, some
 from ostraka.data.own.form import Asked, Part
 from ostraka.errors import DataError
 
@@ -110,13 +110,9 @@ def list_folder(asked: Asked) -> Listing:
     root, notes = _part(asked)
     walk = _Walk()
     _look(root, (), os.path.realpath(root), walk)
-    if walk.strange:
-        notes.append(f"{listed(walk.strange, 'entry is', 'entries are', 'no file')}; left out")
-    if walk.linked:
-        notes.append(
-            listed(walk.linked, "link leads", "links lead", "to a folder inside")
-            + "; not followed, as its files would be read twice"
-        )
+    notes += note(walk.strange, "entry is", "entries are", "no file", "left out")
+    done = "not followed, as its files would be read twice"
+    notes += note(walk.linked, "link leads", "links lead", "to a folder inside", done)
     walk.files.sort(key=lambda file: file.within)
     return Listing(root, tuple(walk.files), tuple(sub_folders(root)), tuple(notes))
 
@@ -128,11 +124,8 @@ def chosen(
     notes, (what, ends) = list(listing.notes), SAMPLES[kind]
     wanted = [file for file in listing.files if file.end in ends]
     others = [file.name for file in listing.files if file.end not in ends]
-    if others:
-        notes.append(
-            f"{listed(others, f'file is no {what[:-1]}', f'files are no {what}')}; left out. "
-            f"What is read: {', '.join(sorted(ends))}"
-        )
+    done = f"left out. What is read: {', '.join(sorted(ends))}"
+    notes += note(others, f"file is no {what[:-1]}", f"files are no {what}", "", done)
     inside = [file for file in wanted if len(file.within) > 1]
     if not wanted:
         raise DataError(
@@ -147,20 +140,14 @@ def chosen(
             f"say of which class they are; put the {what} of each class into a folder of its name"
         )
     loose = [file.name for file in wanted if len(file.within) == 1]
-    if loose:
-        notes.append(
-            listed(loose, f"{what[:-1]} lies", f"{what} lie", "beside the folders of the classes")
-            + "; left out, as nobody can say of which class"
-        )
+    where, done = "beside the folders of the classes", "left out, as nobody can say of which class"
+    notes += note(loose, f"{what[:-1]} lies", f"{what} lie", where, done)
     labels = [file.within[0] for file in inside]
     notes += check_classes(listing.root, set(labels))
     notes += _nested(listing.root, inside)
     empty = [printable(name) for name in listing.folders if name not in set(labels)]
-    if empty:
-        notes.append(
-            listed(empty, "sub-folder holds", "sub-folders hold", f"no {what}")
-            + "; no class was made of it"
-        )
+    done = "no class was made of it"
+    notes += note(empty, "sub-folder holds", "sub-folders hold", f"no {what}", done)
     return inside, labels, notes
 
 

@@ -19,7 +19,7 @@ import PIL
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ostraka.data.dataset import Array
-from ostraka.data.own.collection import listed, some
+from ostraka.data.own.collection import note, some
 from ostraka.data.own.folder import File, each
 from ostraka.data.own.form import Asked, Form
 from ostraka.data.sources.files import check_memory
@@ -216,28 +216,20 @@ def _one_shape(asked: Asked, files: Sequence[File]) -> tuple[tuple[int, ...], li
             "(colours) in the task, or save them in one size"
         )
     colours = sum(channels == 3 for channels, _, _ in shapes)
-    note = (
+    said = (
         f"{len(shapes) - colours:,} of {len(shapes):,} images are grey, the others have colours; "
         "all are read as colours"
     )
-    return (3 if colours else 1, *shapes[0][1:]), [note] if 0 < colours < len(shapes) else []
+    return (3 if colours else 1, *shapes[0][1:]), [said] if 0 < colours < len(shapes) else []
 
 
 def _told(asked: Asked, seen: dict[str, Seen]) -> list[str]:
     """Notes on images that were changed more than one may expect."""
-    notes = []
     stretched = [name for name, one in seen.items() if one.stretched]
-    if stretched:
-        notes.append(
-            listed(stretched, "image has", "images have", "other proportions than the shape")
-            + "; stretched"
-        )
     several = [name for name, one in seen.items() if one.frames > 1]
-    if several:
-        notes.append(
-            listed(several, "file has", "files have", "several pages or frames")
-            + "; the first was read"
-        )
+    other, pages = "other proportions than the shape", "several pages or frames"
+    notes = note(stretched, "image has", "images have", other, "stretched")
+    notes += note(several, "file has", "files have", pages, "the first was read")
     brightest, white = max(one.brightest for one in seen.values()), asked.form.white
     if 0 < brightest * DARK < white:
         notes.append(

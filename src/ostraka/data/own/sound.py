@@ -24,7 +24,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ostraka.data.dataset import Array
-from ostraka.data.own.collection import listed
+from ostraka.data.own.collection import note
 from ostraka.data.own.folder import File, each
 from ostraka.data.own.form import Asked, Form
 from ostraka.data.sources.files import check_memory
@@ -260,10 +260,8 @@ def read(asked: Asked, files: Sequence[File]) -> tuple[Array, list[int], Form, l
 
     longer, notes = each(files, take, asked.skip_broken)
     cut = [files[at].name for at, one in enumerate(longer) if one]
-    if cut:
-        longest = f"longer than {frames * HOP:g} s"
-        told = listed(cut, "recording is", "recordings are", longest)
-        notes.append(f"{told}; the middle was taken")
+    longest = f"longer than {frames * HOP:g} s"
+    notes += note(cut, "recording is", "recordings are", longest, "the middle was taken")
     return x, [at for at, one in enumerate(longer) if one is not None], form, notes
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from ostraka.core.names import normal
-from ostraka.data.own.collection import Collection, collection, listed, some
+from ostraka.data.own.collection import Collection, collection, listed, note, some
 from ostraka.data.own.columns import Raw, encoded, infer, number
 from ostraka.data.own.folder import check_classes
 from ostraka.data.own.form import Asked, Column, Form
@@ -65,8 +65,8 @@ def _label(asked: Asked, table: Mapping[str, Raw]) -> tuple[str | None, list[str
                 f"{path} has no column {wanted!r} with the classes."
                 f"{did_you_mean(wanted, table)} Its columns: {some(list(table))}"
             )
-        note = f"{path.name} has no column {wanted!r} with the classes; read without labels"
-        return None, [note] if asked.labelled is None else []
+        said = f"{path.name} has no column {wanted!r} with the classes; read without labels"
+        return None, [said] if asked.labelled is None else []
     found = [name for name in table if name.lower() in LABELS]
     if len(found) == 1:
         return found[0], [f"the column {found[0]!r} of {path.name} is taken for the classes"]
@@ -120,5 +120,4 @@ def _columns(
         )
     named = {column.name for column in wanted} | {label, asked.form.label}
     others = [name for name in table if name not in named]
-    note = f"{listed(others, 'column is', 'columns are', 'not in the form')}; left out"
-    return wanted, [note] if others else []
+    return wanted, note(others, "column is", "columns are", "not in the form", "left out")

@@ -62,9 +62,8 @@ class Partition:
             "seed": self.seed,
             "names": list(self.names),
             "parties": [rows.tolist() for rows in self.given],
+            **({"partial": True} if self.partial else {}),
         }
-        if self.partial:
-            content["partial"] = True
         with writing(path):
             Path(path).write_text(json.dumps(content) + "\n", encoding="utf-8")
 

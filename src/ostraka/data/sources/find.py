@@ -149,7 +149,7 @@ def locate(name: str, dirs: Sequence[Path]) -> list[tuple[Found, Source]]:
 def _find(name: str, folders: Sequence[Path]) -> tuple[Found, Source | None]:
     """One data set and its source; no source where the name stands for a list of domains."""
     check_local(name)
-    if _is_path(name):
+    if os.sep in name or "/" in name or name.lower().endswith(FILES) or name in (".", ".."):
         return _find_path(_expanded(name))
     wanted = canonical(name)
     places = [(place, source) for place, source in _places(folders) if place.name == wanted]
@@ -183,10 +183,6 @@ def canonical(name: str) -> str:
     """The one name behind the usual spellings: lower case, hyphens, known aliases."""
     name = name.lower().replace("_", "-")
     return ALIASES.get(name, name)
-
-
-def _is_path(name: str) -> bool:
-    return os.sep in name or "/" in name or name.lower().endswith(FILES) or name in (".", "..")
 
 
 def _find_path(path: Path) -> tuple[Found, Source]:

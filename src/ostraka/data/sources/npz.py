@@ -283,26 +283,11 @@ def _bundled(function: Callable[[Path, str], T]) -> Callable[[Path, str], T]:
     return called
 
 
-SOURCES.add("npz")(
-    Source(
-        "npz",
-        "NAME.npz with x_train, y_train, x_test, y_test (or x and y)",
-        read,
-        _find_plain,
-        files=with_sidecar,
-        peek=peek,
-    )
-)
-SOURCES.add("packed")(
-    Source(
-        "packed",
-        "NAME.packed.npz, images as prediction residuals",
-        read,
-        _find_packed,
-        files=with_sidecar,
-        peek=peek,
-    )
-)
+for kind, summary, find in (
+    ("npz", "NAME.npz with x_train, y_train, x_test, y_test (or x and y)", _find_plain),
+    ("packed", "NAME.packed.npz, images as prediction residuals", _find_packed),
+):
+    SOURCES.add(kind)(Source(kind, summary, read, find, files=with_sidecar, peek=peek))
 SOURCES.add("bundled")(
     Source(
         "bundled",

@@ -19,7 +19,7 @@ from typing import Any
 from ostraka.core.kind import Kind
 from ostraka.core.samples import Samples
 from ostraka.data.dataset import Dataset
-from ostraka.data.own.collection import Collection, in_both, listed
+from ostraka.data.own.collection import Collection, in_both, note
 from ostraka.data.own.folder import IMAGES, PARTS, SAMPLES, SOUNDS, chosen, list_folder, parts_of
 from ostraka.data.own.form import Asked, Form, Part
 from ostraka.data.own.readers import TABLES, read_asked
@@ -106,20 +106,20 @@ def _divided(train: Collection, path: Path) -> tuple[tuple[Samples, Samples], li
             f"{SHARE:.0%} of each class aside for testing; give samples for it in a sub-folder "
             "test beside train"
         )
-    note = (
+    said = (
         f"{path.name} has no test part: {len(held):,} of {len(train):,} samples ({SHARE:.0%} of "
         f"each class, drawn once) are for testing; {OTHERWISE[path.suffix == '.npz']} divide it "
         "otherwise"
     )
     rows = held.row_numbers[in_both(held, rest)].tolist()
-    return (rest.compact(), held.compact()), [note, *_shared([train.items[row] for row in rows])]
+    return (rest.compact(), held.compact()), [said, *_shared([train.items[row] for row in rows])]
 
 
 def _shared(names: Sequence[str]) -> list[str]:
     """A note on test samples that are training samples, too."""
     same = "the same content as a training sample"
-    told = listed(names, "test sample has", "test samples have", same)
-    return [f"{told}; if they are the same samples, figures are too good"] if names else []
+    done = "if they are the same samples, figures are too good"
+    return note(names, "test sample has", "test samples have", same, done)
 
 
 def peek_table(path: Path, name: str) -> Summary:
