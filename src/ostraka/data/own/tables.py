@@ -45,12 +45,7 @@ def read(asked: Asked) -> Collection:
     form = asked.form.found("table", (x.shape[1],), str(path))
     form = replace(form, label=label or asked.form.label, columns=columns)
     return collection(
-        path.stem,
-        x,
-        labels,
-        [f"row {row + 1}" for row in range(len(x))],
-        form,
-        notes,
+        path.stem, x, labels, [f"row {row + 1}" for row in range(len(x))], form, notes
     )
 
 
