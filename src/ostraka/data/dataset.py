@@ -163,10 +163,9 @@ def channels_last(name: str, shape: Sequence[int]) -> bool:
         return first not in (1, 3)
     if first not in USUAL and last < min(first, middle):
         raise DataError(
-            f"{name}: samples have shape {list(shape)}; is it [N, C, H, W] or [N, H, W, C]? "
-            "Images of other than 1, 3 or 4 channels are read as [N, C, H, W], with no more "
-            "channels than rows and "
-            "columns: use x.transpose(0, 3, 1, 2), or rows [N, D]"
+            f"{name}: samples have shape {list(shape)}; is it [N, C, H, W] or [N, H, W, C]? Images "
+            "of other than 1, 3 or 4 channels are read as [N, C, H, W], with no more channels than "
+            "rows and columns: use x.transpose(0, 3, 1, 2), or rows [N, D]"
         )
     return False
 
@@ -193,8 +192,7 @@ def check(name: str, x_train: Array, y_train: Array, x_test: Array, y_test: Arra
     if x_train.shape[1:] != x_test.shape[1:] or x_train.dtype != x_test.dtype:
         raise DataError(
             f"{name}: training samples are {x_train.dtype} {list(x_train.shape[1:])}, test samples "
-            f"{x_test.dtype} "
-            f"{list(x_test.shape[1:])}; bring both to one type and shape"
+            f"{x_test.dtype} {list(x_test.shape[1:])}; bring both to one type and shape"
         )
 
 
@@ -210,15 +208,15 @@ def _check_values(name: str, key: str, x: Array) -> None:
     if not 2 <= x.ndim <= 4 or 0 in x.shape:
         raise DataError(
             f"{name}: {key} has shape {list(x.shape)}; give at least one sample, as rows [N, D], "
-            "grey images [N, H, W] "
-            "or colour images [N, H, W, C] or [N, C, H, W]"
+            "grey images [N, H, W] or colour images [N, H, W, C] or [N, C, H, W]"
         )
     if x.dtype.kind != "f":
         return
     for wrong, what, remedy in (
         (~np.isfinite(x), "a NaN or infinite value", "remove or fill such samples"),
         (
-            _too_large(x),
+            # 16-bit numbers cannot even be compared with it
+            (np.abs(x) if float(np.finfo(x.dtype).max) >= LARGEST else np.zeros(0)) > LARGEST,
             "a value that is too large",
             f"values go from -{LARGEST:g} to {LARGEST:g}: rescale them",
         ),
@@ -231,13 +229,6 @@ def _check_values(name: str, key: str, x: Array) -> None:
             )
 
 
-def _too_large(x: Array) -> Array:
-    small = (
-        float(np.finfo(x.dtype).max) < LARGEST
-    )  # 16-bit numbers: they cannot even be compared with it
-    return np.zeros(0, bool) if small else np.abs(x) > LARGEST
-
-
 def _checked_columns(
     name: str, side: str, columns: Mapping[str, Array], samples: int
 ) -> dict[str, Array]:
@@ -247,8 +238,7 @@ def _checked_columns(
         if len(values) != samples:
             raise DataError(
                 f"{name}: column {column!r} has {len(values)} values for {samples} {side} samples; "
-                "give one value for "
-                "each sample"
+                "give one value for each sample"
             )
         if values.dtype.kind not in "iufbSUM":
             raise DataError(
@@ -288,14 +278,15 @@ def known_split(dataset: Dataset, known: Sequence[int]) -> Dataset:
             )
         if listed.count(c) > 1:
             raise DataError(f"known class {c} is listed twice; list every class once")
-    renumber = torch.full(
-        (total + 1,), UNKNOWN
-    )  # the last place keeps labels that are already UNKNOWN
+    # the last place keeps labels that are already UNKNOWN
+    renumber = torch.full((total + 1,), UNKNOWN)
     renumber[torch.tensor(listed)] = torch.arange(len(listed))
-    train, test = (
-        replace(part, y=renumber[_stored_labels(part)]) for part in (dataset.train, dataset.test)
-    )
-    names = dataset.classes
+    sides = []
+    for part in (dataset.train, dataset.test):
+        if part.y is None:
+            raise DataError("these samples carry no labels; known and unknown classes need them")
+        sides.append(replace(part, y=renumber[part.y]))
+    (train, test), names = sides, dataset.classes
     return replace(
         dataset,
         classes=tuple(names[c] for c in listed),
@@ -307,12 +298,6 @@ def known_split(dataset: Dataset, known: Sequence[int]) -> Dataset:
             "unknown": [n for c, n in enumerate(names) if c not in listed],
         },
     )
-
-
-def _stored_labels(samples: Samples) -> Tensor:
-    if samples.y is None:
-        raise DataError("these samples carry no labels; known and unknown classes need them")
-    return samples.y
 
 
 def first_per_class(samples: Samples, n: int, classes: int) -> Tensor:

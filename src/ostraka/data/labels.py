@@ -41,9 +41,8 @@ def class_names(
         at = int(np.flatnonzero(y_test == label)[0])
         raise DataError(
             f"{name}: y_test has label {label} at position {at}, but no training sample has it "
-            "(they have labels from "
-            f"{found[0]} to {found[-1]}); correct it, or move samples of that class to the "
-            "training set"
+            f"(they have labels from {found[0]} to {found[-1]}); correct it, or move samples of "
+            "that class to the training set"
         )
     return classes
 
@@ -54,7 +53,7 @@ def _check_kind(key: str, y: Array) -> None:
     if y.ndim == 2 and y.shape[1] > 1:
         hint = (
             "this looks one-hot: store y.argmax(axis=1)"
-            if _one_hot(y)
+            if y.dtype.kind in "iufb" and np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all()
             else "a sample has one label, not several"
         )
         raise DataError(
@@ -73,8 +72,8 @@ def _check_kind(key: str, y: Array) -> None:
             'test together) and put the names into a JSON file beside the data: {"class_names": '
             "[...]}"
         )
-    if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.floor(y))).all():
-        at = int(np.flatnonzero(~(np.isfinite(y) & (y == np.floor(y))))[0])
+    if y.dtype.kind == "f" and (wrong := ~(np.isfinite(y) & (y == np.floor(y)))).any():
+        at = int(wrong.argmax())
         raise DataError(
             f"{key} has label {y[at]} at position {at}; labels are whole numbers from 0"
         )
@@ -82,12 +81,6 @@ def _check_kind(key: str, y: Array) -> None:
         raise DataError(
             f"{key} is {y.dtype}; labels are stored as whole numbers: store y.astype(numpy.int64)"
         )
-
-
-def _one_hot(y: Array) -> bool:
-    return y.dtype.kind in "iufb" and bool(
-        ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all()
-    )
 
 
 def _check_named(name: str, parts: dict[str, Array], classes: Sequence[str], where: str) -> None:
@@ -98,13 +91,9 @@ def _check_named(name: str, parts: dict[str, Array], classes: Sequence[str], whe
             at, used = int(np.flatnonzero(y >= count)[0]), len(np.unique(y))
             raise DataError(
                 f"{name}: {key} has label {y[at]} at position {at}, but {said}, for labels 0 to "
-                f"{count - 1} ({key} "
-                f"has {used} different labels, up to {y.max()}); "
-                + (
-                    "list a name for every label, or correct the labels"
-                    if where
-                    else "correct the labels"
-                )
+                f"{count - 1} ({key} has {used} different labels, up to {y.max()}); "
+                + ("list a name for every label, or " if where else "")
+                + "correct the labels"
             )
     empty = np.setdiff1d(np.arange(count), parts["y_train"])
     if len(empty):
@@ -122,8 +111,7 @@ def _gap(y: Array, found: Array) -> str:
     if found[0] > 0 and found[-1] - found[0] == len(found) - 1:
         return (
             f"labels go from {found[0]} to {found[-1]}; they must start at 0: store y_train - "
-            f"{found[0]} and "
-            f"y_test - {found[0]}"
+            f"{found[0]} and y_test - {found[0]}"
         )
     missing = int(np.flatnonzero(found != np.arange(len(found)))[0])
     label = found[missing]
@@ -132,7 +120,6 @@ def _gap(y: Array, found: Array) -> str:
     below = f"; the labels below it are {missing} classes, 0 to {missing - 1}" if missing else ""
     return (
         f"y_train has label {label} at position {int(at[0])} ({len(at)} of {len(y)} samples), but "
-        f"none {span}{below}. "
-        "Correct it, or renumber training and test labels together, from 0 without gaps: "
-        f"{RENUMBER}"
+        f"none {span}{below}. Correct it, or renumber training and test labels together, from 0 "
+        f"without gaps: {RENUMBER}"
     )

@@ -54,7 +54,10 @@ def draw(divided: Partition, share: float, seed: int) -> Partition:
 
     A party keeps at least one row to train on; one whose share rounds to nothing gives nothing.
     """
-    drawn = [_drawn(rows, share, seed, party) for party, rows in enumerate(divided.parties)]
+    drawn = []
+    for party, rows in enumerate(divided.parties):
+        count = min(round(len(rows) * share), len(rows) - 1)
+        drawn.append(np.sort(numpy_rng(seed, NAME, party).permutation(rows)[:count]))
     if not any(len(rows) for rows in drawn):
         largest = max(len(rows) for rows in divided.parties)
         raise DataError(
@@ -79,11 +82,6 @@ def judged_by(data: Dataset, drawn: Sequence[Array], seed: int) -> Dataset:
         train=replace(data.train, rows=torch.as_tensor(left)),
         test=replace(data.test, rows=torch.as_tensor(rows)),
     )
-
-
-def _drawn(rows: Array, share: float, seed: int, party: int) -> Array:
-    count = min(round(len(rows) * share), len(rows) - 1)
-    return np.sort(numpy_rng(seed, NAME, party).permutation(rows)[:count])
 
 
 def _labels(data: Dataset, samples: Samples) -> Tensor:

@@ -46,8 +46,7 @@ def standardise(data: Dataset, rows: Tensor, mode: str) -> tuple[Dataset, list[s
     each = f" for each of the {len(mean)}{entries}" if len(mean) > 1 else ""
     return shown, [
         f"{what} were standardised by the training data (mean 0, deviation 1{each}); --standardise "
-        "off leaves them as "
-        "they are"
+        "off leaves them as they are"
     ]
 
 
@@ -76,8 +75,6 @@ def _parts(samples: Samples) -> Iterator[Tensor]:
 
 
 def _shown(data: Dataset, mean: tuple[float, ...], std: tuple[float, ...]) -> Dataset:
-    return replace(data, train=_seen(data.train, mean, std), test=_seen(data.test, mean, std))
-
-
-def _seen(samples: Samples, mean: tuple[float, ...], std: tuple[float, ...]) -> Samples:
-    return replace(samples, view=replace(samples.view, mean=mean, std=std))
+    sides = (data.train, data.test)
+    train, test = (replace(one, view=replace(one.view, mean=mean, std=std)) for one in sides)
+    return replace(data, train=train, test=test)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from ostraka.data.own import Collection, Form, decoding, read
+from ostraka.data.own import Collection, Form, images, read
 from ostraka.data.own.cache import cache_folder
 from tests.data.own.making import image, pets
 
@@ -23,9 +23,9 @@ def large(folder: Path) -> Path:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the images that are decoded from now on."""
     names: list[str] = []
-    plain = decoding.decoded
+    plain = images.decoded
 
-    def listening(file: decoding.File, *rest: object) -> object:
+    def listening(file: images.File, *rest: object) -> object:
         names.append(file.name)
         return plain(file, *rest)  # type: ignore[arg-type]
 

@@ -10,9 +10,16 @@ from scipy.fft import dct
 
 from ostraka.data.own import Form, read
 from ostraka.data.own.folder import File
-from ostraka.data.own.mfcc import BANDS, FLOOR, cosines, mel_edges, mel_filters, mfcc
-from ostraka.data.own.sound import resampled
-from ostraka.data.own.wav import read_middle
+from ostraka.data.own.sound import (
+    BANDS,
+    FLOOR,
+    cosines,
+    mel_edges,
+    mel_filters,
+    mfcc,
+    read_middle,
+    resampled,
+)
 from tests.data.own.making import as_bits, tone, wav
 
 SILENCE = np.log(FLOOR) * np.sqrt(BANDS)

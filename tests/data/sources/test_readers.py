@@ -10,7 +10,7 @@ import torch
 from scipy.io import savemat
 
 from ostraka.data.sources import available, load
-from ostraka.data.sources.packed import decode
+from ostraka.data.sources.npz import decode
 from ostraka.errors import DataError
 
 RNG = np.random.default_rng(0)

@@ -159,19 +159,7 @@ def _warp(x: Tensor, *entries: Tensor | float) -> Tensor:
 
 
 OPERATIONS: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (
-    identity,
-    autocontrast,
-    equalize,
-    rotate,
-    solarize,
-    color,
-    posterize,
-    contrast,
-    brightness,
-    sharpness,
-    shear_x,
-    shear_y,
-    translate_x,
-    translate_y,
-)
+    identity, autocontrast, equalize, rotate, solarize, color, posterize, contrast, brightness,
+    sharpness, shear_x, shear_y, translate_x, translate_y,
+)  # fmt: skip
 """Each takes images with values from 0 to 1 and, for every image, a sign."""

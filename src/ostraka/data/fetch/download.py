@@ -132,7 +132,10 @@ class _Part:
     def begin(self, answer: HTTPResponse) -> int | None:
         """Make ready for what the server sends, at the right place; how many bytes there will be
         in all, if it says so."""
-        version = _version_of(answer)
+        # what names the version of a file: a strong ETag, else when it was changed; else nothing
+        tag = answer.headers.get("ETag", "")
+        strong = tag if not tag.startswith("W/") else ""
+        version = strong or answer.headers.get("Last-Modified", "")
         if answer.status == 206:
             start, total = _span(answer.headers.get("Content-Range", ""))
             if start != self.size or (version and version != self._version()):
@@ -144,7 +147,12 @@ class _Part:
             self.clear()
             length = answer.headers.get("Content-Length", "")
             total = int(length) if length.isdecimal() else None
-            self._check_kind(answer)
+            if answer.headers.get("Content-Type", "").lower().startswith("text/html"):
+                raise DataError(
+                    f"{self.url} sent a web page in place of the file: an error page, or the login "
+                    "page of a network; open the address in a browser, or use another place with "
+                    "--mirror"
+                )
             with writing(self.beside):
                 said = {"url": self.url, "version": version, "total": total}
                 self.beside.write_text(json.dumps(said))
@@ -167,9 +175,8 @@ class _Part:
     def finish(self) -> None:
         """Compare the digest; then the file gets its name."""
         with self.place.open("rb") as stored:
-            found = hashlib.file_digest(
-                stored, lambda: hashlib.md5(usedforsecurity=False)
-            ).hexdigest()
+            md5 = hashlib.md5(usedforsecurity=False)
+            found = hashlib.file_digest(stored, lambda: md5).hexdigest()
         if found != self.file.md5:
             size = self.size
             self.clear()
@@ -196,15 +203,6 @@ class _Part:
             return {}
         return said if isinstance(said, dict) and said.get("url") == self.url else {}
 
-    def _check_kind(self, answer: HTTPResponse) -> None:
-        kind = answer.headers.get("Content-Type", "")
-        if kind.lower().startswith("text/html"):
-            raise DataError(
-                f"{self.url} sent a web page in place of the file: an error page, or the login "
-                "page of a network; open the address in a browser, or use another place with "
-                "--mirror"
-            )
-
     def _check_room(self, total: int | None) -> None:
         most = int(self.file.megabytes * 2e6)
         coming = self.size if total is None else total
@@ -224,12 +222,6 @@ class _Part:
         """Forget what has arrived."""
         self.place.unlink(missing_ok=True)
         self.beside.unlink(missing_ok=True)
-
-
-def _version_of(answer: HTTPResponse) -> str:
-    """What names the version of a file: a strong ETag, else when it was changed; else nothing."""
-    tag = answer.headers.get("ETag", "")
-    return tag if tag and not tag.startswith("W/") else answer.headers.get("Last-Modified", "")
 
 
 def _span(text: str) -> tuple[int, int | None]:

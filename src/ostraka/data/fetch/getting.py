@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, final
 
@@ -45,17 +45,7 @@ class Got:
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "name": self.name,
-            "read_as": self.read_as,
-            "path": str(self.path),
-            "fresh": self.fresh,
-            "shape": list(self.shape),
-            "classes": self.classes,
-            "train": self.train,
-            "test": self.test,
-            "checked": self.checked,
-        }
+        return {**asdict(self), "path": str(self.path), "shape": list(self.shape)}
 
 
 def folder_for(option: Path | None) -> Path:

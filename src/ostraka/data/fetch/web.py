@@ -6,21 +6,13 @@ spoken: an address that leads to file:, ftp: or from https to http is refused.
 
 import socket
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPException, HTTPResponse
 from typing import IO, Any, cast, final
+from urllib import request as web
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import (
-    HTTPDefaultErrorHandler,
-    HTTPErrorProcessor,
-    HTTPHandler,
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-    UnknownHandler,
-)
 
 from ostraka.errors import DataError
 
@@ -38,14 +30,14 @@ class NoSuchPart(Unreachable):
 
 
 @final
-class _Redirects(HTTPRedirectHandler):
+class _Redirects(web.HTTPRedirectHandler):
     """Follows to http and https, and never from https to http."""
 
     max_redirections = 5
 
     def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
-    ) -> Request | None:
+        self, req: web.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+    ) -> web.Request | None:
         """The next request, if it may be made."""
         check_address(newurl, f"{req.full_url} leads to {newurl!r:.200}")
         if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
@@ -73,62 +65,51 @@ def check_address(url: str, what: str = "") -> None:
 def ask(url: str, headers: dict[str, str], seconds: float = SECONDS) -> HTTPResponse:
     """The server's answer, whose body is not read yet."""
     check_address(url)
-    request = Request(
-        url,
-        headers={"User-Agent": "ostraka", "Accept-Encoding": "identity", **headers},
-    )
-    with reaching(url):
-        return cast(HTTPResponse, _opener().open(request, timeout=seconds))
-
-
-def _opener() -> OpenerDirector:
-    """An opener of the web alone: no files, no ftp, no data: addresses."""
-    opener = OpenerDirector()
+    usual = {"User-Agent": "ostraka", "Accept-Encoding": "identity"}
+    opener = web.OpenerDirector()  # of the web alone: no files, no ftp, no data: addresses
     for handler in (
-        ProxyHandler(), UnknownHandler(), HTTPHandler(), HTTPSHandler(),
-        HTTPDefaultErrorHandler(), _Redirects(), HTTPErrorProcessor(),
+        web.ProxyHandler(), web.UnknownHandler(), web.HTTPHandler(), web.HTTPSHandler(),
+        web.HTTPDefaultErrorHandler(), _Redirects(), web.HTTPErrorProcessor(),
     ):  # fmt: skip
         opener.add_handler(handler)
-    return opener
+    with reaching(url):
+        request = web.Request(url, headers={**usual, **headers})
+        return cast(HTTPResponse, opener.open(request, timeout=seconds))
 
 
-class reaching:  # noqa: N801
+@contextmanager
+def reaching(url: str) -> Iterator[None]:
     """`with reaching(url):` turns what a network does into errors with a remedy."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def __enter__(self) -> None:
-        """Nothing to prepare."""
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        """Raise the error that a user can act on."""
-        if isinstance(error, HTTPError):
-            error.close()
-            raise _refused(self.url, error.code) from error
-        if isinstance(error, URLError) and isinstance(error.reason, BaseException):
-            error = error.reason
-        if isinstance(error, socket.gaierror):
+    try:
+        yield
+    except HTTPError as error:
+        error.close()
+        raise _refused(url, error.code) from error
+    except (OSError, HTTPException) as caught:
+        inner = caught.reason if isinstance(caught, URLError) else None
+        cause = inner if isinstance(inner, BaseException) else caught
+        if isinstance(cause, socket.gaierror):
             raise Unreachable(
-                f"{self.url}: the host was not found ({error.strerror}); is there a network? A "
+                f"{url}: the host was not found ({cause.strerror}); is there a network? A "
                 "proxy is taken from https_proxy and http_proxy; on a machine without a network, "
                 "copy the files there and name their folder with --data-dir"
-            ) from error
-        if isinstance(error, ssl.SSLError):
+            ) from cause
+        if isinstance(cause, ssl.SSLError):
             raise DataError(
-                f"{self.url}: no secure connection ({error.reason or error}); check the clock and "
+                f"{url}: no secure connection ({cause.reason or cause}); check the clock and "
                 "the certificates of this machine, or use another place with --mirror"
-            ) from error
-        if isinstance(error, TimeoutError):
+            ) from cause
+        if isinstance(cause, TimeoutError):
             raise Unreachable(
-                f"{self.url}: the server sent nothing for too long; try again later, or use "
+                f"{url}: the server sent nothing for too long; try again later, or use "
                 "another place with --mirror"
-            ) from error
-        if isinstance(error, URLError | HTTPException | ConnectionError):
+            ) from cause
+        if isinstance(cause, URLError | HTTPException | ConnectionError):
             raise Unreachable(
-                f"{self.url}: the connection failed ({error or type(error).__name__}); try again, "
+                f"{url}: the connection failed ({cause or type(cause).__name__}); try again, "
                 "or use another place with --mirror"
-            ) from error
+            ) from cause
+        raise
 
 
 def _refused(url: str, code: int) -> DataError:

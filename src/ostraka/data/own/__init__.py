@@ -7,9 +7,8 @@ said of them. A `Form` says what samples must look like, so that those of all pa
 import os
 from pathlib import Path
 
-from ostraka.data.own.asked import Asked, Part
 from ostraka.data.own.collection import Collection, in_both
-from ostraka.data.own.form import ANYTHING, Column, Form
+from ostraka.data.own.form import ANYTHING, Asked, Column, Form, Part
 from ostraka.data.own.readers import read_asked
 
 __all__ = ["Collection", "Column", "Form", "Part", "in_both", "read"]

@@ -9,15 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from ostraka.core.kind import Kind
-from ostraka.core.samples import Samples, View
-from ostraka.data.dataset import LARGEST, PIXELS, Array, channels_first, usual_kind
-from ostraka.data.own.asked import Asked
+from ostraka.data.dataset import LARGEST, Array, channels_first, usual_kind
 from ostraka.data.own.collection import Collection, collection, some
 from ostraka.data.own.folder import check_classes
-from ostraka.data.own.form import Form
+from ostraka.data.own.form import Asked, Form
 from ostraka.data.sources.files import sidecar
 from ostraka.data.sources.npz import class_names, per_coefficient, read_arrays, told_kind
 from ostraka.errors import DataError
@@ -37,9 +33,7 @@ def read(asked: Asked) -> Collection:
             f"{path} has no array {wanted} (it has: {some(sorted(stored)) or 'nothing'}); store "
             "samples as x and labels as y with numpy.savez"
         )
-    x, kind = _values(path, f"x{end}", stored, beside, asked.form)
-    form = asked.form.found(kind, tuple(x.shape[1:]), str(path))
-    view = View(kind=kind) if kind != "image" else PIXELS
+    x, form = _values(path, f"x{end}", stored, beside, asked.form)
     labels = None if asked.labelled is False else _labels(path, end, stored, beside, len(x))
     notes = [] if labels is None else check_classes(path, set(labels))
     if labels is None and asked.labelled:
@@ -49,16 +43,21 @@ def read(asked: Asked) -> Collection:
         for part, ends in PARTS.items()
         if asked.part is None and part != "train" and any(f"x{other}" in stored for other in ends)
     ]
-    items = [f"sample {i}" for i in range(len(x))]
-    return collection(
-        path.stem, Samples(torch.from_numpy(x), view=view), labels, items, form, notes
-    )
+    return collection(path.stem, x, labels, [f"sample {i}" for i in range(len(x))], form, notes)
+
+
+def held(x: Any, y: Any, form: Form, name: str = "arrays") -> Collection:
+    """Samples that are held as arrays already, with a label for each (None: they have none)."""
+    stored = {"x": np.asarray(x)} | ({} if y is None else {"y": np.asarray(y)})
+    values, full = _values(Path(name), "x", stored, {}, form)
+    labels = _labels(Path(name), "", stored, {}, len(values))
+    return collection(name, values, labels, [f"sample {i}" for i in range(len(values))], full)
 
 
 def _values(
     path: Path, key: str, stored: Mapping[str, Array], beside: Mapping[str, Any], form: Form
-) -> tuple[Array, Kind]:
-    """The samples as they are kept, bytes of images and floats of all else, and their kind."""
+) -> tuple[Array, Form]:
+    """The samples as they are kept, bytes of images and floats of all else, and their form."""
     x = stored[key]
     if x.dtype.kind not in "iufb" or not 2 <= x.ndim <= 4 or 0 in x.shape:
         raise DataError(
@@ -67,36 +66,25 @@ def _values(
         )
     kind = told_kind(path, stored, beside) or form.kind or usual_kind(x)
     if kind == "image":
-        return _bytes(path, key, x), kind
-    if "feature_scale" in stored:
-        x = _restored(path, x, stored)
+        if x.dtype.kind == "f" or x.min() < 0 or x.max() > 255:
+            raise DataError(
+                f"{path}: {key} is {x.dtype}, from {x.min():g} to {x.max():g}; images are kept as "
+                "bytes, 0 (black) to 255 (white): rescale them and store x.astype('uint8')"
+            )
+    elif "feature_scale" in stored:  # as bytes: value = x * scale + offset, for each coefficient
+        keys = ("feature_scale", "feature_offset")
+        scale, offset = (per_coefficient(str(path), key, stored, x.shape[-1]) for key in keys)
+        x = x * scale + offset
     with np.errstate(over="ignore", invalid="ignore"):
-        values = channels_first(str(path), x, kind).astype(np.float32)
-    wrong = ~(np.abs(values) <= LARGEST)
-    if wrong.any():
+        kept = np.uint8 if kind == "image" else np.float32
+        values = channels_first(str(path), x, kind).astype(kept)
+    if kind != "image" and (wrong := ~(np.abs(values) <= LARGEST)).any():
         row = int(np.argwhere(wrong)[0][0])
         raise DataError(
             f"{path}: {key} has a NaN, infinite or too large value (first in sample {row}); "
             "correct or remove such samples"
         )
-    return np.ascontiguousarray(values), kind
-
-
-def _restored(path: Path, x: Array, stored: Mapping[str, Array]) -> Array:
-    """Features that were stored as bytes: value = x * scale + offset, for each coefficient."""
-    keys = ("feature_scale", "feature_offset")
-    scale, offset = (per_coefficient(str(path), key, stored, x.shape[-1]) for key in keys)
-    values: Array = x * scale + offset
-    return values
-
-
-def _bytes(path: Path, key: str, x: Array) -> Array:
-    if x.dtype.kind == "f" or x.min() < 0 or x.max() > 255:
-        raise DataError(
-            f"{path}: {key} is {x.dtype}, from {x.min():g} to {x.max():g}; images are kept as "
-            "bytes, 0 (black) to 255 (white): rescale them and store x.astype('uint8')"
-        )
-    return np.ascontiguousarray(channels_first(str(path), x, "image").astype(np.uint8))
+    return np.ascontiguousarray(values), form.found(kind, tuple(values.shape[1:]), str(path))
 
 
 def _labels(
@@ -126,14 +114,3 @@ def _labels(
             f"0 to {len(names) - 1}; name every class, or correct the labels"
         )
     return [names[label] for label in y.tolist()]
-
-
-def held(x: Any, y: Any, form: Form, name: str = "arrays") -> Collection:
-    """Samples that are held as arrays already, with a label for each (None: they have none)."""
-    stored = {"x": np.asarray(x)} | ({} if y is None else {"y": np.asarray(y)})
-    values, kind = _values(Path(name), "x", stored, {}, form)
-    full = form.found(kind, tuple(values.shape[1:]), name)
-    view = View(kind=kind) if kind != "image" else PIXELS
-    samples = Samples(torch.from_numpy(values), view=view)
-    labels = _labels(Path(name), "", stored, {}, len(values))
-    return collection(name, samples, labels, [f"sample {i}" for i in range(len(values))], full)

@@ -21,10 +21,9 @@ import torch
 from ostraka.core.digest import digest_of
 from ostraka.core.samples import Samples, View
 from ostraka.core.settings import build, values_of
-from ostraka.data.own.asked import Asked
 from ostraka.data.own.collection import Collection
 from ostraka.data.own.folder import File
-from ostraka.data.own.form import Form
+from ostraka.data.own.form import Asked, Form
 
 LEAST = 200
 """Files that a folder must have; fewer are read faster than anybody notices."""
@@ -69,8 +68,7 @@ def _kept(name: str, key: str) -> tuple[Collection | None, list[str]]:
     except OSError:  # nothing was kept, or nobody may read it: then nothing is known of it
         return None, []
     try:
-        head, values = _checked(content)
-        return (_collection(head, values) if head["key"] == key else None), []
+        return _collection(content, key), []
     except (ValueError, KeyError, TypeError):
         return None, [f"{place} was damaged; it was made anew"]
 
@@ -96,9 +94,8 @@ def _keep(name: str, key: str, made: Collection) -> list[str]:
     folder, beside = cache_folder(), f"{name}.{os.getpid()}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(
-            os.open(folder / beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
-        ) as f:
+        number = os.open(folder / beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(number, "wb") as f:
             f.write(MAGIC + _digest(text, values) + len(text).to_bytes(8, "little") + text)
             f.write(values)
         os.replace(folder / beside, folder / name)
@@ -118,17 +115,16 @@ def _digest(text: Any, values: Any) -> bytes:
     return digest.digest()
 
 
-def _checked(content: Any) -> tuple[dict[str, Any], Any]:
-    """The head of a file and its values, if its content fits the digest in it."""
+def _collection(content: Any, key: str) -> Collection | None:
+    """What a file holds, if its content fits the digest in it; None: it is of another key."""
     front = content[:START].tobytes()
     length = int.from_bytes(front[-8:], "little")
     text, values = content[START : START + length], content[START + length :]
     if front[: len(MAGIC)] != MAGIC or front[len(MAGIC) : -8] != _digest(text.data, values.data):
         raise ValueError("its content does not fit the digest in it")
-    return json.loads(text.tobytes()), values
-
-
-def _collection(head: dict[str, Any], values: Any) -> Collection:
+    head = json.loads(text.tobytes())
+    if head["key"] != key:
+        return None
     x = torch.from_numpy(values.view(head["dtype"]).reshape(head["shape"]))
     y = None if head["labels"] is None else torch.tensor(head["labels"], dtype=torch.int64)
     return Collection(

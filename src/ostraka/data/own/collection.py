@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from ostraka.core.names import normal
-from ostraka.core.samples import Samples
+from ostraka.core.samples import Samples, View
+from ostraka.data.dataset import PIXELS, Array
 from ostraka.data.own.form import Form
 from ostraka.errors import DataError, did_you_mean
 
@@ -82,22 +83,22 @@ class Collection:
 
 def collection(
     name: str,
-    samples: Samples,
+    x: Array,
     labels: Sequence[str] | None,
     items: Sequence[str],
     form: Form,
     notes: Sequence[str] = (),
 ) -> Collection:
-    """A collection of samples with a class name each (or none), and the notes that follow from
-    their content."""
-    if labels is None:
-        found: tuple[str, ...] = ()
-        y = None
-    else:
+    """A collection of values with a class name each (or none), and the notes that follow from
+    their content; `form` says of which kind they are."""
+    assert form.kind is not None
+    found, y = tuple[str, ...](), None
+    if labels is not None:
         found = in_order({normal(label) for label in labels})
         number = {label: place for place, label in enumerate(found)}
         y = torch.tensor([number[normal(label)] for label in labels], dtype=torch.int64)
-    held = replace(samples, y=y)
+    view = PIXELS if form.kind == "image" else View(kind=form.kind)
+    held = Samples(torch.from_numpy(x), y, view=view)
     said = [*notes, *_twice(held, found, items)]
     return Collection(name, found, held, tuple(items), form, tuple(said), _digest(held, found))
 
@@ -132,6 +133,11 @@ def listed(names: Sequence[str], one: str, many: str, rest: str = "") -> str:
     return f"{len(names):,} {said} ({some(names)})"
 
 
+def note(names: Sequence[str], one: str, many: str, rest: str, done: str) -> list[str]:
+    """As `listed`, and what was done about it; nothing where there are no names."""
+    return [f"{listed(names, one, many, rest)}; {done}"] if names else []
+
+
 def _twice(samples: Samples, classes: Sequence[str], items: Sequence[str]) -> list[str]:
     """A note on samples that lie in two classes with the same content."""
     if samples.y is None:
@@ -143,15 +149,12 @@ def _twice(samples: Samples, classes: Sequence[str], items: Sequence[str]) -> li
         for i, own in enumerate(hashes(samples))
         if labels[first.setdefault(own, i)] != labels[i]
     ]
-    if not pairs:
-        return []
     names = [
         f"{items[a]} ({classes[labels[a]]}) = {items[b]} ({classes[labels[b]]})" for a, b in pairs
     ]
-    return [
-        listed(names, "sample has", "samples have", "the same content as one of another class")
-        + "; a class was mistaken, or they cannot be told apart"
-    ]
+    same = "the same content as one of another class"
+    done = "a class was mistaken, or they cannot be told apart"
+    return note(names, "sample has", "samples have", same, done)
 
 
 def _digest(samples: Samples, classes: Sequence[str]) -> str:

@@ -127,10 +127,8 @@ def infer(raw: Raw, owner: str) -> Column:
 
 def encoded(raw: Raw, column: Column, owner: str) -> tuple[Array, list[str]]:
     """The features of a column [rows, width], and notes."""
-    return _category(raw, column) if column.levels else _numbers(raw, column, owner)
-
-
-def _numbers(raw: Raw, column: Column, owner: str) -> tuple[Array, list[str]]:
+    if column.levels:
+        return _category(raw, column)
     where = f"{owner}: column {raw.name!r}"
     if raw.odd:
         row = raw.odd[0]

@@ -6,20 +6,31 @@ refused: its owner may not know what lies there. Folders inside a class belong t
 
 import os
 import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
-from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
+from ostraka.core.kind import Kind
 from ostraka.core.names import normal
 from ostraka.data.names import BREAKING, flaw
-from ostraka.data.own.asked import Asked, Part
-from ostraka.data.own.collection import listed, some
+from ostraka.data.own.collection import SHOWN, listed, note, some
+from ostraka.data.own.form import Asked, Part
 from ostraka.errors import DataError
+
+T = TypeVar("T")
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 SOUNDS = (".wav", ".wave")
 """How the names of files end that are samples."""
+
+SAMPLES: Mapping[Kind, tuple[str, tuple[str, ...]]] = {
+    "image": ("images", IMAGES),
+    "sound": ("recordings", SOUNDS),
+}
+"""What samples of a kind are called, and how the names of their files end."""
 
 JUNK = {"__MACOSX", "Thumbs.db", "desktop.ini", "@eaDir", "$RECYCLE.BIN"}
 """What systems leave in folders, besides hidden files."""
@@ -38,6 +49,16 @@ MOST_CLASSES = 1000
 
 LONGEST = 200
 """Letters that the name of a class may have."""
+
+AT_ONCE = 64
+"""Files that a thread reads before it tells."""
+
+MOST_THREADS = 16
+
+REMEDY = (
+    ". To leave out what cannot be read: --skip-broken (ostraka train, ostraka task init), or for "
+    'a run {"skip_broken": true} in the JSON file beside the data'
+)
 
 
 @dataclass(frozen=True)
@@ -89,29 +110,22 @@ def list_folder(asked: Asked) -> Listing:
     root, notes = _part(asked)
     walk = _Walk()
     _look(root, (), os.path.realpath(root), walk)
-    if walk.strange:
-        notes.append(f"{listed(walk.strange, 'entry is', 'entries are', 'no file')}; left out")
-    if walk.linked:
-        notes.append(
-            listed(walk.linked, "link leads", "links lead", "to a folder inside")
-            + "; not followed, as its files would be read twice"
-        )
+    notes += note(walk.strange, "entry is", "entries are", "no file", "left out")
+    done = "not followed, as its files would be read twice"
+    notes += note(walk.linked, "link leads", "links lead", "to a folder inside", done)
     walk.files.sort(key=lambda file: file.within)
     return Listing(root, tuple(walk.files), tuple(sub_folders(root)), tuple(notes))
 
 
 def chosen(
-    listing: Listing, asked: Asked, ends: Names[str], what: str
+    listing: Listing, asked: Asked, kind: Kind
 ) -> tuple[list[File], list[str] | None, list[str]]:
-    """(files that are samples, the class of each or None, notes); `what` are they, in words."""
-    notes = list(listing.notes)
+    """(files that are samples of this kind, the class of each or None, notes)."""
+    notes, (what, ends) = list(listing.notes), SAMPLES[kind]
     wanted = [file for file in listing.files if file.end in ends]
     others = [file.name for file in listing.files if file.end not in ends]
-    if others:
-        notes.append(
-            f"{listed(others, f'file is no {what[:-1]}', f'files are no {what}')}; left out. "
-            f"What is read: {', '.join(sorted(ends))}"
-        )
+    done = f"left out. What is read: {', '.join(sorted(ends))}"
+    notes += note(others, f"file is no {what[:-1]}", f"files are no {what}", "", done)
     inside = [file for file in wanted if len(file.within) > 1]
     if not wanted:
         raise DataError(
@@ -126,20 +140,14 @@ def chosen(
             f"say of which class they are; put the {what} of each class into a folder of its name"
         )
     loose = [file.name for file in wanted if len(file.within) == 1]
-    if loose:
-        notes.append(
-            listed(loose, f"{what[:-1]} lies", f"{what} lie", "beside the folders of the classes")
-            + "; left out, as nobody can say of which class"
-        )
+    where, done = "beside the folders of the classes", "left out, as nobody can say of which class"
+    notes += note(loose, f"{what[:-1]} lies", f"{what} lie", where, done)
     labels = [file.within[0] for file in inside]
     notes += check_classes(listing.root, set(labels))
     notes += _nested(listing.root, inside)
     empty = [printable(name) for name in listing.folders if name not in set(labels)]
-    if empty:
-        notes.append(
-            listed(empty, "sub-folder holds", "sub-folders hold", f"no {what}")
-            + "; no class was made of it"
-        )
+    done = "no class was made of it"
+    notes += note(empty, "sub-folder holds", "sub-folders hold", f"no {what}", done)
     return inside, labels, notes
 
 
@@ -157,13 +165,52 @@ def _nested(root: Path, inside: Sequence[File]) -> list[str]:
     ]
 
 
+def each(
+    files: Sequence[File], work: Callable[[int, File], T], skip_broken: bool
+) -> tuple[list[T | None], list[str]]:
+    """What `work` gives for every file and its position, in order, and notes.
+
+    Files for which it raises a DataError end the reading, which stops soon after there are more
+    than a message lists; with `skip_broken` they have None in their place and are counted in a
+    note. Decoders release the interpreter's lock, so that threads are enough.
+    """
+    wrong: dict[int, str] = {}
+
+    def batch(start: int) -> list[T | None]:
+        found: list[T | None] = []
+        for at in range(start, min(start + AT_ONCE, len(files))):
+            if len(wrong) > SHOWN and not skip_broken:
+                break
+            try:
+                found.append(work(at, files[at]))
+            except DataError as error:
+                wrong[at] = str(error)
+                found.append(None)
+        return found
+
+    threads = min(MOST_THREADS, os.cpu_count() or 1, 1 + len(files) // AT_ONCE)
+    with ThreadPoolExecutor(threads) as pool:
+        results = [one for part in pool.map(batch, range(0, len(files), AT_ONCE)) for one in part]
+    if not wrong:
+        return results, []
+    first = wrong[min(wrong)]
+    if len(wrong) == len(files) and (skip_broken or len(files) > 1):
+        raise DataError(f"none of {len(files)} files can be read; the first: {first}")
+    names = listed([files[at].name for at in sorted(wrong)], "file", "files")
+    if skip_broken:
+        return results, [f"{names} could not be read, left out; the first: {first}"]
+    if len(wrong) == 1:
+        raise DataError(f"{first}{REMEDY}")
+    least = "at least " if len(wrong) > SHOWN else ""
+    raise DataError(f"{least}{names} cannot be read; the first: {first}{REMEDY}")
+
+
 def check_classes(owner: object, names: Names[str]) -> list[str]:
     """Refuse names that no class can have, and more classes than data can have."""
     if len(names) > MOST_CLASSES:
         raise DataError(
-            f"{owner} has {len(names):,} classes ({some(sorted(names))}); at most "
-            f"{MOST_CLASSES:,} are taken. Are these classes, or numbers, dates or people? Give "
-            "what says the class"
+            f"{owner} has {len(names):,} classes ({some(sorted(names))}); at most {MOST_CLASSES:,} "
+            "are taken. Are these classes, or numbers, dates or people? Give what says the class"
         )
     long = [name for name in names if len(name) > LONGEST]
     if long:

@@ -1,9 +1,11 @@
-"""What a sample must look like so that the samples of all parties fit together."""
+"""What a sample must look like so that the samples of all parties fit together, and what else is
+asked of a reader."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import isfinite
-from typing import Any
+from math import isfinite, prod
+from pathlib import Path
+from typing import Any, Literal
 
 from ostraka.core.kind import FORMS, KINDS, Kind
 from ostraka.core.settings import build, values_of
@@ -15,6 +17,9 @@ CHANNELS = (1, 3, 4)
 
 MOST = 2**28
 """Values that one sample may have at most."""
+
+Part = Literal["train", "test"]
+"""Of data that is stored in two parts."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +75,7 @@ class Form:
         said = _sides(shape)
         if not shape or min(shape) < 1:
             raise ConfigError(f"the shape is {said!r}; every side must be at least 1")
-        size = 1
-        for side in shape:
-            size *= side
+        size = prod(shape)
         if size > MOST:
             raise ConfigError(f"the shape is {said}, {size:,} values; at most {MOST:,} are taken")
         if self.kind is None:
@@ -196,3 +199,25 @@ def _column(given: Any, path: str) -> Column:
 
 ANYTHING = Form()
 """Whatever a path holds."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A path, and how it shall be read.
+
+    `part`: None is train, and says so where there are others.
+    `labelled`: None takes labels where there are some, True needs them, False leaves them.
+    `skip_broken`: leave out files that cannot be read, with a counted note, instead of an error.
+    """
+
+    path: Path
+    form: Form = ANYTHING
+    labelled: bool | None = None
+    part: Part | None = None
+    skip_broken: bool = False
+    cache: bool = True
+
+    @property
+    def which(self) -> Part:
+        """The part that is read."""
+        return self.part or "train"

@@ -1,26 +1,28 @@
 """Which reader a path is for; readers are imported when needed, as some load large libraries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ostraka.core.kind import Kind
-from ostraka.data.own.asked import Asked
-from ostraka.data.own.collection import Collection
-from ostraka.data.own.folder import IMAGES, SOUNDS, Listing, list_folder
+from ostraka.data.dataset import Array
+from ostraka.data.own.cache import cached
+from ostraka.data.own.collection import Collection, collection
+from ostraka.data.own.folder import SAMPLES, File, Listing, chosen, list_folder
+from ostraka.data.own.form import Asked, Form
 from ostraka.errors import DataError
 
 TABLES = (".csv", ".tsv", ".parquet")
 ARRAYS = (".npz",)
 """How the names of files end that hold many samples."""
 
-SAMPLES: dict[Kind, tuple[str, ...]] = {"image": IMAGES, "sound": SOUNDS}
-"""Of those that are one sample each."""
-
 READ = (
     "folders of images (PNG, JPEG, TIFF, BMP) or recordings (WAV) with a sub-folder for each class,"
     " tables (.csv, .tsv, .parquet) with a column for the class, and .npz files"
 )
+
+Reading = Callable[[Asked, Sequence[File]], tuple[Array, list[int], Form, list[str]]]
+"""Values of files that are a sample each, which of them could be read, the form, and notes."""
 
 
 def read_asked(asked: Asked) -> Collection:
@@ -33,7 +35,7 @@ def read_asked(asked: Asked) -> Collection:
             raise DataError(f"{path} does not exist; give an existing file or folder")
         if not path.is_file():  # opening a pipe would wait for ever
             raise DataError(f"{path} is neither a file nor a folder; what is read: {READ}")
-        return _file_reader(path)(asked)
+        return _file(asked)
     except OSError as error:
         raise DataError(
             f"{path} cannot be read: {error.strerror or error}; give what you may read"
@@ -44,39 +46,68 @@ def read_asked(asked: Asked) -> Collection:
         raise DataError(f"{str(path)!r} cannot be read: {error}") from None
 
 
-def _file_reader(path: Path) -> Callable[[Asked], Collection]:
-    end = path.suffix.lower()
-    if end in IMAGES:
-        from ostraka.data.own.images import read_file as read_image
-
-        return read_image
-    if end in SOUNDS:
-        from ostraka.data.own.sound import read_file as read_sound
-
-        return read_sound
+def _file(asked: Asked) -> Collection:
+    end = asked.path.suffix.lower()
+    for kind, (what, ends) in SAMPLES.items():
+        if end in ends and asked.labelled:
+            raise DataError(
+                f"{asked.path} is one {what[:-1]} and has no label; give a folder with a "
+                "sub-folder for each class"
+            )
+        if end in ends:
+            return _samples(asked, _reading(kind)[0], [File.at(asked.path)], None, [])
     if end in TABLES:
         from ostraka.data.own.tables import read as read_table
 
-        return read_table
+        return read_table(asked)
     if end in ARRAYS:
         from ostraka.data.own.arrays import read as read_array
 
-        return read_array
-    raise DataError(f"{path}: {end or 'files without an ending'} cannot be read; read are {READ}")
+        return read_array(asked)
+    raise DataError(
+        f"{asked.path}: {end or 'files without an ending'} cannot be read; read are {READ}"
+    )
 
 
 def _folder(asked: Asked) -> Collection:
     table = _table_in(asked)
     if table is not None:
-        return _file_reader(table)(replace(asked, path=table))
+        return _file(replace(asked, path=table))
     listing = list_folder(asked)
-    if _kind(asked, listing) == "image":
-        from ostraka.data.own.images import read_folder as read_images
+    kind = _kind(asked, listing)
+    reading, version = _reading(kind)
+    files, labels, notes = chosen(listing, asked, kind)
+    return cached(asked, files, version, lambda: _samples(asked, reading, files, labels, notes))
 
-        return read_images(asked, listing)
-    from ostraka.data.own.sound import read_folder as read_sounds
 
-    return read_sounds(asked, listing)
+def _reading(kind: Kind) -> tuple[Reading, str]:
+    """What reads files of a kind, and its version."""
+    if kind == "image":
+        from ostraka.data.own import images
+
+        return images.read, images.VERSION
+    from ostraka.data.own import sound
+
+    return sound.read, sound.VERSION
+
+
+def _samples(
+    asked: Asked,
+    reading: Reading,
+    files: Sequence[File],
+    labels: Sequence[str] | None,
+    notes: Sequence[str],
+) -> Collection:
+    """Files that are a sample each, without those that cannot be read."""
+    x, kept, form, said = reading(asked, files)
+    return collection(
+        asked.path.name,
+        x if len(kept) == len(x) else x[kept],
+        None if labels is None else [labels[at] for at in kept],
+        [files[at].name for at in kept],
+        form,
+        [*notes, *said],
+    )
 
 
 def _table_in(asked: Asked) -> Path | None:
@@ -91,8 +122,8 @@ def _table_in(asked: Asked) -> Path | None:
 
 
 def _kind(asked: Asked, listing: Listing) -> Kind:
-    counts: dict[Kind, int] = {
-        kind: sum(file.end in ends for file in listing.files) for kind, ends in SAMPLES.items()
+    counts = {
+        kind: sum(file.end in ends for file in listing.files) for kind, (_, ends) in SAMPLES.items()
     }
     wanted = asked.form.kind
     if wanted is not None and counts.get(wanted):

@@ -5,23 +5,18 @@ used, in its order; without a list, every column but that of the classes is, and
 from its values.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import torch
 
 from ostraka.core.names import normal
-from ostraka.core.samples import Samples, View
-from ostraka.data.dataset import Array
-from ostraka.data.own.asked import Asked
-from ostraka.data.own.batches import check_memory
-from ostraka.data.own.collection import Collection, collection, listed, some
+from ostraka.data.own.collection import Collection, collection, listed, note, some
 from ostraka.data.own.columns import Raw, encoded, infer, number
-from ostraka.data.own.csvfile import read_csv
 from ostraka.data.own.folder import check_classes
-from ostraka.data.own.form import Column, Form
-from ostraka.data.own.parquet import read_parquet
+from ostraka.data.own.form import Asked, Column, Form
+from ostraka.data.own.table_files import read_csv, read_parquet
+from ostraka.data.sources.files import check_memory
 from ostraka.errors import DataError, did_you_mean
 
 LABELS = ("label", "class", "target")
@@ -39,17 +34,18 @@ def read(asked: Asked) -> Collection:
     notes += said
     columns, said = _columns(asked, table, label)
     notes += said
-    x, said = _features(asked, table, columns)
-    notes += said
+    rows = len(next(iter(table.values())).parsed)
+    check_memory(path, rows, 16 * Form(columns=tuple(columns)).width, "give fewer columns")
+    parts = []
+    for column in columns:
+        values, said = encoded(table[column.name], column, str(path))
+        parts.append(values.astype(np.float32))
+        notes += said
+    x = np.ascontiguousarray(np.concatenate(parts, axis=1))
     form = asked.form.found("table", (x.shape[1],), str(path))
     form = replace(form, label=label or asked.form.label, columns=columns)
     return collection(
-        path.stem,
-        Samples(torch.from_numpy(x), view=View(kind="table")),
-        labels,
-        [f"row {row + 1}" for row in range(len(x))],
-        form,
-        notes,
+        path.stem, x, labels, [f"row {row + 1}" for row in range(len(x))], form, notes
     )
 
 
@@ -64,8 +60,8 @@ def _label(asked: Asked, table: Mapping[str, Raw]) -> tuple[str | None, list[str
                 f"{path} has no column {wanted!r} with the classes."
                 f"{did_you_mean(wanted, table)} Its columns: {some(list(table))}"
             )
-        note = f"{path.name} has no column {wanted!r} with the classes; read without labels"
-        return None, [note] if asked.labelled is None else []
+        said = f"{path.name} has no column {wanted!r} with the classes; read without labels"
+        return None, [said] if asked.labelled is None else []
     found = [name for name in table if name.lower() in LABELS]
     if len(found) == 1:
         return found[0], [f"the column {found[0]!r} of {path.name} is taken for the classes"]
@@ -83,14 +79,13 @@ def _label(asked: Asked, table: Mapping[str, Raw]) -> tuple[str | None, list[str
 
 def _classes(asked: Asked, column: Raw) -> list[str]:
     """The name of each row's class."""
-    named = [None if text is None else _class_name(text) for text in column.texts]
-    gaps = [row for row, name in enumerate(named) if name is None]
+    gaps = [row for row, text in enumerate(column.texts) if text is None]
     if gaps:
         raise DataError(
             f"{asked.path}: {len(gaps):,} rows have no class in column {column.name!r} (first: row "
             f"{gaps[0] + 1}); fill it in, or remove these rows"
         )
-    names = [name for name in named if name is not None]
+    names = [_class_name(text) for text in column.texts if text is not None]
     check_classes(f"{asked.path}, column {column.name!r}", set(names))
     return names
 
@@ -120,18 +115,4 @@ def _columns(
         )
     named = {column.name for column in wanted} | {label, asked.form.label}
     others = [name for name in table if name not in named]
-    note = f"{listed(others, 'column is', 'columns are', 'not in the form')}; left out"
-    return wanted, [note] if others else []
-
-
-def _features(
-    asked: Asked, table: Mapping[str, Raw], columns: Sequence[Column]
-) -> tuple[Array, list[str]]:
-    rows = len(next(iter(table.values())).parsed)
-    check_memory(asked.path, rows, 16 * Form(columns=tuple(columns)).width, "give fewer columns")
-    parts, notes = [], []
-    for column in columns:
-        values, said = encoded(table[column.name], column, str(asked.path))
-        parts.append(values.astype(np.float32))
-        notes += said
-    return np.ascontiguousarray(np.concatenate(parts, axis=1)), notes
+    return wanted, note(others, "column is", "columns are", "not in the form", "left out")

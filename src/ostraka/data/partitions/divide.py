@@ -62,9 +62,8 @@ class Partition:
             "seed": self.seed,
             "names": list(self.names),
             "parties": [rows.tolist() for rows in self.given],
+            **({"partial": True} if self.partial else {}),
         }
-        if self.partial:
-            content["partial"] = True
         with writing(path):
             Path(path).write_text(json.dumps(content) + "\n", encoding="utf-8")
 
@@ -112,12 +111,8 @@ def make_pool(
             "there are no training samples to divide; check the known classes and the training "
             "subset"
         )
-    if (
-        rows.dtype.kind not in "iu"
-        or rows[0] < 0
-        or rows[-1] >= len(labels)
-        or (np.diff(rows) == 0).any()
-    ):
+    outside = rows.dtype.kind not in "iu" or rows[0] < 0 or rows[-1] >= len(labels)
+    if outside or (np.diff(rows) == 0).any():
         raise PartitionError(
             f"the rows to divide must be distinct whole numbers from 0 to {len(labels) - 1}"
         )
@@ -126,14 +121,8 @@ def make_pool(
         raise PartitionError(
             f"labels of the rows to divide must be whole numbers from 0 to {classes - 1}"
         )
-    return Pool(
-        labels.astype(np.int64),
-        rows.astype(np.int64),
-        parties,
-        classes,
-        columns,
-        numpy_rng(seed, "partition"),
-    )
+    whole, rng = labels.astype(np.int64), numpy_rng(seed, "partition")
+    return Pool(whole, rows.astype(np.int64), parties, classes, columns, rng)
 
 
 def _verify(rule: Rule, pool: Pool, shares: Shares) -> None:

@@ -33,15 +33,9 @@ class By(Rule):
                 "in the .npz file"
             )
         values = np.asarray(pool.columns[self.column])[pool.rows]
-        empty = (
-            np.isnan(values)
-            if values.dtype.kind == "f"
-            else np.isnat(values)
-            if values.dtype.kind == "M"
-            else None
-        )
-        if empty is not None and empty.any():
-            bad = int(pool.rows[empty][0])
+        gaps = {"f": np.isnan, "M": np.isnat}.get(values.dtype.kind)
+        if gaps is not None and gaps(values).any():
+            bad = int(pool.rows[gaps(values)][0])
             raise PartitionError(
                 f"column {self.column!r} has no value for row {bad}; every row needs its party"
             )
@@ -49,8 +43,7 @@ class By(Rule):
         if pool.parties not in (0, len(names)):
             raise PartitionError(
                 f"column {self.column!r} has {len(names)} values, {pool.parties} parties were "
-                "asked for; "
-                f"ask for {len(names)} parties, or leave the number out"
+                f"asked for; ask for {len(names)} parties, or leave the number out"
             )
         ordered = pool.rows[np.argsort(index, kind="stable")]
         return Shares(
@@ -90,8 +83,7 @@ class FromFile(Rule):
         if pool.parties not in (0, len(parties)):
             raise PartitionError(
                 f"{self.path} has {len(parties)} parties, {pool.parties} were asked for; ask for "
-                f"{len(parties)}, or "
-                "leave the number out"
+                f"{len(parties)}, or leave the number out"
             )
         partial = content.get("partial", False) is True
         self._check(parties, pool, partial)
@@ -123,8 +115,7 @@ class FromFile(Rule):
         except OSError as error:
             raise PartitionError(
                 f"{self.path} cannot be read: {error.strerror or error}; give a JSON file, such as "
-                "ostraka partition "
-                "--save writes"
+                "ostraka partition --save writes"
             ) from error
         except (ValueError, RecursionError) as error:
             raise PartitionError(
@@ -162,8 +153,7 @@ class FromFile(Rule):
             if len(strange):
                 raise PartitionError(
                     f"{self.path}: party {i} lists row {strange[0]}; the training set has rows 0 "
-                    "to "
-                    f"{len(pool.labels) - 1}"
+                    f"to {len(pool.labels) - 1}"
                 )
             again = rows[seen[rows] >= 0]
             if len(again):
@@ -181,9 +171,8 @@ class FromFile(Rule):
         if len(outside):
             raise PartitionError(
                 f"{self.path}: party {seen[outside[0]]} lists row {outside[0]}, which this run "
-                "does not train on (an "
-                "unknown class, or outside the training subset); remove it or widen the run's "
-                "classes or subset"
+                "does not train on (an unknown class, or outside the training subset); remove it "
+                "or widen the run's classes or subset"
             )
         absent = pool.rows[seen[pool.rows] < 0]
         if len(absent) and not partial:

@@ -6,7 +6,6 @@ matching: whatever can be assigned is assigned.
 """
 
 from collections import deque
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,14 +50,10 @@ def assign(k: int, counts: Ints, fixed: Owned, rng: np.random.Generator) -> Owne
     most = np.minimum(counts, len(fixed))
     for c in rng.permutation(np.flatnonzero(~fixed.any(axis=0))):
         _give(owned.T, fixed.T, int(c), owned.sum(axis=1) < k, rng)
-    for i in _in_turn(k - owned.sum(axis=1), rng):
+    # each party as often as it lacks a class, in random order
+    for i in rng.permutation(np.repeat(np.arange(len(owned)), k - owned.sum(axis=1))).tolist():
         _give(owned, fixed, i, owned.sum(axis=0) < most, rng)
     return owned
-
-
-def _in_turn(missing: Ints, rng: np.random.Generator) -> Iterator[int]:
-    """Each party as often as it lacks a class, in random order."""
-    yield from rng.permutation(np.repeat(np.arange(len(missing)), missing)).tolist()
 
 
 def _give(
@@ -70,9 +65,8 @@ def _give(
     In a chain, every row on the way takes a column and gives up one that it had, but never one that
     is fixed.
     """
-    came: dict[
-        int, tuple[int, int]
-    ] = {}  # row -> (row before it, the column that it gives up to that one)
+    # row -> (row before it, the column that it gives up to that one)
+    came: dict[int, tuple[int, int]] = {}
     waiting, seen = deque([start]), np.zeros(owned.shape[1], bool)
     while waiting:
         row = waiting.popleft()

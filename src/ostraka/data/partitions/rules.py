@@ -7,6 +7,7 @@ same size.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass
 from typing import ClassVar, Literal
 
@@ -78,9 +79,14 @@ class Labels(Rule):
 
     def _impossible(self, pool: Pool, why: str) -> PartitionError:
         """The error, with the nearest numbers of parties and of classes per party that work."""
+
+        def possible(k: int, parties: int) -> bool:
+            return not obstacle(k, pool.counts(), self._fixed(parties, pool.classes))
+
+        k, parties, classes = self.k, pool.parties, pool.classes
         nearest = {
-            "parties": self._nearest_parties(pool),
-            "classes per party": self._nearest_k(pool),
+            "parties": _nearest(parties, k, classes, lambda n: possible(k, n)),
+            "classes per party": _nearest(k, parties, classes, lambda n: possible(n, parties)),
         }
         works = " or ".join(
             f"{number} {name}" for name, number in nearest.items() if number is not None
@@ -94,21 +100,12 @@ class Labels(Rule):
             f"labels:{self.k} with {pool.parties} parties is not possible: {why}; {remedy}"
         )
 
-    def _works(self, k: int, parties: int, pool: Pool) -> bool:
-        return not obstacle(k, pool.counts(), self._fixed(parties, pool.classes))
 
-    def _nearest_parties(self, pool: Pool) -> int | None:
-        """More where classes lack owners, fewer where they lack samples; None where no number
-        works."""
-        enough = -(-pool.classes // self.k)
-        tried = [enough] if pool.parties < enough else range(pool.parties - 1, enough - 1, -1)
-        return next((n for n in tried if self._works(self.k, n, pool)), None)
-
-    def _nearest_k(self, pool: Pool) -> int | None:
-        """The same for the number of classes per party."""
-        enough = -(-pool.classes // pool.parties)
-        tried = [enough] if self.k < enough else range(self.k - 1, enough - 1, -1)
-        return next((k for k in tried if self._works(k, pool.parties, pool)), None)
+def _nearest(given: int, other: int, classes: int, possible: Callable[[int], bool]) -> int | None:
+    """More where classes lack owners, fewer where they lack samples; None where no number works."""
+    enough = -(-classes // other)
+    tried = [enough] if given < enough else range(given - 1, enough - 1, -1)
+    return next((number for number in tried if possible(number)), None)
 
 
 @PARTITIONS.add("dirichlet", "noniid-labeldir", "noniid-lds")
@@ -139,10 +136,8 @@ class Dirichlet(Rule):
             best = max(best, (int(sizes.min()), int(sizes.argmin())))
         raise PartitionError(
             f"dirichlet:{self.beta:g} with {pool.parties} parties is not possible in {MAX_DRAWS} "
-            "draws: min_size is "
-            f"{self.min_size}, the best draw left party {best[1]} with {best[0]} samples; use a "
-            "larger BETA, fewer "
-            "parties or a smaller min_size"
+            f"draws: min_size is {self.min_size}, the best draw left party {best[1]} with "
+            f"{best[0]} samples; use a larger BETA, fewer parties or a smaller min_size"
         )
 
     def draw(self, counts: Ints, parties: int, rng: np.random.Generator) -> Ints:
@@ -207,9 +202,8 @@ class PartyDirichlet(Rule):
         if self.alpha > 0:
             mix[some] = rng.dirichlet(self.alpha * prior[some])
         if not np.isfinite(mix).all() or mix.sum() <= 0:
-            mix = np.zeros(
-                len(left)
-            )  # the limit for ALPHA -> 0, and what a number near it underflows to
+            # the limit for ALPHA -> 0, and what a number near it underflows to
+            mix = np.zeros(len(left))
         if mix.sum() <= 0:
             mix[rng.choice(len(left), p=prior)] = 1.0
         return mix
@@ -235,8 +229,7 @@ class Shards(Rule):
             step = pool.classes // math.gcd(pool.classes, self.parts)
             raise PartitionError(
                 f"{here}: {self.parts} * {pool.parties} = {total} parts cannot be cut equally from "
-                f"{pool.classes} "
-                f"classes; the number of parties must be a multiple of {step}"
+                f"{pool.classes} classes; the number of parties must be a multiple of {step}"
             )
         per_class, counts = total // pool.classes, pool.counts()
         if counts.min() < per_class:
@@ -260,9 +253,8 @@ class Shards(Rule):
             free = self.parts - int(forced.sum())
             owned[i] = forced
             if free:
-                owned[
-                    i, pool.rng.choice(pool.classes, free, replace=False, p=weights / weights.sum())
-                ] = True
+                p = weights / weights.sum()
+                owned[i, pool.rng.choice(pool.classes, free, replace=False, p=p)] = True
             left = left - owned[i]
         return owned
 

@@ -60,8 +60,7 @@ def headers(path: Path) -> dict[str, Header]:
             if found[key].size > held and not found[key].dtype.hasobject:
                 raise DataError(
                     f"{path}: {key} declares {found[key]}, but the file holds {in_units(held)} of "
-                    "it; it is damaged: "
-                    "write or fetch it again"
+                    "it; it is damaged: write or fetch it again"
                 )
     return found
 
@@ -74,9 +73,8 @@ def arrays(path: Path) -> dict[str, Array]:
         largest = max(declared, key=lambda key: declared[key].size)
         raise DataError(
             f"{path} declares {in_units(wanted)} of arrays (the largest: {largest}, "
-            f"{declared[largest]}), more than "
-            f"the {in_units(free)} of free memory; store fewer samples (images as uint8, features "
-            "as float32)"
+            f"{declared[largest]}), more than the {in_units(free)} of free memory; store fewer "
+            "samples (images as uint8, features as float32)"
         )
     # Decompression takes most of the time and releases the interpreter's lock: training and test
     # images in parallel.
@@ -101,8 +99,7 @@ def damage_of(path: Path, key: str) -> Iterator[None]:
         if "pickle" in str(error).lower():
             raise DataError(
                 f"{path}: {key} holds Python objects; these are pickles, which can run code when "
-                "opened, and are "
-                "refused; store plain numbers (uint8 or float32) with numpy.savez"
+                "opened, and are refused; store plain numbers (uint8 or float32) with numpy.savez"
             ) from error
         raise DataError(
             f"{path}: {key} cannot be read ({error}); the file is damaged: fetch it again"

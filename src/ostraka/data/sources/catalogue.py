@@ -28,16 +28,10 @@ def _peek(place: Found, source: Source) -> Summary | str:
     try:
         return source.peek(place.path or Path(), place.name)
     except DataError as error:
-        return _short(str(error), place.path)
-    except (
-        Exception
-    ) as error:  # a plug-in's or a damaged file's: it must not hide the other data sets
+        # the first part, without the path that stands beside it anyway
+        return str(error).removeprefix(str(place.path)).lstrip(": ").partition(";")[0]
+    except Exception as error:  # a plug-in's or a damaged file's: others must not be hidden by it
         return f"cannot be read: {error!r}"
-
-
-def _short(reason: str, path: Path | None) -> str:
-    """The first part of an error message, without the path that stands beside it anyway."""
-    return reason.removeprefix(str(path)).lstrip(": ").partition(";")[0]
 
 
 def _joined(parts: Sequence[Summary | str]) -> Summary | str:

@@ -12,17 +12,8 @@ from ostraka.errors import DataError
 from ostraka.registry import SOURCES
 
 CLASSES10 = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
+)  # fmt: skip
 PIXELS = 3 * 32 * 32
 NAMES = {"cifar10": "batches.meta.txt", "cifar100": "fine_label_names.txt"}
 """Where the class names stand."""
@@ -78,8 +69,7 @@ def refuse(path: Path, name: str) -> Dataset:
     folder = "cifar-10-batches-bin" if name == "cifar10" else "cifar-100-binary"
     raise DataError(
         f"{path} holds the Python version of {name}: its batches are pickles, which can run code "
-        "when opened, and are "
-        f"refused; get the binary version (the folder {folder}) instead"
+        f"when opened, and are refused; get the binary version (the folder {folder}) instead"
     )
 
 
@@ -119,12 +109,5 @@ SOURCES.add("cifar")(
         peek=peek,
     )
 )
-SOURCES.add("cifar-pickled")(
-    Source(
-        "cifar-pickled",
-        "recognised only to be refused: Python batches",
-        refuse,
-        find_pickled,
-        listed=False,
-    )
-)
+REFUSED = "recognised only to be refused: Python batches"
+SOURCES.add("cifar-pickled")(Source("cifar-pickled", REFUSED, refuse, find_pickled, listed=False))

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ostraka.core.samples import Samples, View
-from ostraka.data.dataset import DOMAIN, Array, Dataset
+from ostraka.data.dataset import DOMAIN, Dataset
 from ostraka.errors import DataError
 
 PREFIX = "domains:"
@@ -77,25 +77,20 @@ def join(name: str, parts: Sequence[Dataset], size: int, notes: Sequence[str] = 
     _check(name, parts)
     channels = max(part.train.shape[0] for part in parts)
     view = View(scale=1 / 255, mean=(0.5,) * channels, std=(0.5,) * channels)
-    labels = {
-        kind: torch.cat([getattr(part, kind).labels for part in parts])
-        for kind in ("train", "test")
-    }
-    marks = {
-        kind: _marks([(part.name, len(getattr(part, kind))) for part in parts])
-        for kind in ("train", "test")
-    }
+    joined, marks = [], []
+    for side in ([part.train for part in parts], [part.test for part in parts]):
+        labels = torch.cat([samples.labels for samples in side])
+        joined.append(Samples(_images(side, channels, size), labels, view=view))
+        names = np.array([part.name for part in parts])
+        marks.append({DOMAIN: np.repeat(names, [len(samples) for samples in side])})
+    (train, test), (columns, test_columns) = joined, marks
     return Dataset(
-        name=name,
-        classes=parts[0].classes,
-        train=Samples(
-            _images([part.train for part in parts], channels, size), labels["train"], view=view
-        ),
-        test=Samples(
-            _images([part.test for part in parts], channels, size), labels["test"], view=view
-        ),
-        columns={DOMAIN: marks["train"]},
-        test_columns={DOMAIN: marks["test"]},
+        name,
+        parts[0].classes,
+        train,
+        test,
+        columns,
+        test_columns,
         info={
             "kind": "domains",
             "sha256": {part.name: part.info.get("sha256", "") for part in parts},
@@ -103,11 +98,6 @@ def join(name: str, parts: Sequence[Dataset], size: int, notes: Sequence[str] = 
             "notes": [*notes, *(NOTES[part.name] for part in parts if part.name in NOTES)],
         },
     )
-
-
-def _marks(sizes: Sequence[tuple[str, int]]) -> Array:
-    names, counts = zip(*sizes, strict=True)
-    return np.repeat(np.array(names), counts)
 
 
 def _images(parts: Sequence[Samples], channels: int, size: int) -> Tensor:
@@ -120,9 +110,8 @@ def _images(parts: Sequence[Samples], channels: int, size: int) -> Tensor:
             x = stored.to(torch.float32) * (part.view.scale * 255)
             if x.shape[2:] != out.shape[2:]:
                 x = F.interpolate(x, (size, size), mode="bilinear", antialias=True)
-            out[start : start + len(x)] = (
-                x.round_().clamp_(0, 255).to(torch.uint8)
-            )  # grey spreads over the channels
+            # grey spreads over the channels
+            out[start : start + len(x)] = x.round_().clamp_(0, 255).to(torch.uint8)
             start += len(x)
     return out
 

@@ -72,11 +72,26 @@ def free_memory() -> int:
         )
 
 
+def check_memory(owner: object, count: int, size: int, remedy: str) -> None:
+    """Refuse `count` samples of `size` bytes each if they would not fit into memory."""
+    free = free_memory()
+    if count * size > free:
+        raise DataError(
+            f"{owner}: {count:,} samples of {in_units(size)} take {in_units(count * size)}, more "
+            f"than the {in_units(free)} of free memory; {remedy}"
+        )
+
+
 def in_units(size: float) -> str:
     """A number of bytes as people read it."""
     units = ("bytes", "kB", "MB", "GB", "TB", "PB")
     power = min(int(log(max(size, 1), 1000)), len(units) - 1)
     return f"{size / 1000**power:.3g} {units[power]}"
+
+
+def with_sidecar(path: Path, *_: str) -> list[Path]:
+    """The file and, if there is one, the JSON file beside it."""
+    return [file for file in (path, path.with_suffix(".json")) if file.is_file()]
 
 
 def sidecar(path: Path) -> dict[str, Any]:

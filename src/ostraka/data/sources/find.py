@@ -22,7 +22,7 @@ from ostraka.data.sources.advice import (
     looked,
     unread,
 )
-from ostraka.data.sources.own import check_folder
+from ostraka.data.sources.own import check_folder, read_dataset
 from ostraka.data.sources.source import Source
 from ostraka.errors import DataError, choices, did_you_mean
 from ostraka.registry import SOURCES
@@ -131,8 +131,6 @@ def _labelled(name: str, folders: Sequence[Path], label: str) -> Dataset:
             f"label is {label!r}, a column with the classes, but {name} is not a table; leave "
             "label out"
         )
-    from ostraka.data.own.dataset import read_dataset
-
     return read_dataset(place.path, place.name, label)
 
 
@@ -151,7 +149,7 @@ def locate(name: str, dirs: Sequence[Path]) -> list[tuple[Found, Source]]:
 def _find(name: str, folders: Sequence[Path]) -> tuple[Found, Source | None]:
     """One data set and its source; no source where the name stands for a list of domains."""
     check_local(name)
-    if _is_path(name):
+    if os.sep in name or "/" in name or name.lower().endswith(FILES) or name in (".", ".."):
         return _find_path(_expanded(name))
     wanted = canonical(name)
     places = [(place, source) for place, source in _places(folders) if place.name == wanted]
@@ -170,9 +168,8 @@ def _load_named(name: str, folders: Sequence[Path]) -> Dataset:
         needed = "; ".join(f"{part}: {content(part)}" for part in missing)
         raise DataError(
             f"{name} needs at least two of its data sets {choices(domains.NAMED[name])}; found: "
-            f"{choices(parts)}. "
-            f"Looked in: {looked(folders)}. {fetched(missing)}Put there, or in folders named with "
-            f"--data-dir or {VARIABLE}: {needed}"
+            f"{choices(parts)}. Looked in: {looked(folders)}. {fetched(missing)}Put there, or in "
+            f"folders named with --data-dir or {VARIABLE}: {needed}"
         )
     all_of = len(domains.NAMED[name])
     left_out = (
@@ -186,10 +183,6 @@ def canonical(name: str) -> str:
     """The one name behind the usual spellings: lower case, hyphens, known aliases."""
     name = name.lower().replace("_", "-")
     return ALIASES.get(name, name)
-
-
-def _is_path(name: str) -> bool:
-    return os.sep in name or "/" in name or name.lower().endswith(FILES) or name in (".", "..")
 
 
 def _find_path(path: Path) -> tuple[Found, Source]:

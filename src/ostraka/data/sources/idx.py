@@ -20,17 +20,9 @@ from ostraka.registry import SOURCES
 
 IMAGES = re.compile(r"(?:(?P<prefix>.+)-)?train-images[-.]idx3-ubyte(?:\.gz)?")
 FASHION = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
-)
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+    "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+)  # fmt: skip
 UBYTE = 8
 
 

@@ -1,20 +1,21 @@
-"""Tables that come with scikit-learn: small, real, and there wherever it is installed.
+"""Data that comes with scikit-learn: small, real, and there wherever it is installed.
 
 `iris` (150 rows of 4 columns), `wine` (178 of 13) and `breast-cancer` (569 of 30) as the library
-has them, and `digits-rows`: the pixels of its handwritten digits as 64 columns, a table with ten
-classes. The split is fixed: of every class, in the library's order, each fifth sample is a test
-sample.
+has them; `digits`, 1,797 grey images of 8 x 8 pixels with 17 levels, and `digits-rows`: the same
+pixels as 64 columns. The split is fixed: of every class, in the library's order, each fifth sample
+is a test sample.
 """
 
 import gzip
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
+from ostraka.core.samples import View
 from ostraka.data.dataset import Array, Arrays, Dataset, assemble
 from ostraka.data.sources.source import Source, Summary
 from ostraka.errors import DataError
@@ -22,6 +23,7 @@ from ostraka.registry import SOURCES
 
 EACH = 5
 DIGITS = "digits.csv.gz"
+LEVELS = 16
 LICENCE = "CC BY 4.0"
 """All of them are from the UCI Machine Learning Repository, which gives them under it."""
 
@@ -39,9 +41,7 @@ TABLES: Mapping[str, Table] = {
     "iris": Table("iris.csv", "Iris", Summary((4,), 3, 120, 30)),
     "wine": Table("wine_data.csv", "Wine", Summary((13,), 3, 144, 34)),
     "breast-cancer": Table(
-        "breast_cancer.csv",
-        "Breast Cancer Wisconsin (Diagnostic)",
-        Summary((30,), 2, 456, 113),
+        "breast_cancer.csv", "Breast Cancer Wisconsin (Diagnostic)", Summary((30,), 2, 456, 113)
     ),
     "digits-rows": Table(
         DIGITS, "Optical Recognition of Handwritten Digits", Summary((64,), 10, 1442, 355)
@@ -56,8 +56,18 @@ def read(path: Path, name: str) -> Dataset:
     return assemble(name, split(x.astype(np.float32), y, classes, table.origin))
 
 
+def read_digits(path: Path, name: str) -> Dataset:
+    """Scikit-learn's digits; inputs are in [0, 1]."""
+    classes, x, y = rows_of(DIGITS)
+    images = x.reshape(-1, 8, 8).astype(np.uint8)
+    found = split(images, y, classes, TABLES["digits-rows"].origin)
+    return assemble(name, found, View(scale=1 / LEVELS))
+
+
 def peek(path: Path, name: str) -> Summary:
-    """The tables are fixed, and known without the library."""
+    """The sets are fixed, and known without the library."""
+    if name == "digits":
+        return replace(TABLES["digits-rows"].summary, shape=(1, 8, 8))
     return TABLES[name].summary
 
 
@@ -80,19 +90,13 @@ def split(x: Array, y: Array, classes: tuple[str, ...], origin: str) -> Arrays:
     test = np.zeros(len(y), bool)
     for c in range(len(classes)):
         test[np.flatnonzero(y == c)[EACH - 1 :: EACH]] = True
-    return Arrays(
-        x[~test],
-        y[~test],
-        x[test],
-        y[test],
-        classes,
-        info={
-            "kind": "library",
-            "source": f"scikit-learn (UCI, {origin})",
-            "licence": LICENCE,
-            "sha256": {"samples": hashlib.sha256(x.tobytes()).hexdigest()},
-        },
-    )
+    info = {
+        "kind": "library",
+        "source": f"scikit-learn (UCI, {origin})",
+        "licence": LICENCE,
+        "sha256": {"samples": hashlib.sha256(x.tobytes()).hexdigest()},
+    }
+    return Arrays(x[~test], y[~test], x[test], y[test], classes, info=info)
 
 
 def _path(file: str) -> Path:
@@ -111,4 +115,7 @@ def _path(file: str) -> Path:
 
 SOURCES.add("library")(
     Source("library", "tables of scikit-learn", read, builtin=tuple(TABLES), peek=peek)
+)
+SOURCES.add("digits")(
+    Source("library", "scikit-learn's 8x8 digits", read_digits, builtin=("digits",), peek=peek)
 )

@@ -13,13 +13,20 @@ Further arrays:
   of the whole training set; constants of this kind would be fixed before a federation starts, as
   the pixel range of images is;
 * `kind` (or the entry "kind" of the sidecar): image, table or sound. Without it, x with
-  `feature_scale` is sound, rows [N, D] are a table, and everything else is images.
+  `feature_scale` is sound, rows [N, D] are a table, and everything else is images;
+* `x_train_med` and `x_test_med` are packed images: residuals of the lossless MED predictor (LOCO-I,
+  the predictor of JPEG-LS), [C, N, H, W] uint8. With a the pixel to the left, b the one above and c
+  the one above left (0 outside the image), the prediction is the median of a, b and a + b - c; a
+  residual is pixel minus prediction modulo 256. Of three colour planes, red and blue are stored as
+  their difference from green, as signed bytes.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from importlib.resources import as_file
+from importlib.resources import files as files_of
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,16 +35,25 @@ from ostraka.core.samples import View
 from ostraka.data.dataset import Array, Arrays, Dataset, assemble, sample_shape
 from ostraka.data.names import flaw
 from ostraka.data.sources import archive
-from ostraka.data.sources.files import file_info, sidecar
-from ostraka.data.sources.packed import decode
+from ostraka.data.sources.files import file_info, sidecar, with_sidecar
+from ostraka.data.sources.own import ABOUT, peek_table, read_dataset
 from ostraka.data.sources.source import Source, Summary
 from ostraka.errors import DataError, choices
 from ostraka.registry import SOURCES
+
+T = TypeVar("T")
 
 MED = "_med"
 """The end of the names of packed arrays."""
 
 PACKED = ".packed.npz"
+BLOCK = 2048
+"""Images decoded at once: the three rows in use then stay in the processor's cache."""
+
+BUNDLED = "embedded-fashion-mnist-4k.npz"
+"""The data set inside the package: 4,000 + 1,000 images of Fashion-MNIST (MIT, Zalando; see the
+folder's NOTICE)."""
+
 NEEDED = ("x_train", "y_train", "x_test", "y_test")
 
 
@@ -48,12 +64,9 @@ def read(path: Path, name: str) -> Dataset:
     if given is not None and given != found:
         raise DataError(
             f"{path} is damaged or was changed: its SHA-256 is {found}, its JSON sidecar says "
-            f"{given}; "
-            "fetch the file again or correct the sidecar"
+            f"{given}; fetch the file again or correct the sidecar"
         )
     if _undivided(archive.headers(path)):
-        from ostraka.data.own.dataset import read_dataset
-
         return read_dataset(path, name)
     stored = read_arrays(path)
     _need(stored, path)
@@ -68,14 +81,7 @@ def read(path: Path, name: str) -> Dataset:
         kind=told_kind(path, stored, beside),
         columns=_columns(path, stored, "_train"),
         test_columns=_columns(path, stored, "_test"),
-        info={
-            **info,
-            **{
-                key: beside[key]
-                for key in ("source", "origin", "licence", "subset")
-                if key in beside
-            },
-        },
+        info={**info, **{key: beside[key] for key in ABOUT if key in beside}},
     )
     return assemble(name, arrays, view)
 
@@ -89,13 +95,54 @@ def read_arrays(path: Path) -> dict[str, Array]:
     }
 
 
+def decode(name: str, residuals: Array) -> Array:
+    """Images [N, H, W] (one plane) or [N, H, W, C] from residuals [C, N, H, W]; `name` is for the
+    error message."""
+    if residuals.ndim != 4 or residuals.dtype != np.uint8:
+        raise DataError(
+            f"{name} is {residuals.dtype} {list(residuals.shape)}; packed images are uint8 [C, N, "
+            "H, W]"
+        )
+    planes, count, height, width = residuals.shape
+    images = np.empty((count, height, width, planes), np.uint8)
+    for start in range(0, count, BLOCK):
+        part = residuals[:, start : start + BLOCK]
+        images[start : start + BLOCK] = _colours(
+            [_plane(part[k], planes == 3 and k != 1) for k in range(planes)]
+        )
+    return images[..., 0] if planes == 1 else images
+
+
+def _plane(residuals: Array, signed: bool) -> Array:
+    """One plane [n, H, W] as [H, W, n] int16: pixels depend on their neighbours, so only images run
+    in parallel."""
+    count, height, width = residuals.shape
+    steps = np.ascontiguousarray(residuals.transpose(1, 2, 0)).astype(np.int16)
+    plane = np.zeros((height + 1, width + 1, count), np.int16)
+    wrapped = np.int8 if signed else np.uint8
+    for i in range(1, height + 1):
+        for j in range(1, width + 1):
+            left, above = plane[i, j - 1], plane[i - 1, j]
+            low, high = np.minimum(left, above), np.maximum(left, above)
+            # The median of three: a + b - c held between the smaller and the larger of a and b.
+            guess = np.minimum(np.maximum(left + above - plane[i - 1, j - 1], low), high)
+            plane[i, j] = (guess + steps[i - 1, j - 1]).astype(wrapped)
+    return plane[1:, 1:]
+
+
+def _colours(planes: list[Array]) -> Array:
+    """Planes [H, W, n] as images [n, H, W, C], the green difference undone."""
+    if len(planes) == 3:
+        red, green, blue = planes
+        planes = [red + green, green, blue + green]
+    return np.stack([plane.astype(np.uint8) for plane in planes], axis=-1).transpose(2, 0, 1, 3)
+
+
 def peek(path: Path, name: str) -> Summary:
     """What the headers of the arrays say; of the values only the labels are read."""
     found = archive.headers(path)
     if _undivided(found):
-        from ostraka.data.own.look import summary_of_table
-
-        return summary_of_table(path)
+        return peek_table(path, name)
     _need({key.removesuffix(MED) for key in found}, path)
     if "x_train" + MED in found:
         planes, count, *sides = found["x_train" + MED].shape
@@ -135,9 +182,8 @@ def _features(name: str, stored: Mapping[str, Array]) -> tuple[Array, Array, Vie
     ):
         raise DataError(
             f"{name}: features are {train.dtype} {list(train.shape)} in training and {test.dtype} "
-            f"{list(test.shape)} "
-            "in test; with feature_scale and feature_offset both must be uint8 [N, frames, "
-            "coefficients]"
+            f"{list(test.shape)} in test; with feature_scale and feature_offset both must be uint8 "
+            "[N, frames, coefficients]"
         )
     scale, offset = (
         per_coefficient(name, key, stored, train.shape[-1])
@@ -227,28 +273,28 @@ def _find_packed(path: Path) -> list[str]:
     return [path.name.removesuffix(PACKED)] if path.name.endswith(PACKED) and path.is_file() else []
 
 
-def files(path: Path, name: str) -> list[Path]:
-    """The file and, if there is one, its sidecar."""
-    return [file for file in (path, path.with_suffix(".json")) if file.is_file()]
+def _bundled(function: Callable[[Path, str], T]) -> Callable[[Path, str], T]:
+    """The same of the file inside the package, whatever the path."""
+
+    def called(path: Path, name: str) -> T:
+        with as_file(files_of("ostraka.data.sources").joinpath("bundled")) as folder:
+            return function(folder / BUNDLED, name)
+
+    return called
 
 
-SOURCES.add("npz")(
+for kind, summary, find in (
+    ("npz", "NAME.npz with x_train, y_train, x_test, y_test (or x and y)", _find_plain),
+    ("packed", "NAME.packed.npz, images as prediction residuals", _find_packed),
+):
+    SOURCES.add(kind)(Source(kind, summary, read, find, files=with_sidecar, peek=peek))
+SOURCES.add("bundled")(
     Source(
-        "npz",
-        "NAME.npz with x_train, y_train, x_test, y_test (or x and y)",
-        read,
-        _find_plain,
-        files=files,
-        peek=peek,
-    )
-)
-SOURCES.add("packed")(
-    Source(
-        "packed",
-        "NAME.packed.npz, images as prediction residuals",
-        read,
-        _find_packed,
-        files=files,
-        peek=peek,
+        "bundled",
+        "the subset of Fashion-MNIST in this package",
+        _bundled(read),
+        builtin=("fashion-4k",),
+        files=_bundled(with_sidecar),
+        peek=_bundled(peek),
     )
 )

@@ -1,21 +1,44 @@
-"""Own data as it lies in folders: images and recordings with a sub-folder for each class, tables.
+"""Own data as data sets of a run: tables, and folders of images or recordings with a sub-folder for
+each class.
 
-Finding them looks at a few names only; reading them is the work of `ostraka.data.own`, which is
-loaded when it is needed.
+Sub-folders (or tables) called train and test are the two parts. Where there is no test part, a
+share of every class is set aside for it, drawn once: the same data is divided the same way always.
+What a form says stands in a JSON file beside the data (`pets.json` for the folder `pets`). Finding
+data looks at a few names only.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from ostraka.core.kind import Kind
+from ostraka.core.samples import Samples
 from ostraka.data.dataset import Dataset
-from ostraka.data.own.folder import IMAGES, PARTS, SOUNDS
-from ostraka.data.own.readers import TABLES
+from ostraka.data.own.collection import Collection, in_both, note
+from ostraka.data.own.folder import IMAGES, PARTS, SAMPLES, SOUNDS, chosen, list_folder, parts_of
+from ostraka.data.own.form import Asked, Form, Part
+from ostraka.data.own.readers import TABLES, read_asked
+from ostraka.data.sources.files import sidecar, with_sidecar
 from ostraka.data.sources.source import Source, Summary
-from ostraka.errors import DataError
+from ostraka.errors import ConfigError, DataError
 from ostraka.registry import SOURCES
+
+SHARE = 0.2
+"""Of the samples, for testing, where there is no test part."""
+
+SEED = 20
+"""By which they are drawn."""
+
+OTHERWISE = ("sub-folders train and test", "arrays x_train, y_train, x_test and y_test")
+"""What gives a test part: in a folder or beside a table, and in a .npz file."""
+
+ABOUT = ("source", "origin", "licence", "subset")
+"""Further entries of the JSON file, which go into `Dataset.info`."""
 
 CLASSES = 2
 """Sub-folders with samples that make a folder a data set."""
@@ -23,24 +46,118 @@ CLASSES = 2
 LOOKED = 1000
 """Entries of a folder that are looked at before it is passed over."""
 
-
-def read(path: Path, name: str) -> Dataset:
-    """The data set at a path."""
-    from ostraka.data.own.dataset import read_dataset
-
-    return read_dataset(path, name)
+LARGE = 2**24
+"""Bytes of a table that is not read to tell its size."""
 
 
-def _peek_folder(path: Path, name: str, image: bool) -> Summary:
-    from ostraka.data.own.look import summary_of_folder
+def read_dataset(path: Path, name: str, label: str | None = None) -> Dataset:
+    """The data set at a path; `label` names the column of a table that holds the classes."""
+    form, skip_broken, info = _beside(path)
+    form = replace(form, label=label or form.label)
+    train = read_asked(Asked(path, form, True, "train", skip_broken))
+    notes = list(train.notes)
+    if _has_test(path):
+        test = read_asked(Asked(path, train.form, True, "test", skip_broken))
+        rows = in_both(test.samples, train.samples).tolist()
+        notes += [f"test: {note}" for note in test.notes]
+        notes += _shared([test.items[row] for row in rows])
+        samples = train.samples, test.for_classes(train.classes)
+    else:
+        samples, said = _divided(train, path)
+        notes += said
+    return Dataset(
+        name,
+        train.classes,
+        *samples,
+        info={"kind": f"own {train.form.kind}", **info, "digest": train.digest, "notes": notes},
+    )
 
-    return summary_of_folder(path, image)
+
+def _beside(path: Path) -> tuple[Form, bool, dict[str, Any]]:
+    """The form that stands in the JSON file beside the data, whether broken files are left out,
+    and what else is told there."""
+    place = path.with_name(f"{path.name}.folder") if path.is_dir() else path
+    told = sidecar(place)
+    skip = told.pop("skip_broken", False)
+    info = {key: told.pop(key) for key in ABOUT if key in told}
+    if path.suffix == ".npz":  # these two are for the reader of arrays
+        told = {key: told[key] for key in told if key not in ("class_names", "sha256")}
+    where = place.with_suffix(".json")
+    try:
+        if not isinstance(skip, bool):
+            raise ConfigError(f"skip_broken is {skip!r}; it is true or false")
+        return Form.of(told), skip, info
+    except ConfigError as error:
+        raise DataError(f"{where}: {error}") from None
 
 
-def _peek_table(path: Path, name: str) -> Summary:
-    from ostraka.data.own.look import summary_of_table
+def _has_test(path: Path) -> bool:
+    """Whether the data has a test part."""
+    if not path.is_dir():
+        return False
+    return "test" in parts_of(path) or any((path / f"test{end}").is_file() for end in TABLES)
 
-    return summary_of_table(path)
+
+def _divided(train: Collection, path: Path) -> tuple[tuple[Samples, Samples], list[str]]:
+    rest, held = train.samples.split(SHARE, SEED)
+    if not len(held):
+        raise DataError(
+            f"{path} has {len(train)} samples of {len(train.classes)} classes, too few to set "
+            f"{SHARE:.0%} of each class aside for testing; give samples for it in a sub-folder "
+            "test beside train"
+        )
+    said = (
+        f"{path.name} has no test part: {len(held):,} of {len(train):,} samples ({SHARE:.0%} of "
+        f"each class, drawn once) are for testing; {OTHERWISE[path.suffix == '.npz']} divide it "
+        "otherwise"
+    )
+    rows = held.row_numbers[in_both(held, rest)].tolist()
+    return (rest.compact(), held.compact()), [said, *_shared([train.items[row] for row in rows])]
+
+
+def _shared(names: Sequence[str]) -> list[str]:
+    """A note on test samples that are training samples, too."""
+    same = "the same content as a training sample"
+    done = "if they are the same samples, figures are too good"
+    return note(names, "test sample has", "test samples have", same, done)
+
+
+def peek_table(path: Path, name: str) -> Summary:
+    """A small table is read."""
+    files = [path] if path.is_file() else [file for file in path.iterdir() if file.is_file()]
+    if sum(file.stat().st_size for file in files) > LARGE:
+        raise DataError("a large table; it is not read to tell its size")
+    data = read_dataset(path, path.name)
+    return Summary(data.train.shape, len(data.classes), len(data.train), len(data.test))
+
+
+def _peek_folder(path: Path, name: str, kind: Kind) -> Summary:
+    """The names of the files tell, and the header of the first."""
+    form, _, _ = _beside(path)
+    shape, train = _peek_part(path, "train", form, kind)
+    if _has_test(path):
+        test = sum(_peek_part(path, "test", form, kind)[1].values())
+        return Summary(shape, len(train), sum(train.values()), test)
+    held = sum(round(count * SHARE) for count in train.values())
+    return Summary(shape, len(train), sum(train.values()) - held, held)
+
+
+def _peek_part(
+    path: Path, part: Part, form: Form, kind: Kind
+) -> tuple[tuple[int, ...], Counter[str]]:
+    asked = Asked(path, form, True, part)
+    files, labels, _ = chosen(list_folder(asked), asked, kind)
+    shape = form.shape
+    if shape is None and kind == "image":
+        from ostraka.data.own.images import natural_shape, strict_decoder
+
+        with strict_decoder():
+            shape = natural_shape(files[0])
+    elif shape is None:
+        from ostraka.data.own.sound import SHAPE
+
+        shape = SHAPE
+    return shape, Counter(labels)
 
 
 def _find_folder(path: Path, ends: Sequence[str]) -> list[str]:
@@ -85,7 +202,7 @@ def _find_table(path: Path) -> list[str]:
 def _table_files(path: Path, name: str) -> list[Path]:
     """Tables, and the JSON file that says how to read them."""
     if path.is_file():
-        return [file for file in (path, path.with_suffix(".json")) if file.is_file()]
+        return with_sidecar(path)
     there = [path / f"{part}{end}" for part in ("train", "test") for end in TABLES]
     return [file for file in (*there, path.with_name(f"{path.name}.json")) if file.is_file()]
 
@@ -116,17 +233,16 @@ def _some(folder: str | Path) -> Iterator[os.DirEntry[str]]:
         return
 
 
-for kind, ends, words in (
-    ("image", IMAGES, "images (PNG, JPEG, TIFF, BMP)"),
-    ("sound", SOUNDS, "recordings (WAV)"),
-):
+KINDS: dict[Kind, str] = {"image": "images (PNG, JPEG, TIFF, BMP)", "sound": "recordings (WAV)"}
+
+for kind, words in KINDS.items():
     SOURCES.add(f"{kind}-folder")(
         Source(
             f"{kind} folder",
             f"a folder of {words}, a sub-folder for each class",
-            read,
-            partial(_find_folder, ends=ends),
-            peek=partial(_peek_folder, image=kind == "image"),
+            read_dataset,
+            partial(_find_folder, ends=SAMPLES[kind][1]),
+            peek=partial(_peek_folder, kind=kind),
             yields=True,
             loose=True,
         )
@@ -135,10 +251,10 @@ SOURCES.add("table")(
     Source(
         "table",
         "NAME.csv, NAME.tsv or NAME.parquet with a column label, class or target",
-        read,
+        read_dataset,
         _find_table,
         files=_table_files,
-        peek=_peek_table,
+        peek=peek_table,
         yields=True,
     )
 )

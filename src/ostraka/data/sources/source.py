@@ -8,10 +8,6 @@ from pathlib import Path
 from ostraka.data.dataset import Dataset
 
 
-def _nothing(path: Path) -> list[str]:
-    return []
-
-
 @dataclass(frozen=True)
 class Summary:
     """A data set in a few numbers: the shape of one sample, how many classes, training and test
@@ -39,7 +35,7 @@ class Source:
     kind: str
     summary: str
     read: Callable[[Path, str], Dataset]
-    find: Callable[[Path], list[str]] = _nothing
+    find: Callable[[Path], list[str]] = lambda path: []
     builtin: tuple[str, ...] = ()
     listed: bool = True
     files: Callable[[Path, str], Sequence[Path]] | None = None

@@ -22,17 +22,8 @@ def read(path: Path, name: str) -> Dataset:
             raise DataError(f"{path} has no {file}; put {TRAIN} and {TEST} there")
     (x_train, y_train), (x_test, y_test) = _mat(path / TRAIN), _mat(path / TEST)
     digits = tuple(str(c) for c in range(10))
-    return assemble(
-        name,
-        Arrays(
-            x_train,
-            y_train,
-            x_test,
-            y_test,
-            digits,
-            info=file_info("svhn", path / TRAIN, path / TEST),
-        ),
-    )
+    info = file_info("svhn", path / TRAIN, path / TEST)
+    return assemble(name, Arrays(x_train, y_train, x_test, y_test, digits, info=info))
 
 
 def find(path: Path) -> list[str]:
