@@ -235,7 +235,8 @@ def test_a_learning_rate_that_is_too_high_does_not_pass_in_silence(tmp_path: Pat
         make_plan(config.make({**values, "train_per_class": 20})), RunDir(tmp_path / "c")
     )
     told = [
-        re.findall(r"([\d.]+) after round 1 and ([\d.]+) at", run.notes[-1]) for run in (short, whole)
+        re.findall(r"([\d.]+) after round 1 and ([\d.]+) at", run.notes[-1])
+        for run in (short, whole)
     ]
     [(first, last)], [(before, after)] = told
     assert first == last == before != after

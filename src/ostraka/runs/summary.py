@@ -107,8 +107,8 @@ def _at_chance(test: Evaluation, losses: Sequence[float]) -> list[str]:
     return [
         f"the result is at chance (balanced accuracy {test.balanced_accuracy:.1f} % of {classes} "
         f"classes), and so are the parties' models: their loss is {losses[0]:.3g} after round 1 "
-        f"and {losses[-1]:.3g} at the end, where guessing gives {log(classes):.3g}. The learning rate "
-        "is probably too high or too low: try another one (--lr)"
+        f"and {losses[-1]:.3g} at the end, where guessing gives {log(classes):.3g}. The learning "
+        "rate is probably too high or too low: try another one (--lr)"
     ]
 
 
