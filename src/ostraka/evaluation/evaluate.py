@@ -69,10 +69,10 @@ class Evaluation:
     samples: int
     unknown_samples: int
     accuracy: float | None
-    balanced_accuracy: float | None
-    f1: float | None
-    per_class: dict[str, float | None]
-    open: OpenFigures
+    balanced_accuracy: float | None = None
+    f1: float | None = None
+    per_class: dict[str, float | None] = field(default_factory=dict)
+    open: OpenFigures = OpenFigures()
     per_part: "dict[int, Evaluation]" = field(default_factory=dict)
     per_domain: "dict[str, Evaluation]" = field(default_factory=dict)
     confusion: Confusion = ()
@@ -91,18 +91,16 @@ class Evaluation:
 
         The confusion matrix is left out: it can be large.
         """
-        values = {
-            "samples": self.samples,
-            "unknown_samples": self.unknown_samples,
-            "accuracy": self.accuracy,
-            "balanced_accuracy": self.balanced_accuracy,
-            "f1": self.f1,
-            "per_class": dict(self.per_class),
-            "open": self.open.as_dict(),
-            "per_part": {party: part.as_dict() for party, part in self.per_part.items()},
-            "per_domain": {name: part.as_dict() for name, part in self.per_domain.items()},
-        }
-        return values | ({"per_network": dict(self.per_network)} if self.per_network else {})
+        left_out = ("confusion",) if self.per_network else ("confusion", "per_network")
+        return {name: _plain(value) for name, value in vars(self).items() if name not in left_out}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Evaluation | OpenFigures):
+        return value.as_dict()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
 
 
 Domains = Mapping[str, Tensor]
