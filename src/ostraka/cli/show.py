@@ -102,7 +102,7 @@ def act(options: argparse.Namespace) -> int:
         )
     if options.at is not None:
         from ostraka.display.grid import show_tables
-        from ostraka.display.milestones import courses, milestones
+        from ostraka.display.rounds import courses, milestones
 
         tables = milestones(courses([folder]), options.at, options.relative_to)
         show_tables(tables, options.format, options.json)
