@@ -114,7 +114,7 @@ def act(options: argparse.Namespace) -> int:
         stored_grid(folder).show(options.format, options.json, drawn)
         return 0
     if kind == "run":
-        from ostraka.display.stored import show_run
+        from ostraka.display.summary import show_run
 
         show_run(folder, options.json)
         return 0

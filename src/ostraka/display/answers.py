@@ -9,9 +9,9 @@ from rich.text import Text
 
 from ostraka.core.names import UNKNOWN_NAME
 from ostraka.core.predictor import Promise
-from ostraka.display.summary import OPEN_NAMES
 from ostraka.display.tables import MISSING, Cell, Number, Table
 from ostraka.errors import counted, printable
+from ostraka.evaluation.evaluate import OPEN_FIGURES
 from ostraka.parties.answers import Explanation
 from ostraka.parties.verdict import Verdict
 from ostraka.runs.promise import NEVER
@@ -139,7 +139,7 @@ def figures_table(verdict: Verdict) -> Table:
         ("balanced accuracy", found["balanced_accuracy"]),
     ]
     opened = {**found["open"], "open_balanced_accuracy": found["open_balanced_accuracy"]}
-    rows += [(words, opened[name]) for name, words in OPEN_NAMES.items()]
+    rows += [(figure.name, opened[key]) for key, figure in OPEN_FIGURES.items()]
     shown = [(words, _percent(value)) for words, value in rows if value is not None]
     counted = f"{found['samples']:,}, {found['unknown_samples']:,} of them of unknown classes"
     return Table(("figure", "value"), [*shown, ("samples", counted), ("ballot", verdict.ballot)])

@@ -18,6 +18,7 @@ from ostraka.display.tables import (
     mean_over,
 )
 from ostraka.errors import DataError
+from ostraka.evaluation.evaluate import OPEN_FIGURES
 from ostraka.runs.results import DomainFigures, Record, Summary
 from ostraka.runs.rows import distinct
 
@@ -62,12 +63,8 @@ def per_domain(records: Sequence[Record]) -> list[Table]:
     return tables
 
 
-OPEN_ANSWERS: dict[Figure, str] = {
-    "open_balanced_accuracy": "balanced",
-    "known_refused": "known refused",
-    "unknown_refused": "unknown refused",
-}
-"""Figures of the open answer that a comparison shows, and their columns."""
+OPEN_ANSWERS: tuple[Figure, ...] = ("open_balanced_accuracy", "known_refused", "unknown_refused")
+"""Figures of the open answer that a comparison shows."""
 
 OPEN_NOTE = (
     "known / unknown refused: samples of known / unknown classes that are called unknown; "
@@ -218,7 +215,8 @@ def _opened(records: Sequence[Record], title: str) -> Table:
     rows = tuple(zip(groups, _mark_best(columns[0]), *columns[1:], strict=True))
     told = dict.fromkeys(note for said in notes for note in said)
     notes_below = (*told, *_said(records), OPEN_NOTE)
-    return Table(("method", *OPEN_ANSWERS.values()), rows, title, notes_below)
+    names = (OPEN_FIGURES[figure].column for figure in OPEN_ANSWERS)
+    return Table(("method", *names), rows, title, notes_below)
 
 
 def _said(records: Sequence[Record]) -> list[str]:

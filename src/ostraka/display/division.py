@@ -8,7 +8,7 @@ from rich.text import Text
 
 from ostraka.display.heatmap import division_size, party_class_table
 from ostraka.display.mosaic import ASCII, UNICODE, blocks, per_party, whole
-from ostraka.display.wide import fits, show_lines
+from ostraka.display.tables import fits, show_lines
 from ostraka.runs.division import Division
 
 PARTIES = 30

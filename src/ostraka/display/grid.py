@@ -11,8 +11,7 @@ from ostraka.display.comparison import comparison, open_answers, over_rounds, pe
 from ostraka.display.formats import FORMATS
 from ostraka.display.latex import latex
 from ostraka.display.published import beside, with_published
-from ostraka.display.tables import Table
-from ostraka.display.wide import show_wide
+from ostraka.display.tables import Table, show_wide
 from ostraka.errors import ConfigError
 from ostraka.runs.config import Config, build_method, canonical_method
 from ostraka.runs.grid import RECORDS, read_records, write_records

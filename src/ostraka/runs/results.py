@@ -28,6 +28,8 @@ UNCOUNTED = {"samples": 0, "unknown_samples": 0}
 class Stored:
     """Values that JSON holds under the names of their fields, and so do the values in them."""
 
+    called: ClassVar[str] = "the object"
+    """What errors call it where nobody says from where it came."""
     left_out: ClassVar[tuple[str, ...]] = ()
     """Fields that are written only where they hold something."""
 
@@ -40,9 +42,9 @@ class Stored:
         }
 
     @classmethod
-    def from_json(cls, held: Any, origin: str) -> Self:
+    def from_json(cls, held: Any, origin: str = "") -> Self:
         """What `to_json` gave; anything else is refused."""
-        return cls(**read_fields(cls, held, origin))
+        return cls(**read_fields(cls, held, origin or cls.called))
 
 
 @dataclass(frozen=True)
@@ -66,16 +68,11 @@ class MetricsRow(Stored):
     run: str = ""
     """The hash of the run."""
 
-    left_out = ("confusion", "per_party")
+    called, left_out = "the line", ("confusion", "per_party")
 
     def to_json(self) -> dict[str, Any]:
         """The line as plain values, the hash first."""
         return {"run": self.run} | super().to_json()
-
-    @classmethod
-    def from_json(cls, held: Any, origin: str = "the line") -> Self:
-        """The row that a line holds; anything else is refused."""
-        return super().from_json(held, origin)
 
 
 @dataclass(frozen=True)
@@ -182,7 +179,7 @@ class Summary(Stored):
     digest: str = ""
     """The hash of all the rest, in a file."""
 
-    left_out = ("run", "digest")
+    called, left_out = "the summary", ("run", "digest")
 
     @property
     def auroc(self) -> float | None:
@@ -212,11 +209,6 @@ class Summary(Stored):
                 values |= {figure: getattr(self, figure) for figure in BESIDE_ACCURACY}
             values[name] = value
         return values
-
-    @classmethod
-    def from_json(cls, held: Any, origin: str = "the summary") -> Self:
-        """The summary that a file holds; what is none is refused."""
-        return super().from_json(held, origin)
 
 
 @dataclass(frozen=True)
