@@ -139,8 +139,7 @@ def _top_k(wanted: Wanted) -> None:
 )
 def _clusters(wanted: Wanted) -> None:
     from ostraka.core.party import labels
-    from ostraka.display.selection import draw_clusters
-    from ostraka.display.teams import Members
+    from ostraka.display.teams import Members, draw_clusters
 
     run = Members.of(wanted.folder)
     names = labels([str(card) for card in run.pool.cards])
@@ -163,8 +162,7 @@ def _sizes(wanted: Wanted) -> None:
     "run",
 )
 def _teams(wanted: Wanted) -> None:
-    from ostraka.display.selection import draw_teams
-    from ostraka.display.teams import Members
+    from ostraka.display.teams import Members, draw_teams
 
     run = Members.of(wanted.folder)
     found, own = run.inspect(), run.choice.chosen
@@ -191,8 +189,7 @@ def _parties(wanted: Wanted) -> None:
     import numpy as np
 
     from ostraka.core.party import labels
-    from ostraka.display.selection import draw_parties
-    from ostraka.display.teams import Members
+    from ostraka.display.teams import Members, draw_parties
 
     run = Members.of(wanted.folder)
     cards, plan = run.pool.cards, run.plan

@@ -41,9 +41,7 @@ def escape(text: str) -> str:
 
 
 def _table(table: Table) -> str:
-    numeric = [
-        any(not isinstance(row[i], str) for row in table.rows) for i in range(len(table.columns))
-    ]
+    numeric = [table.numeric(i) for i in range(len(table.columns))]
     lines = [r"\begin{table}", r"  \centering"]
     lines += [rf"  \caption{{{escape(table.title)}}}"] if table.title else []
     lines += [

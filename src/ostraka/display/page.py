@@ -161,9 +161,7 @@ def _paragraph(line: str) -> str:
 
 
 def _table(table: Table) -> str:
-    numeric = [
-        any(not isinstance(row[i], str) for row in table.rows) for i in range(len(table.columns))
-    ]
+    numeric = [table.numeric(i) for i in range(len(table.columns))]
 
     def cells(tag: str, texts: Iterable[str]) -> str:
         marked = zip(texts, numeric, strict=True)
@@ -199,16 +197,11 @@ def _pictures(stored: Tensor) -> list[str]:
         file = io.BytesIO()
         Image.fromarray(shown).save(file, "PNG")
         data = base64.b64encode(file.getvalue()).decode()
-        width, height = _fitted(shown.shape[1], shown.shape[0])
+        height, width = (max(1, round(SIDE * s / max(shown.shape[:2]))) for s in shown.shape[:2])
         made.append(
             f'<img alt="" width="{width}" height="{height}" src="data:image/png;base64,{data}">'
         )
     return made
-
-
-def _fitted(width: int, height: int) -> tuple[int, int]:
-    longer = max(width, height)
-    return max(1, round(SIDE * width / longer)), max(1, round(SIDE * height / longer))
 
 
 def _page(title: str, parts: Sequence[str]) -> str:

@@ -105,7 +105,7 @@ class Table:
             box=SIMPLE_HEAD,
         )
         for i, column in enumerate(self.columns):
-            number = self._numeric(i)
+            number = self.numeric(i)
             whole = i == 0 and (width is None or 2 * self._longest(i) <= width)
             widest = width // 2 if width is not None and i == 0 and not whole else None
             justify: Literal["left", "right"] = "right" if number else "left"
@@ -124,7 +124,7 @@ class Table:
 
     def markdown(self) -> str:
         """A GitHub-flavoured table, best cells bold, notes below as a list."""
-        rules = ["---:" if self._numeric(i) else ":---" for i in range(len(self.columns))]
+        rules = ["---:" if self.numeric(i) else ":---" for i in range(len(self.columns))]
         lines = [_line(map(_escape, self.columns)), _line(rules)]
         for row in self.rows:
             texts = [_escape(self._text(cell)) for cell in row]
@@ -176,7 +176,8 @@ class Table:
             default=0,
         )
 
-    def _numeric(self, column: int) -> bool:
+    def numeric(self, column: int) -> bool:
+        """Whether any cell of the column is a number."""
         return any(not isinstance(row[column], str) for row in self.rows)
 
 
