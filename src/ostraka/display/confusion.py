@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ostraka.display.canvas import check_suffix, new_figure, save
-from ostraka.display.heatmap import FEW_CLASSES, name_axes, separate, write_numbers
+from ostraka.display.heatmap import FEW_CLASSES, finish, name_axes, separate, write_numbers
 from ostraka.display.mosaic import ASCII, UNICODE, Pen, blocks
 from ostraka.display.tables import Cell, Number, Table, cut, fits, show_lines
 from ostraka.errors import StoreError
@@ -134,9 +134,5 @@ def draw_confusion(found: Confusion, path: Path, title: str = "") -> None:
     if len(found.names) > 1 and found.names[-1] == UNKNOWN:
         axes.axhline(size - 1.5, color="0.3", linewidth=1)
         axes.axvline(size - 1.5, color="0.3", linewidth=1)
-    if title:
-        axes.set_title(title, loc="left", fontsize=11)
-    bar = figure.colorbar(image, ax=axes, pad=0.015, aspect=30)
-    bar.set_label("% of the true class", fontsize=9)
-    bar.ax.tick_params(labelsize=8)
+    finish(figure, image, title, "% of the true class")
     save(figure, path)

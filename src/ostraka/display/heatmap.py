@@ -1,9 +1,10 @@
 """Who holds what: the counts of each party and class as a table and as a drawing."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,10 @@ from ostraka.errors import DataError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colorbar import Colorbar
     from matplotlib.colors import Colormap, Normalize
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 Counts = NDArray[np.integer]
 
@@ -74,10 +78,8 @@ def heatmap_svg(
     counts = _checked(table, party_names, class_names)
     few, crowd = len(party_names) <= FEW_PARTIES, len(party_names) > NAMED_PARTIES
     if crowd:
-        counts, party_names = (
-            counts[_by_largest_class(counts)],
-            [str(n) for n in range(len(party_names))],
-        )
+        counts = counts[_by_largest_class(counts)]
+        party_names = [str(n) for n in range(len(party_names))]
     # rows read best when there are few; a thousand parties fit the width of a page, not its height
     grid, rows, columns = (
         (counts, party_names, class_names) if few else (counts.T, class_names, party_names)
@@ -94,17 +96,24 @@ def heatmap_svg(
     name_axes(axes, rows, columns, labels)
     if few:
         separate(axes, *grid.shape)
-        if len(class_names) <= FEW_CLASSES and DIGIT * len(str(counts.max())) < width / len(
-            columns
-        ):
+        fits = DIGIT * len(str(counts.max())) < width / len(columns)
+        if len(class_names) <= FEW_CLASSES and fits:
             write_numbers(axes, grid, colours, norm)
-    if title:
-        axes.set_title(title, loc="left", fontsize=11)
-    bar = figure.colorbar(image, ax=axes, pad=0.015, aspect=30, ticks=_ticks(int(counts.max())))
-    bar.set_label("samples (blank: none)", fontsize=9)
-    bar.ax.tick_params(labelsize=8)
+    bar = finish(figure, image, title, "samples (blank: none)", _ticks(int(counts.max())))
     bar.outline.set_visible(False)
     save(figure, path)
+
+
+def finish(
+    figure: "Figure", image: "AxesImage", title: str, label: str, ticks: list[int] | None = None
+) -> "Colorbar":
+    """Set the title of a grid of numbers, and a bar beside it that says what its colours mean."""
+    if title:
+        image.axes.set_title(title, loc="left", fontsize=11)
+    bar = figure.colorbar(image, ax=image.axes, pad=0.015, aspect=30, ticks=ticks)
+    bar.set_label(label, fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+    return bar
 
 
 def _checked(table: Counts, party_names: Sequence[str], class_names: Sequence[str]) -> Counts:
@@ -142,13 +151,10 @@ def _ticks(most: int) -> list[int]:
     """For the colour bar: those of 1, 2, 5, 10, 20,
     ... that do not crowd on its root scale, and the largest count.
     """
-    ticks = [1]
-    apart = 0.12 * math.sqrt(most)
+    ticks, apart = [1], 0.12 * math.sqrt(most)
     for tick in (factor * 10**power for power in range(len(str(most))) for factor in (1, 2, 5)):
-        if (
-            math.sqrt(tick) - math.sqrt(ticks[-1]) >= apart
-            and math.sqrt(most) - math.sqrt(tick) >= apart
-        ):
+        below, above = math.sqrt(tick) - math.sqrt(ticks[-1]), math.sqrt(most) - math.sqrt(tick)
+        if below >= apart and above >= apart:
             ticks.append(tick)
     return [*ticks, most] if most > 1 else ticks
 
@@ -164,11 +170,8 @@ def name_axes(
         step = _round_step(-(-len(names) // most))
         shown = range(0, len(names), step)
         axis.set_ticks(list(shown), [cut(names[i], NAME) for i in shown])
-        named = (
-            f" (one in {step} of {len(names)} is named)"
-            if step > 1 and not names[0].isdigit()
-            else ""
-        )
+        named = f" (one in {step} of {len(names)} is named)" if step > 1 else ""
+        named = "" if names[0].isdigit() else named
         axis.set_label_text(label + named, fontsize=9)
     longest = max(len(text.get_text()) for text in axes.get_xticklabels())
     if longest * len(axes.get_xticks()) > 100:  # about what fits side by side on the page
@@ -191,12 +194,8 @@ def _by_largest_class(counts: Counts) -> NDArray[np.intp]:
 
 def _round_step(step: int) -> int:
     """The next of 1, 2, 5, 10, 20, 50, ...: labels at round positions."""
-    size = 1
-    while True:
-        for factor in (1, 2, 5):
-            if step <= factor * size:
-                return factor * size
-        size *= 10
+    rounds: Iterator[int] = (factor * 10**power for power in count() for factor in (1, 2, 5))
+    return next(one for one in rounds if step <= one)
 
 
 def separate(axes: "Axes", rows: int, columns: int) -> None:
@@ -210,15 +209,8 @@ def separate(axes: "Axes", rows: int, columns: int) -> None:
 def write_numbers(axes: "Axes", grid: Counts, colours: "Colormap", norm: "Normalize") -> None:
     """Every number but 0 into its cell, in black or white, whichever is seen better."""
     for row, column in np.argwhere(grid > 0).tolist():
-        count = int(grid[row, column])
-        red, green, blue, _ = colours(float(norm(count)))
-        light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.55
-        axes.text(
-            column,
-            row,
-            str(count),
-            ha="center",
-            va="center",
-            fontsize=8,
-            color="black" if light else "white",
-        )
+        value = int(grid[row, column])
+        red, green, blue, _ = colours(float(norm(value)))
+        dark = 0.299 * red + 0.587 * green + 0.114 * blue <= 0.55
+        place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
+        axes.text(column, row, str(value), color="white" if dark else "black", **place)
