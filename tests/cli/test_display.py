@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from ostraka.cli.streams import PLAIN, locale_name
-from ostraka.display.division import show_division
+from ostraka.display.heatmap import show_division
 from ostraka.display.summary import show_summary
 from ostraka.display.tables import Mean, Number, Table, show_wide
 from ostraka.runs.results import Summary

@@ -1,6 +1,6 @@
 """Answers of a group and what they are worth: tables for terminals, spreadsheets and pages."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -215,15 +215,12 @@ def show_choice(console: Console, selection: Mapping[str, Any]) -> None:
 
 def safe_csv(table: Table) -> str:
     """The table for a spreadsheet: no text that came from a stranger is taken for a formula."""
-    rows = [tuple(_harmless(cell) for cell in row) for row in table.rows]
-    return replace(table, rows=rows).csv()
 
+    def harmless(text: str) -> str:
+        shown = printable(text)  # a table may go to a terminal
+        return f"'{shown}" if shown.startswith(FORMULA) else shown
 
-def _harmless(cell: Cell) -> Cell:
-    if not isinstance(cell, str):
-        return cell
-    shown = printable(cell)  # a table may go to a terminal
-    return f"'{shown}" if shown.startswith(FORMULA) else shown
+    return _each_text(table, harmless).csv()
 
 
 def _percent(value: float | None) -> Cell:
@@ -232,14 +229,14 @@ def _percent(value: float | None) -> Cell:
 
 def _for_terminal(table: Table) -> Table:
     """With unknown in capitals, and without anything that a terminal would obey."""
-    rows = [tuple(_shown(cell) for cell in row) for row in table.rows]
+    return _each_text(
+        table, lambda text: UNKNOWN_NAME.upper() if text == UNKNOWN_NAME else printable(text)
+    )
+
+
+def _each_text(table: Table, change: Callable[[str], str]) -> Table:
+    rows = [tuple(change(c) if isinstance(c, str) else c for c in row) for row in table.rows]
     return replace(table, rows=rows)
-
-
-def _shown(cell: Cell) -> Cell:
-    if not isinstance(cell, str):
-        return cell
-    return UNKNOWN_NAME.upper() if cell == UNKNOWN_NAME else printable(cell)
 
 
 def _say(console: Console, line: str) -> None:

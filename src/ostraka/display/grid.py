@@ -8,8 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ostraka.display.comparison import comparison, open_answers, over_rounds, per_domain
-from ostraka.display.formats import FORMATS
-from ostraka.display.latex import latex
+from ostraka.display.formats import FORMATS, latex
 from ostraka.display.published import beside, with_published
 from ostraka.display.tables import Table, show_wide
 from ostraka.errors import ConfigError

@@ -1,16 +1,20 @@
-"""Who holds what: the counts of each party and class as a table and as a drawing."""
+"""Who holds what: counts of each party and class as a table, on a terminal and as a drawing."""
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.text import Text
 
 from ostraka.display.canvas import check_suffix, new_figure, save
-from ostraka.display.tables import Cell, Number, Table, cut
+from ostraka.display.mosaic import ASCII, UNICODE, blocks, per_party, whole
+from ostraka.display.tables import Cell, Number, Table, cut, fits, show_lines
 from ostraka.errors import DataError
 
 if TYPE_CHECKING:
@@ -20,7 +24,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
+    from ostraka.runs.division import Division
+
 Counts = NDArray[np.integer]
+
+PARTIES = 30
+"""Parties that a division lists."""
+
+NAMED = 40
+"""Classes that are named below a division."""
 
 FEW_PARTIES = 20
 """Up to here parties are rows with their counts written in; beyond,
@@ -62,6 +74,51 @@ def division_size(counts: Counts) -> str:
     return f"{counts.shape[0]} parties, {counts.shape[1]} classes, {int(counts.sum())} samples"
 
 
+def show_division(console: Console, division: "Division") -> None:
+    """Who holds what: numbers where they fit, else shaded blocks,
+    else a line of words for each party.
+
+    Long class names are listed below numbers and blocks. Where not every number is shown, figures
+    of the whole follow.
+    """
+    names, classes = division.partition.names[:PARTIES], division.data.classes
+    counts, more = division.counts[:PARTIES], len(division.counts) - PARTIES
+    short = max(map(len, classes)) <= 4
+    table = party_class_table(counts, names, classes if short else _numbered(classes))
+    pen = ASCII if console.options.ascii_only else UNICODE
+    numbers = fits(console, table)
+    shown = None if numbers else blocks(counts, names, classes, console.width, pen, "all")
+    if numbers:
+        console.print(replace(table, notes=()).rich())
+    else:
+        show_lines(console, shown or per_party(counts, names, classes, console.width, pen))
+    if more > 0:
+        console.print(
+            f"... and {more} more parties; --plot draws them all, --json lists them",
+            highlight=False,
+        )
+    console.print(division_size(division.counts) + "\n", highlight=False)
+    if (shown and max(map(len, classes)) > 1) or (numbers and not short):
+        _name_classes(console, classes)
+    if not numbers or more > 0:
+        show_lines(console, [*whole(division.counts, classes), Text("")])
+    for note in division.notes:
+        console.print(f"Note: {note}", soft_wrap=True, highlight=False)
+
+
+def _numbered(classes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(map(str, range(len(classes))))
+
+
+def _name_classes(console: Console, classes: Sequence[str]) -> None:
+    """Which number is which class, unless the names are the numbers themselves."""
+    if tuple(classes) == _numbered(classes):
+        return
+    legend = ", ".join(f"{number} {name}" for number, name in enumerate(classes[:NAMED]))
+    more = f", ... (--json lists all {len(classes)})" if len(classes) > NAMED else ""
+    console.print(f"classes: {legend}{more}\n", highlight=False)
+
+
 def heatmap_svg(
     table: Counts,
     party_names: Sequence[str],
@@ -96,8 +153,8 @@ def heatmap_svg(
     name_axes(axes, rows, columns, labels)
     if few:
         separate(axes, *grid.shape)
-        fits = DIGIT * len(str(counts.max())) < width / len(columns)
-        if len(class_names) <= FEW_CLASSES and fits:
+        roomy = DIGIT * len(str(counts.max())) < width / len(columns)
+        if len(class_names) <= FEW_CLASSES and roomy:
             write_numbers(axes, grid, colours, norm)
     bar = finish(figure, image, title, "samples (blank: none)", _ticks(int(counts.max())))
     bar.outline.set_visible(False)

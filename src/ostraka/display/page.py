@@ -24,7 +24,7 @@ from ostraka.display.answers import (
     members_table,
     promised,
 )
-from ostraka.display.tables import Cell, Mean, Number, Table
+from ostraka.display.tables import Cell, Table
 from ostraka.errors import counted, printable
 from ostraka.parties.answers import Explanation
 from ostraka.parties.verdict import Verdict
@@ -34,6 +34,8 @@ MOST_ROWS = 2000
 """Samples that a page lists."""
 MOST_PICTURES = 300
 """Images that a page shows."""
+UNKNOWN = '<span class="odd">UNKNOWN</span>'
+"""How the answer unknown is shown."""
 SIDE = 48
 """Pixels of a picture's longer side on the page."""
 
@@ -124,7 +126,7 @@ def _answer(item: str, one: Explanation, picture: str) -> str:
     """A row of the page."""
     answer, sure = escape(one.answer), _bar(one.confidence)
     if one.answer == UNKNOWN_NAME:
-        answer = '<span class="odd">UNKNOWN</span>'
+        answer = UNKNOWN
         near = f"nearest: {one.nearest} ({100 * one.confidence:.0f} %)"
         sure = f'<span class="dim">{escape(near)}</span>'
     voices = [
@@ -169,17 +171,12 @@ def _table(table: Table) -> str:
             f'<{tag} class="n">{t}</{tag}>' if n else f"<{tag}>{t}</{tag}>" for t, n in marked
         )
 
+    def shown(cell: Cell) -> str:
+        return UNKNOWN if cell == UNKNOWN_NAME else escape(table.text(cell))
+
     head = cells("th", map(escape, table.columns))
-    rows = "".join(f"<tr>{cells('td', map(_cell, row))}</tr>" for row in table.rows)
+    rows = "".join(f"<tr>{cells('td', map(shown, row))}</tr>" for row in table.rows)
     return f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div>'
-
-
-def _cell(cell: Cell) -> str:
-    if isinstance(cell, Number):
-        return escape(cell.text)
-    if isinstance(cell, Mean):
-        return escape(cell.text(2))
-    return '<span class="odd">UNKNOWN</span>' if cell == UNKNOWN_NAME else escape(cell)
 
 
 def _pictures(stored: Tensor) -> list[str]:

@@ -117,9 +117,7 @@ class Table:
                 overflow="fold",
             )
         for row in self.rows:
-            shown.add_row(
-                *(_inert(self._text(cell), "bold" if _best(cell) else "") for cell in row)
-            )
+            shown.add_row(*(_inert(self.text(cell), "bold" if _best(cell) else "") for cell in row))
         return shown
 
     def markdown(self) -> str:
@@ -127,7 +125,7 @@ class Table:
         rules = ["---:" if self.numeric(i) else ":---" for i in range(len(self.columns))]
         lines = [_line(map(_escape, self.columns)), _line(rules)]
         for row in self.rows:
-            texts = [_escape(self._text(cell)) for cell in row]
+            texts = [_escape(self.text(cell)) for cell in row]
             lines.append(
                 _line(f"**{t}**" if _best(c) else t for t, c in zip(texts, row, strict=True))
             )
@@ -165,14 +163,15 @@ class Table:
             for row in self.rows
         ]
 
-    def _text(self, cell: Cell) -> str:
+    def text(self, cell: Cell) -> str:
+        """What people read in a cell."""
         if isinstance(cell, Mean):
             return cell.text(self.digits)
         return cell.text if isinstance(cell, Number) else cell
 
     def _longest(self, column: int) -> int:
         return max(
-            (len(line) for row in self.rows for line in self._text(row[column]).split("\n")),
+            (len(line) for row in self.rows for line in self.text(row[column]).split("\n")),
             default=0,
         )
 
