@@ -168,10 +168,9 @@ def members_table(verdict: Verdict) -> Table:
 def show_verdict(console: Console, verdict: Verdict) -> None:
     """The figures of a vote."""
     title = f"{counted(len(verdict.members), 'member')} on {verdict.data}"
-    for table in (replace(figures_table(verdict), title=title), classes_table(verdict)):
+    tables = [replace(figures_table(verdict), title=title), classes_table(verdict)]
+    for table in [*tables, members_table(verdict)] if verdict.members else tables:
         console.print(_for_terminal(table).head(SHOWN).rich(console.width))
-    if verdict.members:
-        console.print(_for_terminal(members_table(verdict)).head(SHOWN).rich(console.width))
     show_choice(console, verdict.selection)
     for line in cautions(verdict):
         _say(console, line)

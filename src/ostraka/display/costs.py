@@ -12,7 +12,7 @@ from rich.console import Console
 from ostraka.display.summary import SHOWN
 from ostraka.display.tables import MISSING, Cell, Number, Table, human_bytes, human_seconds
 from ostraka.runs.config import Config
-from ostraka.runs.estimate import Estimate, Estimator
+from ostraka.runs.estimate import Estimator
 from ostraka.runs.grid import cell_folder
 from ostraka.runs.memory import available
 from ostraka.runs.plan import Plan, make_plan
@@ -33,8 +33,21 @@ def show_run(plan: Plan, as_json: bool) -> None:
     ]
     columns, title = ("party", "samples", "classes", "steps in a round"), f"{len(parties)} parties"
     console.print(Table(columns, parties, title=title).head(SHOWN).rich())
+    room = available()
+    free = "" if room is None else f" ({human_bytes(room)} are available)"
+    rows = [
+        ("rounds", str(found.rounds)),
+        ("network", f"{found.net}, {found.parameters:,} parameters"),
+        ("optimiser steps", MISSING if found.steps is None else f"{found.steps:,}"),
+        ("memory", f"about {human_bytes(found.memory)}{free}"),
+        (
+            "sent up / down",
+            f"about {human_bytes(found.bytes_up)} / {human_bytes(found.bytes_down)}",
+        ),
+        ("time", f"about {human_seconds(found.seconds)} with {found.workers} at work at once"),
+    ]
     title = f"{found.method} on {found.data}: {found.partition}, seed {found.seed}"
-    console.print(Table(("what", "needed"), _rows(found), title=title, notes=(ESTIMATED,)).rich())
+    console.print(Table(("what", "needed"), rows, title=title, notes=(ESTIMATED,)).rich())
     for note in found.notes:
         console.print(f"Note: {note}", soft_wrap=True, highlight=False)
     console.print("Nothing was trained or written.", highlight=False)
@@ -74,22 +87,6 @@ def show_grid(cells: Sequence[Config], out: Path, as_json: bool) -> None:
 
 
 COLUMNS = ("method", "data / partition", "seed", "parties", "rounds", "steps", "time")
-
-
-def _rows(found: Estimate) -> list[tuple[Cell, ...]]:
-    room = available()
-    free = "" if room is None else f" ({human_bytes(room)} are available)"
-    return [
-        ("rounds", str(found.rounds)),
-        ("network", f"{found.net}, {found.parameters:,} parameters"),
-        ("optimiser steps", MISSING if found.steps is None else f"{found.steps:,}"),
-        ("memory", f"about {human_bytes(found.memory)}{free}"),
-        (
-            "sent up / down",
-            f"about {human_bytes(found.bytes_up)} / {human_bytes(found.bytes_down)}",
-        ),
-        ("time", f"about {human_seconds(found.seconds)} with {found.workers} at work at once"),
-    ]
 
 
 def _count(number: int | None) -> Cell:

@@ -90,10 +90,9 @@ class StoredGrid:
             return
         show_tables(tables, style, as_json=False)
         if as_text is None:
-            files = ", ".join(
-                ("results.md", "results.tex", "accuracy.csv", RECORDS, *drawn, "cells/")
-            )
-            Console().print(f"Results: {self.folder} ({files})", soft_wrap=True, highlight=False)
+            files = ("results.md", "results.tex", "accuracy.csv", RECORDS, *drawn, "cells/")
+            words = f"Results: {self.folder} ({', '.join(files)})"
+            Console().print(words, soft_wrap=True, highlight=False)
 
 
 def stored_grid(folder: Path) -> StoredGrid:
@@ -113,11 +112,8 @@ def stored_grid(folder: Path) -> StoredGrid:
         RunDir(folder / "cells" / Path(r.summary.out).name).stored_config() if r.summary else None
         for r in records
     ]
-    begun = [
-        path.name
-        for path in sorted((folder / "cells").glob("*"))
-        if not RunDir(path).summary.exists()
-    ]
+    cells = sorted((folder / "cells").glob("*"))
+    begun = [path.name for path in cells if not RunDir(path).summary.exists()]
     notes = (f"not finished: {', '.join(begun)}",) if begun else ()
     return StoredGrid(folder, with_published(configs, records), configs, notes)
 

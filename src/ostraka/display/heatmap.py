@@ -98,8 +98,11 @@ def show_division(console: Console, division: "Division") -> None:
             highlight=False,
         )
     console.print(division_size(division.counts) + "\n", highlight=False)
-    if (shown and max(map(len, classes)) > 1) or (numbers and not short):
-        _name_classes(console, classes)
+    unclear = (shown and max(map(len, classes)) > 1) or (numbers and not short)
+    if unclear and tuple(classes) != _numbered(classes):  # names may be the numbers themselves
+        legend = ", ".join(f"{number} {name}" for number, name in enumerate(classes[:NAMED]))
+        left = f", ... (--json lists all {len(classes)})" if len(classes) > NAMED else ""
+        console.print(f"classes: {legend}{left}\n", highlight=False)
     if not numbers or more > 0:
         show_lines(console, [*whole(division.counts, classes), Text("")])
     for note in division.notes:
@@ -108,15 +111,6 @@ def show_division(console: Console, division: "Division") -> None:
 
 def _numbered(classes: Sequence[str]) -> tuple[str, ...]:
     return tuple(map(str, range(len(classes))))
-
-
-def _name_classes(console: Console, classes: Sequence[str]) -> None:
-    """Which number is which class, unless the names are the numbers themselves."""
-    if tuple(classes) == _numbered(classes):
-        return
-    legend = ", ".join(f"{number} {name}" for number, name in enumerate(classes[:NAMED]))
-    more = f", ... (--json lists all {len(classes)})" if len(classes) > NAMED else ""
-    console.print(f"classes: {legend}{more}\n", highlight=False)
 
 
 def heatmap_svg(

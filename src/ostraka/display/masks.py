@@ -56,8 +56,10 @@ def draw_masks(kept: MaskRecord, path: Path, party: int = 0) -> None:
         for column, (name, values) in enumerate(parts):
             axes = figure.add_subplot(grid[i, column])
             image = _units(axes, values, kept.parties)
-            agree = _agreement(kept.overlap[layer][column])
-            said = f", two parties agree on {agree:.0%}" if agree is not None else ""
+            # the mean over pairs of parties of the weights in both masks over those in either
+            overlap = kept.overlap[layer][column].numpy()
+            pairs = overlap[np.triu_indices(len(overlap), 1)]
+            said = f", two parties agree on {float(pairs.mean()):.0%}" if len(pairs) else ""
             axes.set_title(
                 f"{layer.removesuffix('.weight')}, {name} set{said}", fontsize=8, loc="left", pad=3
             )
@@ -109,11 +111,3 @@ def _units(axes: "Axes", values: Tensor, parties: tuple[int, ...]) -> "AxesImage
     axes.set_ylabel("party", fontsize=7)
     axes.tick_params(labelsize=7, length=2)
     return image
-
-
-def _agreement(overlap: Tensor) -> float | None:
-    """Mean over pairs of parties of the weights in both masks over those in either;
-    None for a single party.
-    """
-    pairs = overlap.numpy()[np.triu_indices(len(overlap), 1)]
-    return float(pairs.mean()) if len(pairs) else None

@@ -82,12 +82,10 @@ def verdict_page(verdict: Verdict) -> str:
     parts = [
         _tiles({name: f"{value:.1f} %" for name, value in tiles.items() if value is not None}),
         *(_paragraph(line.strip()) for line in cautions(verdict)),
-        _section("Per class", _table(classes_table(verdict))),
-        _section("Who answered", _table(members_table(verdict))) if verdict.members else "",
-        _section("Who was chosen", _table(choice_table(verdict.selection)))
-        if verdict.selection
-        else "",
-        _section("All figures", _table(figures_table(verdict))),
+        _section("Per class", classes_table(verdict)),
+        _section("Who answered", members_table(verdict)) if verdict.members else "",
+        _section("Who was chosen", choice_table(verdict.selection)) if verdict.selection else "",
+        _section("All figures", figures_table(verdict)),
     ]
     return _page(f"Vote on {verdict.data}", parts)
 
@@ -154,8 +152,8 @@ def _tiles(figures: dict[str, str]) -> str:
     return f'<div class="tiles">{"".join(each)}</div>'
 
 
-def _section(title: str, body: str) -> str:
-    return f"<h2>{escape(title)}</h2>{body}"
+def _section(title: str, table: Table) -> str:
+    return f"<h2>{escape(title)}</h2>{_table(table)}"
 
 
 def _paragraph(line: str) -> str:

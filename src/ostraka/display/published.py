@@ -124,10 +124,8 @@ def published(
     own = {"parties": str(parties), "rounds": str(rounds), "net": _net(net)}
     own |= {} if size is None else {"size": str(size)}
     own = {name: value for name, value in own.items() if name in apart}
-    found = [
-        (_apart(own, row), row)
-        for row in _index().get((*key, "" if known is None else str(known)), ())
-    ]
+    rows_of_cell = _index().get((*key, "" if known is None else str(known)), ())
+    found = [(_apart(own, row), row) for row in rows_of_cell]
     found = [one for one in found if not set(exact) & set(one[0])]
     if not found:
         return None

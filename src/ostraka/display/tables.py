@@ -106,7 +106,9 @@ class Table:
         )
         for i, column in enumerate(self.columns):
             number = self.numeric(i)
-            whole = i == 0 and (width is None or 2 * self._longest(i) <= width)
+            lines = [line for row in self.rows for line in self.text(row[i]).split("\n")]
+            longest = max(map(len, lines), default=0)
+            whole = i == 0 and (width is None or 2 * longest <= width)
             widest = width // 2 if width is not None and i == 0 and not whole else None
             justify: Literal["left", "right"] = "right" if number else "left"
             shown.add_column(
@@ -168,12 +170,6 @@ class Table:
         if isinstance(cell, Mean):
             return cell.text(self.digits)
         return cell.text if isinstance(cell, Number) else cell
-
-    def _longest(self, column: int) -> int:
-        return max(
-            (len(line) for row in self.rows for line in self.text(row[column]).split("\n")),
-            default=0,
-        )
 
     def numeric(self, column: int) -> bool:
         """Whether any cell of the column is a number."""

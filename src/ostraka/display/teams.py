@@ -118,11 +118,15 @@ class Members:
         """The accuracy of a team's vote by the run's ballot, in percent."""
         return 100 * team_accuracy(self.votes, self.labels, self.method.ballot, team, self.public)
 
+    @cached_property
+    def right(self) -> Tensor:
+        """Which samples of known classes [N] each member answers with their class [M, N]."""
+        answers = self.votes.logits[..., :-1].argmax(dim=2)
+        return (answers == self.labels)[:, self.labels >= 0]
+
     def alone(self) -> list[float]:
         """The accuracy of every member alone, in percent."""
-        known = self.labels >= 0
-        answers = self.votes.logits[..., :-1].argmax(dim=2)
-        return (100 * (answers == self.labels)[:, known].double().mean(dim=1)).tolist()
+        return (100 * self.right.double().mean(dim=1)).tolist()
 
     def inspect(self) -> Inspection:
         """All teams that can be made of the members."""
@@ -130,9 +134,7 @@ class Members:
 
     def diversity(self, team: Sequence[int]) -> dict[str, float]:
         """How different a team's members are on samples of known classes."""
-        known = self.labels >= 0
-        answers = self.votes.logits[..., :-1].argmax(dim=2)
-        return diversity((answers == self.labels)[:, known], team)
+        return diversity(self.right, team)
 
     def selectors(self, size: int) -> dict[str, Selector]:
         """Every selector that the members' cards allow, for teams of this size; the run's own with

@@ -276,12 +276,11 @@ class Record:
     @classmethod
     def from_json(cls, held: Any, origin: str = "the record") -> "Record":
         """The record that a file holds; what is none is refused."""
-        if not isinstance(held, Mapping) or held.get("status", "ok") == "ok":
-            values = read_fields(cls, held, origin)
+        values = read_fields(cls, held, origin)
+        if held.get("status", "ok") == "ok":
             return cls(**values | {"summary": Summary.from_json(held, origin)})
         reason = str(held.get("error") or "no reason was recorded")
-        unfinished: dict[str, Any] = {"summary": None, "error": reason, "published": {}}
-        return cls(**read_fields(cls, {**held, **unfinished}, origin))
+        return cls(**values | {"summary": None, "error": reason, "published": {}})
 
 
 def read_fields(cls: type, held: Any, origin: str) -> dict[str, Any]:
@@ -337,6 +336,7 @@ def _made(value: Any, hint: Any, origin: str) -> Any:
     if outer is tuple and isinstance(value, list | tuple):
         return tuple(_made(item, inner[0], origin) for item in value)
     if outer in (Mapping, dict) and isinstance(value, Mapping):
+        # an error in the figures of a domain names the domain, not the field
         return {
             inner[0](key): _made(item, inner[1], origin.replace("'per_domain'", f"domain {key!r}"))
             for key, item in value.items()
