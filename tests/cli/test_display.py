@@ -11,10 +11,9 @@ import pytest
 from rich.console import Console
 
 from ostraka.cli.main import PLAIN, locale_name
-from ostraka.display.division import show_division
+from ostraka.display.heatmap import show_division
 from ostraka.display.summary import show_summary
-from ostraka.display.tables import Mean, Number, Table
-from ostraka.display.wide import show_wide
+from ostraka.display.tables import Mean, Number, Table, show_wide
 from ostraka.runs.results import Summary
 from tests.cli.calling import ONE_EPOCH, TINY, Ostraka
 

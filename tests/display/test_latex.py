@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ostraka.display.latex import escape, latex
+from ostraka.display.formats import escape, latex
 from ostraka.display.tables import MISSING, Mean, Number, Table
 
 SMALL = Table(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ostraka.display.milestones import Course, courses, milestones
+from ostraka.display.rounds import Course, courses, milestones
 from ostraka.display.tables import Mean, Number
 from ostraka.errors import ConfigError
 from ostraka.evaluation.evaluate import Evaluation

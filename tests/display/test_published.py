@@ -11,7 +11,7 @@ import pytest
 from ostraka.data.partitions.spec import format_spec, parse
 from ostraka.data.sources.domains import NAMED
 from ostraka.data.sources.find import canonical
-from ostraka.display.latex import latex
+from ostraka.display.formats import latex
 from ostraka.display.published import (
     PAPERS_NAME,
     SOFTMAX,

@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 
 from ostraka.api import run
 from ostraka.cli.main import main
-from ostraka.display.selection import draw_clusters, draw_parties, draw_teams
-from ostraka.display.teams import Members
+from ostraka.display.teams import Members, draw_clusters, draw_parties, draw_teams
 from ostraka.errors import ConfigError
 from ostraka.voting.choice import NOWHERE, Choice
 from ostraka.voting.inspection import Inspection

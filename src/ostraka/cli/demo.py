@@ -39,11 +39,10 @@ def act(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from ostraka.display.comparison import comparison
-    from ostraka.display.division import show_division
     from ostraka.display.grid import stored_grid
-    from ostraka.display.heatmap import heatmap_svg
+    from ostraka.display.heatmap import heatmap_svg, show_division
     from ostraka.display.progress import NORMAL, follow_grid
-    from ostraka.display.wide import show_wide
+    from ostraka.display.tables import show_wide
     from ostraka.engines.memory import keep_freed_memory
     from ostraka.runs.config import make
     from ostraka.runs.division import divide

@@ -35,8 +35,7 @@ def act(options: argparse.Namespace) -> int:
     """Divide, show, save."""
     from rich.console import Console
 
-    from ostraka.display.division import show_division
-    from ostraka.display.heatmap import heatmap_svg
+    from ostraka.display.heatmap import heatmap_svg, show_division
     from ostraka.runs.commons import public_and_test
     from ostraka.runs.config import make
     from ostraka.runs.division import divide

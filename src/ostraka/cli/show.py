@@ -74,7 +74,7 @@ def act(options: argparse.Namespace) -> int:
         )
     if options.at is not None:
         from ostraka.display.grid import show_tables
-        from ostraka.display.milestones import courses, milestones
+        from ostraka.display.rounds import courses, milestones
 
         tables = milestones(courses([folder]), options.at, options.relative_to)
         show_tables(tables, options.format, options.json)
@@ -86,7 +86,7 @@ def act(options: argparse.Namespace) -> int:
         stored_grid(folder).show(options.format, options.json, drawn)
         return 0
     if kind == "run":
-        from ostraka.display.stored import show_run
+        from ostraka.display.summary import show_run
 
         show_run(folder, options.json)
         return 0

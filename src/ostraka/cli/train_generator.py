@@ -52,7 +52,7 @@ OPTIONS = (
 def act(options: argparse.Namespace) -> int:
     """Train, write, draw."""
     from ostraka.display.canvas import check_suffix
-    from ostraka.display.images import draw_images_of
+    from ostraka.display.gallery import draw_images_of
     from ostraka.runs.generator_training import GeneratorSettings, train_generator
 
     picture: Path = options.picture or options.out.with_suffix(".png")

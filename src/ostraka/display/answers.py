@@ -1,6 +1,6 @@
 """Answers of a group and what they are worth: tables for terminals, spreadsheets and pages."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,9 +9,9 @@ from rich.text import Text
 
 from ostraka.core.names import UNKNOWN_NAME
 from ostraka.core.predictor import Promise
-from ostraka.display.summary import OPEN_NAMES
 from ostraka.display.tables import MISSING, Cell, Number, Table
 from ostraka.errors import counted, printable
+from ostraka.evaluation.evaluate import OPEN_FIGURES
 from ostraka.parties.answers import Explanation
 from ostraka.parties.verdict import Verdict
 from ostraka.runs.promise import NEVER
@@ -139,7 +139,7 @@ def figures_table(verdict: Verdict) -> Table:
         ("balanced accuracy", found["balanced_accuracy"]),
     ]
     opened = {**found["open"], "open_balanced_accuracy": found["open_balanced_accuracy"]}
-    rows += [(words, opened[name]) for name, words in OPEN_NAMES.items()]
+    rows += [(figure.name, opened[key]) for key, figure in OPEN_FIGURES.items()]
     shown = [(words, _percent(value)) for words, value in rows if value is not None]
     counted = f"{found['samples']:,}, {found['unknown_samples']:,} of them of unknown classes"
     return Table(("figure", "value"), [*shown, ("samples", counted), ("ballot", verdict.ballot)])
@@ -168,10 +168,9 @@ def members_table(verdict: Verdict) -> Table:
 def show_verdict(console: Console, verdict: Verdict) -> None:
     """The figures of a vote."""
     title = f"{counted(len(verdict.members), 'member')} on {verdict.data}"
-    for table in (replace(figures_table(verdict), title=title), classes_table(verdict)):
+    tables = [replace(figures_table(verdict), title=title), classes_table(verdict)]
+    for table in [*tables, members_table(verdict)] if verdict.members else tables:
         console.print(_for_terminal(table).head(SHOWN).rich(console.width))
-    if verdict.members:
-        console.print(_for_terminal(members_table(verdict)).head(SHOWN).rich(console.width))
     show_choice(console, verdict.selection)
     for line in cautions(verdict):
         _say(console, line)
@@ -215,15 +214,12 @@ def show_choice(console: Console, selection: Mapping[str, Any]) -> None:
 
 def safe_csv(table: Table) -> str:
     """The table for a spreadsheet: no text that came from a stranger is taken for a formula."""
-    rows = [tuple(_harmless(cell) for cell in row) for row in table.rows]
-    return replace(table, rows=rows).csv()
 
+    def harmless(text: str) -> str:
+        shown = printable(text)  # a table may go to a terminal
+        return f"'{shown}" if shown.startswith(FORMULA) else shown
 
-def _harmless(cell: Cell) -> Cell:
-    if not isinstance(cell, str):
-        return cell
-    shown = printable(cell)  # a table may go to a terminal
-    return f"'{shown}" if shown.startswith(FORMULA) else shown
+    return _each_text(table, harmless).csv()
 
 
 def _percent(value: float | None) -> Cell:
@@ -232,14 +228,14 @@ def _percent(value: float | None) -> Cell:
 
 def _for_terminal(table: Table) -> Table:
     """With unknown in capitals, and without anything that a terminal would obey."""
-    rows = [tuple(_shown(cell) for cell in row) for row in table.rows]
+    return _each_text(
+        table, lambda text: UNKNOWN_NAME.upper() if text == UNKNOWN_NAME else printable(text)
+    )
+
+
+def _each_text(table: Table, change: Callable[[str], str]) -> Table:
+    rows = [tuple(change(c) if isinstance(c, str) else c for c in row) for row in table.rows]
     return replace(table, rows=rows)
-
-
-def _shown(cell: Cell) -> Cell:
-    if not isinstance(cell, str):
-        return cell
-    return UNKNOWN_NAME.upper() if cell == UNKNOWN_NAME else printable(cell)
 
 
 def _say(console: Console, line: str) -> None:

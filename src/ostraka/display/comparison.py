@@ -1,7 +1,7 @@
 """Methods side by side: the tables of a grid's records."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Literal
@@ -18,6 +18,7 @@ from ostraka.display.tables import (
     mean_over,
 )
 from ostraka.errors import DataError
+from ostraka.evaluation.evaluate import OPEN_FIGURES
 from ostraka.runs.results import DomainFigures, Record, Summary
 from ostraka.runs.rows import distinct
 
@@ -54,20 +55,16 @@ def per_domain(records: Sequence[Record]) -> list[Table]:
     tables = []
     for place, mine in _by_place(distinct(records)).items():
         domains = list(dict.fromkeys(name for record in mine for name in _domains(record)))
-        shown = [(figure, title) for figure, title in FIGURES if domains and _shown(mine, figure)]
         tables += [
             _by_domain(mine, domains, figure, f"{title} per domain: {place}")
-            for figure, title in shown
+            for figure, title in FIGURES
+            if domains and _shown(mine, figure)
         ]
     return tables
 
 
-OPEN_ANSWERS: dict[Figure, str] = {
-    "open_balanced_accuracy": "balanced",
-    "known_refused": "known refused",
-    "unknown_refused": "unknown refused",
-}
-"""Figures of the open answer that a comparison shows, and their columns."""
+OPEN_ANSWERS: tuple[Figure, ...] = ("open_balanced_accuracy", "known_refused", "unknown_refused")
+"""Figures of the open answer that a comparison shows."""
 
 OPEN_NOTE = (
     "known / unknown refused: samples of known / unknown classes that are called unknown; "
@@ -119,21 +116,22 @@ def _rounds_table(records: Sequence[Record], title: str) -> Table:
         lambda summary: summary.best.accuracy if summary.best else None,
         lambda summary: summary.mean_last_20,
     )
-    columns = [_mark_best([_over(mine, one) for mine in groups.values()]) for one in figures]
-    met = {level for mine in groups.values() for summary in mine for level in summary.reached}
-    levels = sorted(met, key=int)
-    for level in levels:
+    columns = [_mark_best([_over(map(one, mine)) for mine in groups.values()]) for one in figures]
+    levels = {level for mine in groups.values() for summary in mine for level in summary.reached}
+    names = [*LAST_COLUMNS]
+    for level in sorted(levels, key=int):
+        names.append(f"rounds to {level} %")
         columns.append([_first_round(mine, level) for mine in groups.values()])
     for side in ("bytes_up", "bytes_down"):
         each = ([getattr(one, side) / one.rounds for one in mine] for mine in groups.values())
-        columns.append([Number(median(sent), human_bytes(median(sent))) for sent in each])
-    names = (*LAST_COLUMNS, *(f"rounds to {level} %" for level in levels), "up", "down")
+        columns.append([_median(sent, human_bytes) for sent in each])
     rows = tuple(zip(groups, *columns, strict=True))
-    return Table(("method", *names), rows, title=title, notes=(ROUNDS_NOTE,))
+    return Table(("method", *names, "up", "down"), rows, title=title, notes=(ROUNDS_NOTE,))
 
 
-def _over(mine: Sequence[Summary], figure: Callable[[Summary], float | None]) -> Cell:
-    defined = [value for summary in mine if (value := figure(summary)) is not None]
+def _over(values: Iterable[float | None]) -> Cell:
+    """The mean of those that there are."""
+    defined = [value for value in values if value is not None]
     return mean_over(defined) if defined else MISSING
 
 
@@ -147,12 +145,12 @@ def _first_round(mine: Sequence[Summary], level: str) -> Cell:
     return Number(mean, shown + (f" ({missed} never)" if missed else ""))
 
 
-_COSTS: tuple[tuple[Callable[[Summary], float], Callable[[float], str]], ...] = (
-    (lambda summary: summary.cpu_seconds, human_seconds),
-    (lambda summary: summary.bytes_up, human_bytes),
-    (lambda summary: summary.bytes_down, human_bytes),
+_COSTS: tuple[tuple[str, Callable[[float], str]], ...] = (
+    ("cpu_seconds", human_seconds),
+    ("bytes_up", human_bytes),
+    ("bytes_down", human_bytes),
 )
-"""What stands in the columns COSTS, and how it is written."""
+"""What of a summary stands in the columns COSTS, and how it is written."""
 
 
 def _value(found: Record | DomainFigures, figure: Figure) -> float | None:
@@ -174,17 +172,18 @@ def _place(record: Record) -> str:
     return f"{record.data} / {record.partition}"
 
 
-def _by_place(records: Sequence[Record]) -> dict[str, list[Record]]:
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(_place(record), []).append(record)
-    return groups
+def _by_place(records: Iterable[Record]) -> dict[str, list[Record]]:
+    return _grouped(records, _place)
 
 
-def _by_method(records: Sequence[Record]) -> dict[str, list[Record]]:
+def _by_method(records: Iterable[Record]) -> dict[str, list[Record]]:
+    return _grouped(records, lambda record: record.method)
+
+
+def _grouped(records: Iterable[Record], key: Callable[[Record], str]) -> dict[str, list[Record]]:
     groups: dict[str, list[Record]] = {}
     for record in records:
-        groups.setdefault(record.method, []).append(record)
+        groups.setdefault(key(record), []).append(record)
     return groups
 
 
@@ -195,15 +194,10 @@ def _by_domain(
     columns: list[list[Cell]] = []
     for domain in domains:
         parts = (
-            [
-                _value(_domains(record)[domain], figure)
-                for record in mine
-                if domain in _domains(record)
-            ]
+            [_value(_domains(one)[domain], figure) for one in mine if domain in _domains(one)]
             for mine in groups.values()
         )
-        defined = ([value for value in values if value is not None] for values in parts)
-        columns.append(_mark_best([mean_over(values) if values else MISSING for values in defined]))
+        columns.append(_mark_best([_over(values) for values in parts]))
     notes: list[str] = []
     columns.append(_mark_best([_mean(mine, figure, notes) for mine in groups.values()]))
     notes += _said(records)
@@ -221,7 +215,8 @@ def _opened(records: Sequence[Record], title: str) -> Table:
     rows = tuple(zip(groups, _mark_best(columns[0]), *columns[1:], strict=True))
     told = dict.fromkeys(note for said in notes for note in said)
     notes_below = (*told, *_said(records), OPEN_NOTE)
-    return Table(("method", *OPEN_ANSWERS.values()), rows, title, notes_below)
+    names = (OPEN_FIGURES[figure].column for figure in OPEN_ANSWERS)
+    return Table(("method", *names), rows, title, notes_below)
 
 
 def _said(records: Sequence[Record]) -> list[str]:
@@ -235,18 +230,16 @@ def _said(records: Sequence[Record]) -> list[str]:
 def _compared(records: Sequence[Record], figure: Figure, title: str) -> Table:
     methods, places = _by_method(records), _by_place(records)
     notes: list[str] = []
-    columns = [
-        _mark_best(
-            [
-                _mean(group, figure, notes)
-                for group in (_by_method(mine).get(m, []) for m in methods)
-            ]
-        )
-        for mine in places.values()
+    columns = []
+    for mine in places.values():
+        held = _by_method(mine)
+        columns.append(_mark_best([_mean(held.get(m, []), figure, notes) for m in methods]))
+    done = [
+        [r.summary for r in mine if r.summary and _failure(r, figure) is None]
+        for mine in methods.values()
     ]
     for cost, show in _COSTS:
-        done = ([r for r in mine if _failure(r, figure) is None] for mine in methods.values())
-        columns.append([_median(mine, cost, show) for mine in done])
+        columns.append([_median([getattr(one, cost) for one in mine], show) for mine in done])
     notes += _said(records)
     notes.append("CPU time and bytes sent up and down: medians over the method's finished cells")
     shared = dict.fromkeys(r.method for r in records if r.summary and r.summary.reused)
@@ -269,20 +262,19 @@ def _mark_best(column: list[Cell]) -> list[Cell]:
 
 def _mean(records: Sequence[Record], figure: Figure, notes: list[str]) -> Cell:
     """One cell of the comparison; a failure adds a note and its number marks the cell."""
+    failures = [_failure(record, figure) for record in records]
     reasons = [
-        f"seed {record.seed}: {reason}"
-        for record in records
-        if (reason := _failure(record, figure)) is not None
+        f"seed {record.seed}: {failure}"
+        for record, failure in zip(records, failures, strict=True)
+        if failure is not None
     ]
-    mark = ""
+    mark = f" [{len(notes) + 1}]" if reasons else ""
     if reasons:
-        first = records[0]
-        mark = f" [{len(notes) + 1}]"
-        notes.append(
-            f"{mark.strip()} {first.method} on {_place(first)} failed: {'; '.join(reasons)}"
-        )
-    finished = [record for record in records if _failure(record, figure) is None]
-    values = [value for record in finished if (value := _value(record, figure)) is not None]
+        place = f"{records[0].method} on {_place(records[0])}"
+        notes.append(f"{mark.strip()} {place} failed: {'; '.join(reasons)}")
+    pairs = zip(records, failures, strict=True)
+    finished = [_value(record, figure) for record, failure in pairs if failure is None]
+    values = [value for value in finished if value is not None]
     if values:
         return mean_over(values, mark)
     return f"failed{mark}" if reasons else MISSING
@@ -296,10 +288,7 @@ def _failure(record: Record, figure: Figure) -> str | None:
     return f"its {figure} is {value}" if value is not None and not math.isfinite(value) else None
 
 
-def _median(
-    records: Sequence[Record], cost: Callable[[Summary], float], show: Callable[[float], str]
-) -> Cell:
-    values = [cost(record.summary) for record in records if record.summary is not None]
+def _median(values: Sequence[float], show: Callable[[float], str]) -> Cell:
     return Number(middle := median(values), show(middle)) if values else MISSING
 
 

@@ -8,17 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
 from rich.text import Text
 
 from ostraka.display.canvas import check_suffix, new_figure, save
-from ostraka.display.heatmap import FEW_CLASSES, name_axes, separate, write_numbers
-from ostraka.display.mosaic import Pen, blocks
-from ostraka.display.tables import Cell, Number, Table, cut
+from ostraka.display.heatmap import FEW_CLASSES, finish, name_axes, separate, write_numbers
+from ostraka.display.mosaic import ASCII, UNICODE, Pen, blocks
+from ostraka.display.tables import Cell, Number, Table, cut, fits, show_lines
 from ostraka.errors import StoreError
 from ostraka.runs.results import Summary
 
 UNKNOWN = "unknown"
 """How the last row and column are called where the test has unknown classes."""
+
+TITLE = "confusion: % of each true class by answer"
 
 WORST = 10
 """Pairs that are named where the matrix does not fit."""
@@ -100,7 +103,16 @@ def worst_pairs(found: Confusion) -> Table:
     )
 
 
-TITLE = "confusion: % of each true class by answer"
+def show_confusion(console: Console, found: Confusion) -> None:
+    """Numbers where they fit, else shaded blocks, else the most frequent mistakes."""
+    table = confusion_table(found)
+    pen = ASCII if console.options.ascii_only else UNICODE
+    if fits(console, table):
+        console.print(table.rich())
+    elif shown := confusion_blocks(found, console.width, pen):
+        show_lines(console, [Text(""), Text(TITLE, style="italic"), *shown, Text("")])
+    else:
+        console.print(worst_pairs(found).rich(console.width))
 
 
 def draw_confusion(found: Confusion, path: Path, title: str = "") -> None:
@@ -122,9 +134,5 @@ def draw_confusion(found: Confusion, path: Path, title: str = "") -> None:
     if len(found.names) > 1 and found.names[-1] == UNKNOWN:
         axes.axhline(size - 1.5, color="0.3", linewidth=1)
         axes.axvline(size - 1.5, color="0.3", linewidth=1)
-    if title:
-        axes.set_title(title, loc="left", fontsize=11)
-    bar = figure.colorbar(image, ax=axes, pad=0.015, aspect=30)
-    bar.set_label("% of the true class", fontsize=9)
-    bar.ax.tick_params(labelsize=8)
+    finish(figure, image, title, "% of the true class")
     save(figure, path)

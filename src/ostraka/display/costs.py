@@ -12,7 +12,7 @@ from rich.console import Console
 from ostraka.display.summary import SHOWN
 from ostraka.display.tables import MISSING, Cell, Number, Table, human_bytes, human_seconds
 from ostraka.runs.config import Config
-from ostraka.runs.estimate import Estimate, Estimator
+from ostraka.runs.estimate import Estimator
 from ostraka.runs.grid import cell_folder
 from ostraka.runs.memory import available
 from ostraka.runs.plan import Plan, make_plan
@@ -28,10 +28,26 @@ def show_run(plan: Plan, as_json: bool) -> None:
         print(json.dumps(asdict(found)))
         return
     console = Console()
-    console.print(_parties(found).head(SHOWN).rich())
-    console.print(
-        Table(("what", "needed"), _rows(found), title=_title(found), notes=(ESTIMATED,)).rich()
-    )
+    parties = [
+        (p.name, _count(p.samples), _count(p.classes), _count(p.steps)) for p in found.parties
+    ]
+    columns, title = ("party", "samples", "classes", "steps in a round"), f"{len(parties)} parties"
+    console.print(Table(columns, parties, title=title).head(SHOWN).rich())
+    room = available()
+    free = "" if room is None else f" ({human_bytes(room)} are available)"
+    rows = [
+        ("rounds", str(found.rounds)),
+        ("network", f"{found.net}, {found.parameters:,} parameters"),
+        ("optimiser steps", MISSING if found.steps is None else f"{found.steps:,}"),
+        ("memory", f"about {human_bytes(found.memory)}{free}"),
+        (
+            "sent up / down",
+            f"about {human_bytes(found.bytes_up)} / {human_bytes(found.bytes_down)}",
+        ),
+        ("time", f"about {human_seconds(found.seconds)} with {found.workers} at work at once"),
+    ]
+    title = f"{found.method} on {found.data}: {found.partition}, seed {found.seed}"
+    console.print(Table(("what", "needed"), rows, title=title, notes=(ESTIMATED,)).rich())
     for note in found.notes:
         console.print(f"Note: {note}", soft_wrap=True, highlight=False)
     console.print("Nothing was trained or written.", highlight=False)
@@ -47,7 +63,6 @@ def show_grid(cells: Sequence[Config], out: Path, as_json: bool) -> None:
         lines = [{**asdict(one), "finished": ready} for one, ready in zip(found, done, strict=True)]
         print(json.dumps({"cells": lines, "seconds": left, "out": str(out)}))
         return
-    rows = [_line(one, ready) for one, ready in zip(found, done, strict=True)]
     counted = (
         f"{len(cells)} cells, {sum(done)} of them finished; the rest may take about "
         f"{human_seconds(left)}"
@@ -57,6 +72,11 @@ def show_grid(cells: Sequence[Config], out: Path, as_json: bool) -> None:
         ESTIMATED,
         "members that several cells share are trained once, which the sum leaves out",
     )
+    rows: list[tuple[Cell, ...]] = []
+    for one, ready in zip(found, done, strict=True):
+        counts = (_count(number) for number in (one.seed, len(one.parties), one.rounds, one.steps))
+        time = Number(0.0, "finished") if ready else Number(one.seconds, human_seconds(one.seconds))
+        rows.append((one.method, f"{one.data} / {one.partition}", *counts, time))
     console = Console()
     console.print(Table(COLUMNS, rows, title="Cells", notes=notes).rich())
     console.print(
@@ -67,41 +87,6 @@ def show_grid(cells: Sequence[Config], out: Path, as_json: bool) -> None:
 
 
 COLUMNS = ("method", "data / partition", "seed", "parties", "rounds", "steps", "time")
-
-
-def _line(one: Estimate, ready: bool) -> tuple[Cell, ...]:
-    counts = (_count(number) for number in (one.seed, len(one.parties), one.rounds, one.steps))
-    time = Number(0.0, "finished") if ready else Number(one.seconds, human_seconds(one.seconds))
-    return one.method, f"{one.data} / {one.partition}", *counts, time
-
-
-def _parties(found: Estimate) -> Table:
-    rows = [(p.name, _count(p.samples), _count(p.classes), _count(p.steps)) for p in found.parties]
-    return Table(
-        ("party", "samples", "classes", "steps in a round"),
-        rows,
-        title=f"{len(found.parties)} parties",
-    )
-
-
-def _rows(found: Estimate) -> list[tuple[Cell, ...]]:
-    room = available()
-    free = "" if room is None else f" ({human_bytes(room)} are available)"
-    return [
-        ("rounds", str(found.rounds)),
-        ("network", f"{found.net}, {found.parameters:,} parameters"),
-        ("optimiser steps", MISSING if found.steps is None else f"{found.steps:,}"),
-        ("memory", f"about {human_bytes(found.memory)}{free}"),
-        (
-            "sent up / down",
-            f"about {human_bytes(found.bytes_up)} / {human_bytes(found.bytes_down)}",
-        ),
-        ("time", f"about {human_seconds(found.seconds)} with {found.workers} at work at once"),
-    ]
-
-
-def _title(found: Estimate) -> str:
-    return f"{found.method} on {found.data}: {found.partition}, seed {found.seed}"
 
 
 def _count(number: int | None) -> Cell:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,22 +43,17 @@ class Curve(NamedTuple):
 
 
 def accuracy_curve(
-    curves: Sequence[Curve],
-    path: Path,
-    title: str = "",
-    ylabel: str = "accuracy (%)",
-    xlabel: str = "round",
+    curves: Sequence[Curve], path: Path, title: str = "", xlabel: str = "round"
 ) -> None:
     """Draw the mean over seeds as a line and one sample standard
     deviation to either side as a band.
     """
-    accuracy_curves({title: curves}, path, ylabel, xlabel)
+    accuracy_curves({title: curves}, path, xlabel)
 
 
 def accuracy_curves(
     panels: Mapping[str, Sequence[Curve]],
     path: Path,
-    ylabel: str = "accuracy (%)",
     xlabel: str = "round",
     in_bytes: bool = False,
 ) -> None:
@@ -79,7 +74,7 @@ def accuracy_curves(
             _draw(axes, curve, labels.index(curve.label))
         _finish(axes, curves, in_bytes)
         axes.set_xlabel(xlabel)
-        axes.set_ylabel(ylabel if i % columns == 0 else "")
+        axes.set_ylabel("accuracy (%)" if i % columns == 0 else "")
         if title:
             axes.set_title(title, loc="left", fontsize=11)
     _legend(figure, labels)
@@ -89,63 +84,46 @@ def accuracy_curves(
 def _draw(axes: "Axes", curve: Curve, number: int) -> None:
     """One curve; `number` decides its colour and strokes, the same in every panel."""
     mean, std = mean_and_std(curve)
-    colour, dash = COLOURS[number % len(COLOURS)], DASHES[number // len(COLOURS) % len(DASHES)]
+    dash = DASHES[number // len(COLOURS) % len(DASHES)]
+    colour = COLOURS[number % len(COLOURS)]
+    line: dict[str, Any] = {"color": colour, "label": curve.label}
+    band: dict[str, Any] = {"color": colour, "linewidth": 0}
     if curve.reference:
-        axes.axhline(
-            mean[-1], color=colour, linestyle=(0, (5, 3)), linewidth=1.2, label=curve.label
-        )
+        axes.axhline(mean[-1], linestyle=(0, (5, 3)), linewidth=1.2, **line)
         if std is not None:
-            axes.axhspan(
-                mean[-1] - std[-1], mean[-1] + std[-1], color=colour, alpha=0.1, linewidth=0
-            )
+            axes.axhspan(mean[-1] - std[-1], mean[-1] + std[-1], alpha=0.1, **band)
     elif len(curve.x) == 1:
         marker = MARKERS[number % len(MARKERS)]
-        axes.errorbar(
-            curve.x,
-            mean,
-            yerr=std,
-            color=colour,
-            fmt=marker,
-            markersize=7,
-            capsize=3,
-            label=curve.label,
-        )
+        axes.errorbar(curve.x, mean, yerr=std, fmt=marker, markersize=7, capsize=3, **line)
     else:
         marker = "o" if len(curve.x) <= 15 else ""
-        axes.plot(
-            curve.x,
-            mean,
-            color=colour,
-            linestyle=dash,
-            marker=marker,
-            markersize=4,
-            label=curve.label,
-        )
+        axes.plot(curve.x, mean, linestyle=dash, marker=marker, markersize=4, **line)
         if std is not None:
-            axes.fill_between(
-                curve.x, mean - std, mean + std, color=colour, alpha=0.18, linewidth=0
-            )
+            axes.fill_between(curve.x, mean - std, mean + std, alpha=0.18, **band)
 
 
 def _finish(axes: "Axes", curves: Sequence[Curve], in_bytes: bool) -> None:
     """Axes and grid."""
-    if in_bytes:
-        _bytes_axis(axes, [x for curve in curves if not curve.reference for x in curve.x])
-    else:
-        _plain_axis(axes, [x for curve in curves for x in curve.x])
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+
+    values = [x for curve in curves if not (in_bytes and curve.reference) for x in curve.x]
+    if in_bytes:  # ticks in kB, MB, GB; logarithmic where the values spread widely
+        if values and min(values) > 0 and max(values) > WIDE * min(values):
+            axes.set_xscale("log")
+            axes.xaxis.set_minor_formatter(NullFormatter())
+        else:
+            axes.locator_params(axis="x", nbins=6)
+        axes.xaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: human_bytes(value).replace(".0 ", " "))
+        )
+    else:  # few ticks; of counts, as of rounds, at whole numbers, even where there is one point
+        whole = all(float(value).is_integer() for value in values)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=whole, min_n_ticks=1))
+        if whole and max(values) - min(values) < 1:
+            axes.set_xlim(min(values) - 0.9, max(values) + 0.9)
     axes.grid(color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _plain_axis(axes: "Axes", values: Sequence[float]) -> None:
-    """Few ticks; of counts, as of rounds, at whole numbers, also where there is one point only."""
-    from matplotlib.ticker import MaxNLocator
-
-    whole = all(float(value).is_integer() for value in values)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=whole, min_n_ticks=1))
-    if whole and max(values) - min(values) < 1:
-        axes.set_xlim(min(values) - 0.9, max(values) + 0.9)
 
 
 def _legend(figure: "Figure", labels: Sequence[str]) -> None:
@@ -161,9 +139,8 @@ def _legend(figure: "Figure", labels: Sequence[str]) -> None:
     }
     wide = figure.get_figwidth() * 12  # letters of this size that fit the figure's width
     columns = max(int(wide // (max(map(len, labels)) + 8)), 1)
-    shown = [entries[label] for label in labels]
     figure.legend(
-        shown,
+        [entries[label] for label in labels],
         labels,
         loc="outside lower center",
         frameon=False,
@@ -172,20 +149,6 @@ def _legend(figure: "Figure", labels: Sequence[str]) -> None:
     )
     rows = -(-len(labels) // columns)
     figure.set_figheight(figure.get_figheight() + 0.2 * rows)
-
-
-def _bytes_axis(axes: "Axes", values: Sequence[float]) -> None:
-    """Ticks in kB, MB, GB; logarithmic where the values spread widely."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    if values and min(values) > 0 and max(values) > WIDE * min(values):
-        axes.set_xscale("log")
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    else:
-        axes.locator_params(axis="x", nbins=6)
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: human_bytes(value).replace(".0 ", " "))
-    )
 
 
 def mean_and_std(curve: Curve) -> tuple[np.ndarray, np.ndarray | None]:

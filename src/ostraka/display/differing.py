@@ -95,7 +95,15 @@ def differences(config: Config, method: Any, table: str, seeds: int) -> Iterator
     if public and config.public != HALF_TEST and table.startswith("fedov"):
         yield f"public samples: {config.public or 'none'} for half of the test samples"
     passes = method.rounds if method.pooled else 1  # pooled, rounds only multiply the epochs
-    usual = _usual(config, settings)
+    # the defaults of the method, and of what was chosen in place of its own choices
+    usual = settings_of(Config(method=config.method))
+    chosen = {group: f"{group}.name" for group in CHOICES}
+    other = {
+        group: {"name": settings.get(name)}
+        for group, name in chosen.items()
+        if usual.get(name) != settings.get(name)
+    }
+    usual = settings_of(Config(method=config.method, set=other)) if other else usual
     for key, value in theirs.items():
         own = seeds if key == "seeds" else settings.get(key)
         if key == "local.epochs":
@@ -119,13 +127,3 @@ def _idle(key: str, method: Any) -> bool:
         return not (getattr(method, "scored", False) or method.objective.refuses)
     adversarial = key in ("objective.steps", "objective.size")
     return adversarial and not method.objective.w_adversarial
-
-
-def _usual(config: Config, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults of the method, and of what was chosen in place of its own choices."""
-    usual = settings_of(Config(method=config.method))
-    named = {group: settings.get(f"{group}.name") for group in CHOICES}
-    other = {
-        group: {"name": name} for group, name in named.items() if usual.get(f"{group}.name") != name
-    }
-    return settings_of(Config(method=config.method, set=other)) if other else usual

@@ -3,6 +3,7 @@
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,63 +47,32 @@ def draw_features(
         )
     rng = torch_rng(seed, "features")
     mine, other = _some(own, rng), _some(~own, rng)
-    x = samples.inputs(mine)
-    destroyed = destroy(x, rng, "destruction", samples.view.kind)
-    points = torch.cat([net.eval().embed(part) for part in (x, samples.inputs(other), destroyed)])
+    inputs = samples.inputs(mine)
+    destroyed = destroy(inputs, rng, "destruction", samples.view.kind)
+    each = (inputs, samples.inputs(other), destroyed)
+    points = torch.cat([net.eval().embed(part) for part in each])
     layout = TSNE(init="pca", random_state=seed, perplexity=30).fit_transform(points.numpy())
-    _draw(layout, labels[mine].numpy(), len(other), seen, names, path)
-
-
-def _some(mask: Tensor, rng: torch.Generator) -> Tensor:
-    index = mask.nonzero().squeeze(1)
-    return index[torch.randperm(len(index), generator=rng)[:EACH]]
-
-
-def _draw(
-    layout: np.ndarray,
-    own: np.ndarray,
-    others: int,
-    seen: list[int],
-    names: tuple[str, ...],
-    path: Path,
-) -> None:
     figure = new_figure(6.4, 4.8)
     axes = figure.add_subplot()
-    first, second = len(own), len(own) + others
-    axes.scatter(
-        layout[second:, 0],
-        layout[second:, 1],
-        s=8,
-        color="0.75",
-        marker="x",
-        linewidths=0.7,
-        label="destroyed (outliers)",
-    )
-    axes.scatter(
-        layout[first:second, 0],
-        layout[first:second, 1],
-        s=8,
-        color="0.25",
-        marker=".",
-        label="unseen classes",
-    )
+    (first, second), (x, y) = (len(mine), len(mine) + len(other)), layout.T
+    crosses: dict[str, Any] = {"color": "0.75", "marker": "x", "linewidths": 0.7}
+    axes.scatter(x[second:], y[second:], s=8, label="destroyed (outliers)", **crosses)
+    unseen = slice(first, second)
+    axes.scatter(x[unseen], y[unseen], s=8, color="0.25", marker=".", label="unseen classes")
     for place, label in enumerate(seen):
-        mine = layout[:first][own == label]
-        colour, marker = (
-            COLOURS[place % len(COLOURS)],
-            MARKERS[place // len(COLOURS) % len(MARKERS)],
-        )
-        axes.scatter(
-            mine[:, 0],
-            mine[:, 1],
-            s=12,
-            color=colour,
-            marker=marker,
-            label=f"seen: {cut(names[label], 24)}",
-        )
+        colour = COLOURS[place % len(COLOURS)]
+        marker = MARKERS[place // len(COLOURS) % len(MARKERS)]
+        name = f"seen: {cut(names[label], 24)}"
+        its = np.flatnonzero(labels[mine].numpy() == label)
+        axes.scatter(x[its], y[its], s=12, color=colour, marker=marker, label=name)
     axes.set_xticks([])
     axes.set_yticks([])
     columns = 1 + (len(seen) + 1) // LISTED
     figure.set_figwidth(figure.get_figwidth() + 1.8 * (columns - 1))
     figure.legend(fontsize=8, frameon=False, loc="outside right center", ncols=columns)
     save(figure, path)
+
+
+def _some(mask: Tensor, rng: torch.Generator) -> Tensor:
+    index = mask.nonzero().squeeze(1)
+    return index[torch.randperm(len(index), generator=rng)[:EACH]]

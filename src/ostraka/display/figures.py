@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ostraka.core.member import Member
     from ostraka.core.net import Net
     from ostraka.display.rounds import History
+    from ostraka.runs.config import Config
     from ostraka.runs.plan import Plan
     from ostraka.runs.results import Summary
 
@@ -45,6 +46,32 @@ class Wanted:
         return self.run
 
 
+Drawing = Callable[[Wanted], None]
+
+
+class Kind(NamedTuple):
+    """One figure: what it shows, how it is drawn, and the options without which it cannot be."""
+
+    shows: str
+    draw: Drawing
+    needs: tuple[str, ...] = ()
+
+
+KINDS: dict[str, Kind] = {}
+
+NEEDED = {"run": "the folder of a finished run", "runs": "the folders of finished runs or grids"}
+
+
+def _figure(name: str, shows: str, *needs: str) -> Callable[[Drawing], Drawing]:
+    """Enter the function below as the one that draws this figure."""
+
+    def enter(draw: Drawing) -> Drawing:
+        KINDS[name] = Kind(shows, draw, needs)
+        return draw
+
+    return enter
+
+
 def draw(what: str, wanted: Wanted) -> None:
     """Draw the figure called `what`; refused before anything is
     computed if something is missing.
@@ -57,28 +84,22 @@ def draw(what: str, wanted: Wanted) -> None:
     kind.draw(wanted)
 
 
+@_figure("outliers", "samples and what destruction and enhancement make of them")
 def _outliers(wanted: Wanted) -> None:
     from ostraka.display.gallery import draw_gallery
     from ostraka.runs.config import make
     from ostraka.runs.division import divide
 
     if wanted.run is None:
-        division = divide(
-            make(
-                {
-                    "data": wanted.data,
-                    "data_dir": wanted.data_dir,
-                    "partition": "iid",
-                    "parties": 1,
-                }
-            )
-        )
+        place = {"data": wanted.data, "data_dir": wanted.data_dir}
+        division = divide(make({**place, "partition": "iid", "parties": 1}))
         return draw_gallery(division.data.train, wanted.out, wanted.seed)
     plan, members = _members(wanted.folder)
     net = _member(members, wanted.party)
     draw_gallery(plan.parties[wanted.party].samples, wanted.out, wanted.seed, net)
 
 
+@_figure("features", "t-SNE of a member's embedding", "run")
 def _features(wanted: Wanted) -> None:
     from ostraka.display.features import draw_features
 
@@ -88,12 +109,155 @@ def _features(wanted: Wanted) -> None:
     draw_features(net, plan.test.samples, seen, plan.task.classes, wanted.out, wanted.seed)
 
 
+@_figure("top-k", "accuracy of the vote against the number of voters that count", "run")
+def _top_k(wanted: Wanted) -> None:
+    from ostraka.display.curves import Curve, accuracy_curve
+    from ostraka.evaluation.evaluate import evaluate
+    from ostraka.voting.ballots import TopK
+    from ostraka.voting.ensemble import Ensemble
+
+    plan, members = _members(wanted.folder)
+    ks = range(1, len(members) + 1)
+    values = []
+    for k in ks:
+        ensemble, test = Ensemble.of(members, TopK(k), plan.task.classes), plan.test
+        found = evaluate(ensemble, test.samples, plan.task.classes, domains=test.domains)
+        if found.accuracy is None:
+            raise DataError(
+                f"{wanted.run} has no accuracy to draw: its test samples are all of unknown classes"
+            )
+        values.append(found.accuracy)
+    curve = Curve("top-k vote", list(ks), [values])
+    xlabel = "members that count for a sample (k)"
+    accuracy_curve([curve], wanted.out, _title(plan.name, plan.config), xlabel=xlabel)
+
+
+@_figure(
+    "clusters",
+    "members by their weights, in clusters; those that a selector chose are ringed",
+    "run",
+)
+def _clusters(wanted: Wanted) -> None:
+    from ostraka.core.party import labels
+    from ostraka.display.teams import Members, draw_clusters
+
+    run = Members.of(wanted.folder)
+    names = labels([str(card) for card in run.pool.cards])
+    draw_clusters(run.rows(), run.choice, names, wanted.out, _title(run.plan.name, run.plan.config))
+
+
+@_figure("sizes", "accuracy of each selector's team against its size", "run")
+def _sizes(wanted: Wanted) -> None:
+    from ostraka.display.curves import accuracy_curve
+    from ostraka.display.teams import Members
+
+    run = Members.of(wanted.folder)
+    xlabel = "members that vote"
+    accuracy_curve(run.curves(), wanted.out, _title(run.plan.name, run.plan.config), xlabel=xlabel)
+
+
+@_figure(
+    "teams",
+    "accuracy of all teams of up to 12 members, and the ranks of the selectors' choices",
+    "run",
+)
+def _teams(wanted: Wanted) -> None:
+    from ostraka.display.teams import Members, draw_teams
+
+    run = Members.of(wanted.folder)
+    found, own = run.inspect(), run.choice.chosen
+    size = len(own) if len(own) < len(run.members) else -(-len(own) // 2)
+    chosen = {name: one.choose(run.pool).chosen for name, one in run.selectors(size).items()}
+    teams = {**chosen, "all": tuple(range(len(run.members))), "best": found.best}
+    for name, team in teams.items():
+        different = "".join(f", {key} {value:.3f}" for key, value in run.diversity(team).items())
+        accuracy = 100 * found.accuracy[tuple(sorted(team))]
+        print(
+            f"{name}: rank {found.rank(team)} of {len(found.accuracy)}, {accuracy:.2f} %, "
+            f"{len(team)} members{different}"
+        )
+    draw_teams(found, teams, wanted.out, _title(run.plan.name, run.plan.config))
+
+
+@_figure(
+    "parties",
+    "each party's samples by class, and how its member does on its own held-out samples and "
+    "on the test set",
+    "run",
+)
+def _parties(wanted: Wanted) -> None:
+    import numpy as np
+
+    from ostraka.core.party import labels
+    from ostraka.display.teams import Members, draw_parties
+
+    run = Members.of(wanted.folder)
+    cards, plan = run.pool.cards, run.plan
+    scores = [card.scores.get("validation") for card in cards]
+    held = [None if score is None else 100 * score for score in scores]
+    lines = {"own held-out samples": held} if any(s is not None for s in scores) else {}
+    draw_parties(
+        np.stack([plan.counts[card.party] for card in cards]),
+        labels([str(card) for card in cards]),
+        plan.task.classes,
+        {**lines, "whole test set": run.alone()},
+        wanted.out,
+        _title(plan.name, plan.config),
+    )
+
+
+@_figure(
+    "masks", "which weights fedpd's parties found important for what, by layer and unit", "run"
+)
+def _masks(wanted: Wanted) -> None:
+    from ostraka.display.masks import draw_masks
+    from ostraka.methods.fedpd import Conquered
+    from ostraka.runs.record import load_state
+
+    config, state = load_state(wanted.folder)
+    if not isinstance(state, Conquered) or state.masks is None:
+        raise ConfigError(
+            f"{wanted.run} is a run of {config.method}, "
+            "whose parties send no masks; take one of fedpd"
+        )
+    draw_masks(state.masks, wanted.out, wanted.party)
+
+
+@_figure("confusion", "which classes a finished run takes for which others", "run")
+def _confusion(wanted: Wanted) -> None:
+    from ostraka.display.confusion import draw_confusion, stored_confusion
+
+    summary = _summary(wanted.folder)
+    draw_confusion(
+        stored_confusion(summary, str(wanted.folder)), wanted.out, _title(summary.method, summary)
+    )
+
+
+@_figure("trust", "how far the members of a vote agree with each other, by party and class", "run")
+def _trust(wanted: Wanted) -> None:
+    from ostraka.display.trust import draw_trust, trust_of
+
+    summary = _summary(wanted.folder)
+    found, looked = trust_of(wanted.folder)
+    draw_trust(
+        found, list(summary.per_class), wanted.out, f"{_title(summary.method, summary)}\n{looked}"
+    )
+
+
+@_figure(
+    "rounds", "accuracy of finished runs against rounds, or against bytes sent (--x bytes)", "runs"
+)
 def _rounds(wanted: Wanted) -> None:
     from ostraka.display.rounds import draw_rounds
 
     draw_rounds(_finished(wanted), wanted.x, wanted.out, wanted.smooth)
 
 
+@_figure(
+    "networks",
+    "accuracy of fedova's binary networks against rounds, beside that of the runs' answers",
+    "runs",
+)
 def _networks(wanted: Wanted) -> None:
     from ostraka.display.rounds import draw_networks
 
@@ -109,29 +273,10 @@ def _finished(wanted: Wanted) -> "list[History]":
     return runs
 
 
-def _confusion(wanted: Wanted) -> None:
-    from ostraka.display.confusion import draw_confusion, stored_confusion
-
-    summary = _summary(wanted.folder)
-    draw_confusion(stored_confusion(summary, str(wanted.folder)), wanted.out, _title(summary))
-
-
-def _trust(wanted: Wanted) -> None:
-    from ostraka.display.trust import draw_trust, trust_of
-
-    summary = _summary(wanted.folder)
-    found, looked = trust_of(wanted.folder)
-    draw_trust(found, list(summary.per_class), wanted.out, f"{_title(summary)}\n{looked}")
-
-
 def _summary(folder: Path) -> "Summary":
     from ostraka.runs.api import load_run
 
     return load_run(folder).summary
-
-
-def _title(summary: "Summary") -> str:
-    return f"{summary.method} on {summary.data}, {summary.partition}, seed {summary.seed}"
 
 
 def _members(folder: Path) -> "tuple[Plan, Sequence[Member]]":
@@ -157,156 +302,5 @@ def _member(members: "Sequence[Member]", party: int) -> "Net":
     return chosen[0].predictor().net
 
 
-def _top_k(wanted: Wanted) -> None:
-    from ostraka.display.curves import Curve, accuracy_curve
-    from ostraka.evaluation.evaluate import evaluate
-    from ostraka.voting.ballots import TopK
-    from ostraka.voting.ensemble import Ensemble
-
-    plan, members = _members(wanted.folder)
-    ks = range(1, len(members) + 1)
-    values = []
-    for k in ks:
-        ensemble, test = Ensemble.of(members, TopK(k), plan.task.classes), plan.test
-        found = evaluate(ensemble, test.samples, plan.task.classes, domains=test.domains)
-        accuracy = found.accuracy
-        if accuracy is None:
-            raise DataError(
-                f"{wanted.run} has no accuracy to draw: its test samples are all of unknown classes"
-            )
-        values.append(accuracy)
-    curve = Curve("top-k vote", list(ks), [values])
-    xlabel = "members that count for a sample (k)"
-    accuracy_curve([curve], wanted.out, _plan_title(plan), xlabel=xlabel)
-
-
-def _masks(wanted: Wanted) -> None:
-    from ostraka.display.masks import draw_masks
-    from ostraka.methods.fedpd import Conquered
-    from ostraka.runs.record import load_state
-
-    config, state = load_state(wanted.folder)
-    if not isinstance(state, Conquered) or state.masks is None:
-        raise ConfigError(
-            f"{wanted.run} is a run of {config.method}, "
-            "whose parties send no masks; take one of fedpd"
-        )
-    draw_masks(state.masks, wanted.out, wanted.party)
-
-
-def _clusters(wanted: Wanted) -> None:
-    from ostraka.core.party import labels
-    from ostraka.display.selection import draw_clusters
-    from ostraka.display.teams import Members
-
-    run = Members.of(wanted.folder)
-    names = labels([str(card) for card in run.pool.cards])
-    draw_clusters(run.rows(), run.choice, names, wanted.out, _plan_title(run.plan))
-
-
-def _sizes(wanted: Wanted) -> None:
-    from ostraka.display.curves import accuracy_curve
-    from ostraka.display.teams import Members
-
-    run = Members.of(wanted.folder)
-    xlabel = "members that vote"
-    accuracy_curve(run.curves(), wanted.out, _plan_title(run.plan), xlabel=xlabel)
-
-
-def _teams(wanted: Wanted) -> None:
-    from ostraka.display.selection import draw_teams
-    from ostraka.display.teams import Members
-
-    run = Members.of(wanted.folder)
-    found, own = run.inspect(), run.choice.chosen
-    size = len(own) if len(own) < len(run.members) else -(-len(own) // 2)
-    chosen = {name: one.choose(run.pool).chosen for name, one in run.selectors(size).items()}
-    teams = {**chosen, "all": tuple(range(len(run.members))), "best": found.best}
-    for name, team in teams.items():
-        different = "".join(f", {key} {value:.3f}" for key, value in run.diversity(team).items())
-        accuracy = 100 * found.accuracy[tuple(sorted(team))]
-        print(
-            f"{name}: rank {found.rank(team)} of {len(found.accuracy)}, {accuracy:.2f} %, "
-            f"{len(team)} members{different}"
-        )
-    draw_teams(found, teams, wanted.out, _plan_title(run.plan))
-
-
-def _parties(wanted: Wanted) -> None:
-    import numpy as np
-
-    from ostraka.core.party import labels
-    from ostraka.display.selection import draw_parties
-    from ostraka.display.teams import Members
-
-    run = Members.of(wanted.folder)
-    cards, plan = run.pool.cards, run.plan
-    scores = [card.scores.get("validation") for card in cards]
-    held = [None if score is None else 100 * score for score in scores]
-    lines = {"own held-out samples": held} if any(s is not None for s in scores) else {}
-    draw_parties(
-        np.stack([plan.counts[card.party] for card in cards]),
-        labels([str(card) for card in cards]),
-        plan.task.classes,
-        {**lines, "whole test set": run.alone()},
-        wanted.out,
-        _plan_title(plan),
-    )
-
-
-def _plan_title(plan: "Plan") -> str:
-    config = plan.config
-    return f"{plan.name} on {config.data}, {config.partition}, seed {config.seed}"
-
-
-class Kind(NamedTuple):
-    """One figure: what it shows, how it is drawn, and the options without which it cannot be."""
-
-    shows: str
-    draw: Callable[[Wanted], None]
-    needs: tuple[str, ...] = ()
-
-
-KINDS = {
-    "outliers": Kind("samples and what destruction and enhancement make of them", _outliers),
-    "features": Kind("t-SNE of a member's embedding", _features, ("run",)),
-    "top-k": Kind("accuracy of the vote against the number of voters that count", _top_k, ("run",)),
-    "clusters": Kind(
-        "members by their weights, in clusters; those that a selector chose are ringed",
-        _clusters,
-        ("run",),
-    ),
-    "sizes": Kind("accuracy of each selector's team against its size", _sizes, ("run",)),
-    "teams": Kind(
-        "accuracy of all teams of up to 12 members, and the ranks of the selectors' choices",
-        _teams,
-        ("run",),
-    ),
-    "parties": Kind(
-        "each party's samples by class, and how its member does on its own held-out samples and "
-        "on the test set",
-        _parties,
-        ("run",),
-    ),
-    "masks": Kind(
-        "which weights fedpd's parties found important for what, by layer and unit",
-        _masks,
-        ("run",),
-    ),
-    "confusion": Kind("which classes a finished run takes for which others", _confusion, ("run",)),
-    "trust": Kind(
-        "how far the members of a vote agree with each other, by party and class", _trust, ("run",)
-    ),
-    "rounds": Kind(
-        "accuracy of finished runs against rounds, or against bytes sent (--x bytes)",
-        _rounds,
-        ("runs",),
-    ),
-    "networks": Kind(
-        "accuracy of fedova's binary networks against rounds, beside that of the runs' answers",
-        _networks,
-        ("runs",),
-    ),
-}
-
-NEEDED = {"run": "the folder of a finished run", "runs": "the folders of finished runs or grids"}
+def _title(name: str, place: "Summary | Config") -> str:
+    return f"{name} on {place.data}, {place.partition}, seed {place.seed}"

@@ -1,5 +1,5 @@
-"""Pictures of outliers: samples, destroyed samples,
-and those after enhancement (FedOV, Figure 3).
+"""Pictures of outliers: samples, destroyed samples, and those after enhancement (FedOV, Figure 3);
+and of samples that a generator makes.
 """
 
 from collections.abc import Mapping
@@ -8,12 +8,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from ostraka.core.generator import TrainedGenerator
 from ostraka.core.kind import Kind
 from ostraka.core.net import Net
 from ostraka.core.samples import Samples
 from ostraka.core.seeds import torch_rng
 from ostraka.display.canvas import check_suffix, new_figure, save
 from ostraka.errors import ConfigError
+from ostraka.nets.generator import draw_images
 from ostraka.objectives.adversarial import enhance
 from ostraka.objectives.destruction import FEDOV, GEOMETRY, OPERATIONS, destroy
 
@@ -25,6 +27,10 @@ SHOWN: Mapping[Kind, tuple[str, ...]] = {
     ),
 }
 """The operations that have a column."""
+
+ROWS = COLUMNS = 10
+INCHES = 6.0
+"""Of the picture of what a generator makes."""
 
 CELL = 0.8
 """Inches from one picture to the next."""
@@ -47,26 +53,21 @@ def draw_gallery(
         )
     x = samples.inputs(first_of_each_class(samples, count))
     rng = torch_rng(seed, "gallery")
-    columns = [("sample", x)] + [(name, destroy(x, rng, name, kind)) for name in SHOWN[kind]]
-    mixed = destroy(x, rng, "auto", kind)
-    columns.append(("random", mixed))
-    changes = []
-    if net is not None:
-        enhanced = enhance(net.eval(), mixed).contiguous()
-        columns.append(("enhanced", enhanced))
-        changes.append(("change x25", 0.5 + 25 * (enhanced - mixed)))
     # Inputs need not lie between 0 and 1: black and white are the samples' own.
     black, white = x.min(), x.max()
-    _draw(
-        [
-            *(
-                (name, (images - black) / (white - black).clamp(min=1e-12))
-                for name, images in columns
-            ),
-            *changes,
-        ],
-        path,
-    )
+
+    def shade(images: Tensor) -> Tensor:
+        return (images - black) / (white - black).clamp(min=1e-12)
+
+    columns = [("sample", shade(x))]
+    columns += [(name, shade(destroy(x, rng, name, kind))) for name in SHOWN[kind]]
+    mixed = destroy(x, rng, "auto", kind)
+    columns.append(("random", shade(mixed)))
+    if net is not None:
+        enhanced = enhance(net.eval(), mixed).contiguous()
+        columns.append(("enhanced", shade(enhanced)))
+        columns.append(("change x25", 0.5 + 25 * (enhanced - mixed)))
+    _draw(columns, path)
 
 
 def first_of_each_class(samples: Samples, count: int) -> Tensor:
@@ -84,12 +85,28 @@ def _draw(columns: list[tuple[str, Tensor]], path: Path) -> None:
     figure = new_figure(CELL * len(columns), CELL * rows + 0.25)
     grid = figure.subplots(rows, len(columns), squeeze=False)
     for place, (name, images) in enumerate(columns):
-        for row, image in enumerate(images):
-            axes = grid[row][place]
+        grid[0][place].set_title(name, fontsize=8)
+        for axes, image in zip(grid[:, place], images, strict=True):
             shown = image.clamp(0, 1).permute(1, 2, 0).squeeze(-1).numpy()
             axes.imshow(shown, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
             axes.set_xticks([])
             axes.set_yticks([])
-            if row == 0:
-                axes.set_title(name, fontsize=8)
+    save(figure, path)
+
+
+def draw_images_of(generator: TrainedGenerator, path: Path, seed: int = 0) -> None:
+    """A hundred samples, ten in a row."""
+    check_suffix(path)
+    made = draw_images(generator, ROWS * COLUMNS, generator.shape, torch_rng(seed, "picture"))
+    shown = (made - generator.low) / (generator.high - generator.low)
+    channels, height, width = generator.shape
+    framed = torch.ones(ROWS * COLUMNS, channels, height + 1, width + 1)
+    framed[:, :, :height, :width] = shown.clamp(0, 1)
+    rows = framed.view(ROWS, COLUMNS, channels, height + 1, width + 1)
+    mosaic = rows.permute(0, 3, 1, 4, 2).reshape(ROWS * (height + 1), COLUMNS * (width + 1), -1)
+    figure = new_figure(INCHES, INCHES * height / width)
+    figure.set_layout_engine("none")  # no room around the one picture
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.imshow(mosaic.squeeze(-1).numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    axes.set_axis_off()
     save(figure, path)

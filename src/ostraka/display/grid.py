@@ -8,11 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 from ostraka.display.comparison import comparison, open_answers, over_rounds, per_domain
-from ostraka.display.formats import FORMATS
-from ostraka.display.latex import latex
+from ostraka.display.formats import FORMATS, latex
 from ostraka.display.published import beside, with_published
-from ostraka.display.tables import Table
-from ostraka.display.wide import show_wide
+from ostraka.display.tables import Table, show_wide
 from ostraka.errors import ConfigError
 from ostraka.runs.config import Config, build_method, canonical_method
 from ostraka.runs.grid import RECORDS, read_records, write_records
@@ -92,10 +90,9 @@ class StoredGrid:
             return
         show_tables(tables, style, as_json=False)
         if as_text is None:
-            files = ", ".join(
-                ("results.md", "results.tex", "accuracy.csv", RECORDS, *drawn, "cells/")
-            )
-            Console().print(f"Results: {self.folder} ({files})", soft_wrap=True, highlight=False)
+            files = ("results.md", "results.tex", "accuracy.csv", RECORDS, *drawn, "cells/")
+            words = f"Results: {self.folder} ({', '.join(files)})"
+            Console().print(words, soft_wrap=True, highlight=False)
 
 
 def stored_grid(folder: Path) -> StoredGrid:
@@ -115,11 +112,8 @@ def stored_grid(folder: Path) -> StoredGrid:
         RunDir(folder / "cells" / Path(r.summary.out).name).stored_config() if r.summary else None
         for r in records
     ]
-    begun = [
-        path.name
-        for path in sorted((folder / "cells").glob("*"))
-        if not RunDir(path).summary.exists()
-    ]
+    cells = sorted((folder / "cells").glob("*"))
+    begun = [path.name for path in cells if not RunDir(path).summary.exists()]
     notes = (f"not finished: {', '.join(begun)}",) if begun else ()
     return StoredGrid(folder, with_published(configs, records), configs, notes)
 

@@ -1,22 +1,38 @@
-"""Who holds what: the counts of each party and class as a table and as a drawing."""
+"""Who holds what: counts of each party and class as a table, on a terminal and as a drawing."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.text import Text
 
 from ostraka.display.canvas import check_suffix, new_figure, save
-from ostraka.display.tables import Cell, Number, Table, cut
+from ostraka.display.mosaic import ASCII, UNICODE, blocks, per_party, whole
+from ostraka.display.tables import Cell, Number, Table, cut, fits, show_lines
 from ostraka.errors import DataError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colorbar import Colorbar
     from matplotlib.colors import Colormap, Normalize
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+    from ostraka.runs.division import Division
 
 Counts = NDArray[np.integer]
+
+PARTIES = 30
+"""Parties that a division lists."""
+
+NAMED = 40
+"""Classes that are named below a division."""
 
 FEW_PARTIES = 20
 """Up to here parties are rows with their counts written in; beyond,
@@ -58,6 +74,45 @@ def division_size(counts: Counts) -> str:
     return f"{counts.shape[0]} parties, {counts.shape[1]} classes, {int(counts.sum())} samples"
 
 
+def show_division(console: Console, division: "Division") -> None:
+    """Who holds what: numbers where they fit, else shaded blocks,
+    else a line of words for each party.
+
+    Long class names are listed below numbers and blocks. Where not every number is shown, figures
+    of the whole follow.
+    """
+    names, classes = division.partition.names[:PARTIES], division.data.classes
+    counts, more = division.counts[:PARTIES], len(division.counts) - PARTIES
+    short = max(map(len, classes)) <= 4
+    table = party_class_table(counts, names, classes if short else _numbered(classes))
+    pen = ASCII if console.options.ascii_only else UNICODE
+    numbers = fits(console, table)
+    shown = None if numbers else blocks(counts, names, classes, console.width, pen, "all")
+    if numbers:
+        console.print(replace(table, notes=()).rich())
+    else:
+        show_lines(console, shown or per_party(counts, names, classes, console.width, pen))
+    if more > 0:
+        console.print(
+            f"... and {more} more parties; --plot draws them all, --json lists them",
+            highlight=False,
+        )
+    console.print(division_size(division.counts) + "\n", highlight=False)
+    unclear = (shown and max(map(len, classes)) > 1) or (numbers and not short)
+    if unclear and tuple(classes) != _numbered(classes):  # names may be the numbers themselves
+        legend = ", ".join(f"{number} {name}" for number, name in enumerate(classes[:NAMED]))
+        left = f", ... (--json lists all {len(classes)})" if len(classes) > NAMED else ""
+        console.print(f"classes: {legend}{left}\n", highlight=False)
+    if not numbers or more > 0:
+        show_lines(console, [*whole(division.counts, classes), Text("")])
+    for note in division.notes:
+        console.print(f"Note: {note}", soft_wrap=True, highlight=False)
+
+
+def _numbered(classes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(map(str, range(len(classes))))
+
+
 def heatmap_svg(
     table: Counts,
     party_names: Sequence[str],
@@ -74,10 +129,8 @@ def heatmap_svg(
     counts = _checked(table, party_names, class_names)
     few, crowd = len(party_names) <= FEW_PARTIES, len(party_names) > NAMED_PARTIES
     if crowd:
-        counts, party_names = (
-            counts[_by_largest_class(counts)],
-            [str(n) for n in range(len(party_names))],
-        )
+        counts = counts[_by_largest_class(counts)]
+        party_names = [str(n) for n in range(len(party_names))]
     # rows read best when there are few; a thousand parties fit the width of a page, not its height
     grid, rows, columns = (
         (counts, party_names, class_names) if few else (counts.T, class_names, party_names)
@@ -94,17 +147,24 @@ def heatmap_svg(
     name_axes(axes, rows, columns, labels)
     if few:
         separate(axes, *grid.shape)
-        if len(class_names) <= FEW_CLASSES and DIGIT * len(str(counts.max())) < width / len(
-            columns
-        ):
+        roomy = DIGIT * len(str(counts.max())) < width / len(columns)
+        if len(class_names) <= FEW_CLASSES and roomy:
             write_numbers(axes, grid, colours, norm)
-    if title:
-        axes.set_title(title, loc="left", fontsize=11)
-    bar = figure.colorbar(image, ax=axes, pad=0.015, aspect=30, ticks=_ticks(int(counts.max())))
-    bar.set_label("samples (blank: none)", fontsize=9)
-    bar.ax.tick_params(labelsize=8)
+    bar = finish(figure, image, title, "samples (blank: none)", _ticks(int(counts.max())))
     bar.outline.set_visible(False)
     save(figure, path)
+
+
+def finish(
+    figure: "Figure", image: "AxesImage", title: str, label: str, ticks: list[int] | None = None
+) -> "Colorbar":
+    """Set the title of a grid of numbers, and a bar beside it that says what its colours mean."""
+    if title:
+        image.axes.set_title(title, loc="left", fontsize=11)
+    bar = figure.colorbar(image, ax=image.axes, pad=0.015, aspect=30, ticks=ticks)
+    bar.set_label(label, fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+    return bar
 
 
 def _checked(table: Counts, party_names: Sequence[str], class_names: Sequence[str]) -> Counts:
@@ -142,13 +202,10 @@ def _ticks(most: int) -> list[int]:
     """For the colour bar: those of 1, 2, 5, 10, 20,
     ... that do not crowd on its root scale, and the largest count.
     """
-    ticks = [1]
-    apart = 0.12 * math.sqrt(most)
+    ticks, apart = [1], 0.12 * math.sqrt(most)
     for tick in (factor * 10**power for power in range(len(str(most))) for factor in (1, 2, 5)):
-        if (
-            math.sqrt(tick) - math.sqrt(ticks[-1]) >= apart
-            and math.sqrt(most) - math.sqrt(tick) >= apart
-        ):
+        below, above = math.sqrt(tick) - math.sqrt(ticks[-1]), math.sqrt(most) - math.sqrt(tick)
+        if below >= apart and above >= apart:
             ticks.append(tick)
     return [*ticks, most] if most > 1 else ticks
 
@@ -164,11 +221,8 @@ def name_axes(
         step = _round_step(-(-len(names) // most))
         shown = range(0, len(names), step)
         axis.set_ticks(list(shown), [cut(names[i], NAME) for i in shown])
-        named = (
-            f" (one in {step} of {len(names)} is named)"
-            if step > 1 and not names[0].isdigit()
-            else ""
-        )
+        named = f" (one in {step} of {len(names)} is named)" if step > 1 else ""
+        named = "" if names[0].isdigit() else named
         axis.set_label_text(label + named, fontsize=9)
     longest = max(len(text.get_text()) for text in axes.get_xticklabels())
     if longest * len(axes.get_xticks()) > 100:  # about what fits side by side on the page
@@ -191,12 +245,8 @@ def _by_largest_class(counts: Counts) -> NDArray[np.intp]:
 
 def _round_step(step: int) -> int:
     """The next of 1, 2, 5, 10, 20, 50, ...: labels at round positions."""
-    size = 1
-    while True:
-        for factor in (1, 2, 5):
-            if step <= factor * size:
-                return factor * size
-        size *= 10
+    rounds: Iterator[int] = (factor * 10**power for power in count() for factor in (1, 2, 5))
+    return next(one for one in rounds if step <= one)
 
 
 def separate(axes: "Axes", rows: int, columns: int) -> None:
@@ -210,15 +260,8 @@ def separate(axes: "Axes", rows: int, columns: int) -> None:
 def write_numbers(axes: "Axes", grid: Counts, colours: "Colormap", norm: "Normalize") -> None:
     """Every number but 0 into its cell, in black or white, whichever is seen better."""
     for row, column in np.argwhere(grid > 0).tolist():
-        count = int(grid[row, column])
-        red, green, blue, _ = colours(float(norm(count)))
-        light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.55
-        axes.text(
-            column,
-            row,
-            str(count),
-            ha="center",
-            va="center",
-            fontsize=8,
-            color="black" if light else "white",
-        )
+        value = int(grid[row, column])
+        red, green, blue, _ = colours(float(norm(value)))
+        dark = 0.299 * red + 0.587 * green + 0.114 * blue <= 0.55
+        place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
+        axes.text(column, row, str(value), color="white" if dark else "black", **place)

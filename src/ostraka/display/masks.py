@@ -7,7 +7,7 @@ closed-set and in the open-set subnetwork.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -52,13 +52,14 @@ def draw_masks(kept: MaskRecord, path: Path, party: int = 0) -> None:
     _first_layer(figure.add_subplot(grid[0, :]), kept, party, next(iter(kept.close)))
     rows, image = [], None
     for i, layer in enumerate(layers, 1):
-        for column, (name, values) in enumerate(
-            (("closed", kept.close[layer]), ("open", kept.open[layer]))
-        ):
+        parts = ("closed", kept.close[layer]), ("open", kept.open[layer])
+        for column, (name, values) in enumerate(parts):
             axes = figure.add_subplot(grid[i, column])
             image = _units(axes, values, kept.parties)
-            agree = _agreement(kept.overlap[layer][column])
-            said = f", two parties agree on {agree:.0%}" if agree is not None else ""
+            # the mean over pairs of parties of the weights in both masks over those in either
+            overlap = kept.overlap[layer][column].numpy()
+            pairs = overlap[np.triu_indices(len(overlap), 1)]
+            said = f", two parties agree on {float(pairs.mean()):.0%}" if len(pairs) else ""
             axes.set_title(
                 f"{layer.removesuffix('.weight')}, {name} set{said}", fontsize=8, loc="left", pad=3
             )
@@ -83,10 +84,8 @@ def _first_layer(axes: "Axes", kept: MaskRecord, party: int, layer: str) -> None
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
-    codes, shares = (
-        kept.first[kept.parties.index(party)].numpy(),
-        kept.shares[layer][kept.parties.index(party)],
-    )
+    place = kept.parties.index(party)
+    codes, shares = kept.first[place].numpy(), kept.shares[layer][place]
     colours = ListedColormap([colour for _, colour in PARTS])
     axes.imshow(codes, cmap=colours, vmin=0, vmax=3, aspect="auto", interpolation="nearest")
     axes.set_title(
@@ -95,18 +94,12 @@ def _first_layer(axes: "Axes", kept: MaskRecord, party: int, layer: str) -> None
     axes.set_xlabel("weight of the unit", fontsize=8)
     axes.set_ylabel("unit", fontsize=8)
     axes.tick_params(labelsize=7)
-    said = [f"{name} {float(share):.0%}" for (name, _), share in zip(PARTS, shares, strict=True)]
     patches = [
-        Patch(color=colour, label=text) for (_, colour), text in zip(PARTS, said, strict=True)
+        Patch(color=colour, label=f"{name} {float(share):.0%}")
+        for (name, colour), share in zip(PARTS, shares, strict=True)
     ]
-    axes.legend(
-        handles=patches,
-        fontsize=8,
-        frameon=False,
-        ncols=4,
-        loc="lower right",
-        bbox_to_anchor=(1.0, 0.98),
-    )
+    where: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.98)}
+    axes.legend(handles=patches, fontsize=8, frameon=False, ncols=4, **where)
 
 
 def _units(axes: "Axes", values: Tensor, parties: tuple[int, ...]) -> "AxesImage":
@@ -118,11 +111,3 @@ def _units(axes: "Axes", values: Tensor, parties: tuple[int, ...]) -> "AxesImage
     axes.set_ylabel("party", fontsize=7)
     axes.tick_params(labelsize=7, length=2)
     return image
-
-
-def _agreement(overlap: Tensor) -> float | None:
-    """Mean over pairs of parties of the weights in both masks over those in either;
-    None for a single party.
-    """
-    pairs = overlap.numpy()[np.triu_indices(len(overlap), 1)]
-    return float(pairs.mean()) if len(pairs) else None

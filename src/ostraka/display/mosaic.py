@@ -83,7 +83,9 @@ def per_party(
     columns = [("party", names), ("samples", [str(n) for n in counts.sum(axis=1).tolist()])]
     columns.append(("classes", [str(n) for n in (counts > 0).sum(axis=1).tolist()]))
     if width >= ROOM_FOR_BAR:
-        columns.append(("mix".ljust(BAR), [_bar(_evenness(row), pen) for row in counts]))
+        full = [round(BAR * _evenness(row)) for row in counts]
+        bars = [pen.shades[-1] * n + pen.empty * (BAR - n) for n in full]
+        columns.append(("mix".ljust(BAR), bars))
     widths = [max(map(len, (title, *texts))) for title, texts in columns]
     rest = width - sum(widths) - 2 * len(widths)
     columns.append(("largest classes"[:rest], [_largest(row, classes, rest) for row in counts]))
@@ -109,22 +111,18 @@ def whole(counts: Counts, classes: Sequence[str]) -> list[Text]:
     """
     held = counts > 0
     owners = held.sum(axis=0)
-    parts = (
+    lines = [Text(f"{'':17}{'min':>7}{'median':>7}{'max':>7}", style="bold")]
+    for name, values in (
         ("classes per party", held.sum(axis=1)),
         ("samples per party", counts.sum(axis=1)),
         ("parties per class", owners),
-    )
-    lines = [Text(f"{'':17}{'min':>7}{'median':>7}{'max':>7}", style="bold")]
-    lines += [
-        Text(f"{name:17}{values.min():>7}{np.median(values):>7g}{values.max():>7}")
-        for name, values in parts
-    ]
+    ):
+        line = f"{name:17}{values.min():>7}{np.median(values):>7g}{values.max():>7}"
+        lines.append(Text(line))
     single = [classes[k] for k in np.flatnonzero(owners == 1).tolist()]
     said = f" ({', '.join(single)})" if 0 < len(single) <= 5 else ""
-    return [
-        *lines,
-        Text(f"classes that one party alone holds: {len(single)} of {len(classes)}{said}"),
-    ]
+    alone = f"classes that one party alone holds: {len(single)} of {len(classes)}{said}"
+    return [*lines, Text(alone)]
 
 
 def _ruler(columns: Sequence[str], cell: int) -> list[str]:
@@ -146,14 +144,9 @@ def _block(count: int, most: int, cell: int, pen: Pen) -> tuple[str, str]:
     """
     if not count:
         return pen.none.ljust(cell), "dim"
-    return pen.shades[_level(count, most)] * cell, ""
-
-
-def _level(count: int, most: int) -> int:
-    """0 to 3: how many quarters of the way the root of the count has
-    come to that of the largest one.
-    """
-    return sum(16 * count >= i * i * most for i in (1, 2, 3))
+    # how many quarters of the way the root of the count has come to that of the largest one
+    level = sum(16 * count >= i * i * most for i in (1, 2, 3))
+    return pen.shades[level] * cell, ""
 
 
 def _legend(most: int, pen: Pen, width: int) -> list[Text]:
@@ -179,21 +172,13 @@ def _evenness(row: Counts) -> float:
     return float(-(shares * np.log(shares)).sum() / math.log(len(row))) if len(row) > 1 else 0.0
 
 
-def _bar(share: float, pen: Pen) -> str:
-    full = round(BAR * share)
-    return pen.shades[-1] * full + pen.empty * (BAR - full)
-
-
 def _largest(row: Counts, classes: Sequence[str], width: int) -> str:
     """The largest classes with their shares, as many as fit; the first is cut if it must be."""
     total, text = max(int(row.sum()), 1), ""
     for k in np.argsort(-row, kind="stable").tolist():
         share = f" ({100 * row[k] / total:.0f}%)"
-        one = (
-            cut(classes[k], width - len(share)) + share
-            if not text
-            else f"{text}, {classes[k]}{share}"
-        )
+        named = cut(classes[k], width - len(share)) if not text else f"{text}, {classes[k]}"
+        one = named + share
         if not row[k] or len(one) > width:
             break
         text = one

@@ -24,7 +24,7 @@ from ostraka.display.answers import (
     members_table,
     promised,
 )
-from ostraka.display.tables import Cell, Mean, Number, Table
+from ostraka.display.tables import Cell, Table
 from ostraka.errors import counted, printable
 from ostraka.parties.answers import Explanation
 from ostraka.parties.verdict import Verdict
@@ -34,6 +34,8 @@ MOST_ROWS = 2000
 """Samples that a page lists."""
 MOST_PICTURES = 300
 """Images that a page shows."""
+UNKNOWN = '<span class="odd">UNKNOWN</span>'
+"""How the answer unknown is shown."""
 SIDE = 48
 """Pixels of a picture's longer side on the page."""
 
@@ -80,12 +82,10 @@ def verdict_page(verdict: Verdict) -> str:
     parts = [
         _tiles({name: f"{value:.1f} %" for name, value in tiles.items() if value is not None}),
         *(_paragraph(line.strip()) for line in cautions(verdict)),
-        _section("Per class", _table(classes_table(verdict))),
-        _section("Who answered", _table(members_table(verdict))) if verdict.members else "",
-        _section("Who was chosen", _table(choice_table(verdict.selection)))
-        if verdict.selection
-        else "",
-        _section("All figures", _table(figures_table(verdict))),
+        _section("Per class", classes_table(verdict)),
+        _section("Who answered", members_table(verdict)) if verdict.members else "",
+        _section("Who was chosen", choice_table(verdict.selection)) if verdict.selection else "",
+        _section("All figures", figures_table(verdict)),
     ]
     return _page(f"Vote on {verdict.data}", parts)
 
@@ -124,7 +124,7 @@ def _answer(item: str, one: Explanation, picture: str) -> str:
     """A row of the page."""
     answer, sure = escape(one.answer), _bar(one.confidence)
     if one.answer == UNKNOWN_NAME:
-        answer = '<span class="odd">UNKNOWN</span>'
+        answer = UNKNOWN
         near = f"nearest: {one.nearest} ({100 * one.confidence:.0f} %)"
         sure = f'<span class="dim">{escape(near)}</span>'
     voices = [
@@ -152,8 +152,8 @@ def _tiles(figures: dict[str, str]) -> str:
     return f'<div class="tiles">{"".join(each)}</div>'
 
 
-def _section(title: str, body: str) -> str:
-    return f"<h2>{escape(title)}</h2>{body}"
+def _section(title: str, table: Table) -> str:
+    return f"<h2>{escape(title)}</h2>{_table(table)}"
 
 
 def _paragraph(line: str) -> str:
@@ -161,9 +161,7 @@ def _paragraph(line: str) -> str:
 
 
 def _table(table: Table) -> str:
-    numeric = [
-        any(not isinstance(row[i], str) for row in table.rows) for i in range(len(table.columns))
-    ]
+    numeric = [table.numeric(i) for i in range(len(table.columns))]
 
     def cells(tag: str, texts: Iterable[str]) -> str:
         marked = zip(texts, numeric, strict=True)
@@ -171,17 +169,12 @@ def _table(table: Table) -> str:
             f'<{tag} class="n">{t}</{tag}>' if n else f"<{tag}>{t}</{tag}>" for t, n in marked
         )
 
+    def shown(cell: Cell) -> str:
+        return UNKNOWN if cell == UNKNOWN_NAME else escape(table.text(cell))
+
     head = cells("th", map(escape, table.columns))
-    rows = "".join(f"<tr>{cells('td', map(_cell, row))}</tr>" for row in table.rows)
+    rows = "".join(f"<tr>{cells('td', map(shown, row))}</tr>" for row in table.rows)
     return f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div>'
-
-
-def _cell(cell: Cell) -> str:
-    if isinstance(cell, Number):
-        return escape(cell.text)
-    if isinstance(cell, Mean):
-        return escape(cell.text(2))
-    return '<span class="odd">UNKNOWN</span>' if cell == UNKNOWN_NAME else escape(cell)
 
 
 def _pictures(stored: Tensor) -> list[str]:
@@ -199,16 +192,11 @@ def _pictures(stored: Tensor) -> list[str]:
         file = io.BytesIO()
         Image.fromarray(shown).save(file, "PNG")
         data = base64.b64encode(file.getvalue()).decode()
-        width, height = _fitted(shown.shape[1], shown.shape[0])
+        height, width = (max(1, round(SIDE * s / max(shown.shape[:2]))) for s in shown.shape[:2])
         made.append(
             f'<img alt="" width="{width}" height="{height}" src="data:image/png;base64,{data}">'
         )
     return made
-
-
-def _fitted(width: int, height: int) -> tuple[int, int]:
-    longer = max(width, height)
-    return max(1, round(SIDE * width / longer)), max(1, round(SIDE * height / longer))
 
 
 def _page(title: str, parts: Sequence[str]) -> str:

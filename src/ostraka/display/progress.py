@@ -11,15 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
 from rich.text import Text
 
 from ostraka.display.tables import human_seconds
@@ -59,13 +52,8 @@ class Course:
 
     def begin(self, index: int, rounds: int, parties: int, ready: int) -> None:
         """A round starts."""
-        self.index, self.rounds, self.parties, self.ready, self.at = (
-            index,
-            rounds,
-            max(1, parties),
-            ready,
-            {},
-        )
+        self.index, self.rounds = index, rounds
+        self.parties, self.ready, self.at = max(1, parties), ready, {}
 
     def work(self, party: int, done: float, loss: float | None) -> None:
         """A party has done so much of its work in this round."""
@@ -90,11 +78,9 @@ class Course:
         """The time that the rest may take, in words; empty as long as nobody can know."""
         began, before = self.first or (0.0, self.share)
         done = self.share - before
-        return (
-            f"about {human_seconds((time.monotonic() - began) / done * (1 - self.share))} left"
-            if done > 0
-            else ""
-        )
+        if done <= 0:
+            return ""
+        return f"about {human_seconds((time.monotonic() - began) / done * (1 - self.share))} left"
 
 
 @dataclass
@@ -113,10 +99,8 @@ class Grid:
         rest = total - ended - share
         if done <= 0 or rest <= 0:
             return ""
-        return (
-            f"about {human_seconds((time.monotonic() - self.began) / done * rest)} left for the "
-            "grid"
-        )
+        seconds = (time.monotonic() - self.began) / done * rest
+        return f"about {human_seconds(seconds)} left for the grid"
 
 
 class Lines:
@@ -137,15 +121,12 @@ class Lines:
         if since < APART or (course.share < self.mark + STEP and since < EVERY):
             return
         self.mark, self.last = course.share, time.monotonic()
+        done, parties = (
+            f"{100 * course.share:.0f} %",
+            f"{course.ended()} of {course.parties} parties",
+        )
         parts = [
-            *(
-                [f"{100 * course.share:.0f} %"]
-                if course.alone
-                else [
-                    f"{100 * course.share:.0f} %: round {course.index} of {course.rounds}",
-                    f"{course.ended()} of {course.parties} parties",
-                ]
-            ),
+            done if course.alone else f"{done}: round {course.index} of {course.rounds}, {parties}",
             "" if course.loss is None else f"loss {course.loss:.3f}",
             "" if course.accuracy is None else f"accuracy {course.accuracy:.1f} %",
             human_seconds(course.seconds()),
@@ -165,18 +146,18 @@ class Bars:
 
     def __init__(self, console: Console) -> None:
         self.prefix = ""
-        self.progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[note]}", markup=False),
+        self.progress = bars.Progress(
+            bars.TextColumn("{task.description}", markup=False),
+            bars.BarColumn(bar_width=20),
+            bars.MofNCompleteColumn(),
+            bars.TimeElapsedColumn(),
+            bars.TextColumn("{task.fields[note]}", markup=False),
             console=console,
             transient=True,
         )
-        self.cells: TaskID | None = None
-        self.rounds: TaskID | None = None
-        self.parties: TaskID | None = None
+        self.cells: bars.TaskID | None = None
+        self.rounds: bars.TaskID | None = None
+        self.parties: bars.TaskID | None = None
 
     def begin(self, title: str, course: Course) -> None:
         """Bars for the run's rounds and parties, in place of those of the run before."""
@@ -193,20 +174,17 @@ class Bars:
 
     def move(self, course: Course, note: str) -> None:
         """Show where the run is."""
-        if self.rounds is None or self.parties is None:
-            if self.parties is not None:
-                words = ", ".join(part for part in (note, course.left()) if part)
-                done = round(100 * course.share)
-                self.progress.update(self.parties, total=100, completed=done, note=words)
+        if self.parties is None:
+            return
+        if self.rounds is None:
+            words = ", ".join(part for part in (note, course.left()) if part)
+            done = round(100 * course.share)
+            self.progress.update(self.parties, total=100, completed=done, note=words)
             return
         seen = "" if course.accuracy is None else f"accuracy {course.accuracy:.1f} %"
         words = ", ".join(part for part in (course.left(), seen) if part)
-        self.progress.update(
-            self.rounds,
-            total=course.rounds,
-            completed=int(course.rounds * course.share),
-            note=words,
-        )
+        done = int(course.rounds * course.share)
+        self.progress.update(self.rounds, total=course.rounds, completed=done, note=words)
         at = course.ready + sum(course.at.values())
         self.progress.update(self.parties, total=course.parties, completed=at, note=note)
 
@@ -236,7 +214,8 @@ class Follower(Watch):
     def words(self, plan: Plan, out: Path) -> str:
         """What is run, and where, in one line."""
         config, parties, rounds = plan.config, len(plan.partition.parties), plan.method.exchanges
-        counted = f"{_count(parties, 'party', 'parties')}, {_count(rounds, 'round', 'rounds')}"
+        people = "1 party" if parties == 1 else f"{parties} parties"
+        counted = f"{people}, {rounds} round{'s' * (rounds != 1)}"
         return (
             f"{plan.name} on {config.data}: {config.partition}, {counted}, "
             f"seed {config.seed}, in {out}"
@@ -256,9 +235,8 @@ class Follower(Watch):
         """Count a party; say why it failed."""
         name, took = self.names[outcome.party], human_seconds(outcome.seconds or 0.0)
         if outcome.failure is not None:
-            self.surface.say(
-                f"{name} failed in round {self.course.index}: {outcome.failure.reason}"
-            )
+            reason = outcome.failure.reason
+            self.surface.say(f"{name} failed in round {self.course.index}: {reason}")
         elif self.verbose:
             loss = "" if outcome.loss is None else f"loss {outcome.loss:.3f}, "
             self.surface.say(f"round {self.course.index}, {name} done: {loss}{took}")
@@ -313,9 +291,8 @@ class CellFollower(Follower):
         """The time left for the grid, shown where there is a bar for it."""
         left = self.grid.left(ended, self.total, share)
         if isinstance(self.surface, Bars):
-            self.surface.count_cells(
-                ended, self.total, f"{left}, {self.title}" if left else self.title
-            )
+            words = f"{left}, {self.title}" if left else self.title
+            self.surface.count_cells(ended, self.total, words)
         return left
 
     def run_ends(self, record: Record) -> None:
@@ -327,11 +304,8 @@ class CellFollower(Follower):
         else:
             accuracy = record.summary.accuracy
             figure = "done" if accuracy is None else f"accuracy {accuracy:.2f} %"
-            when = (
-                f"after {human_seconds(self.course.seconds())}"
-                if self.started
-                else "(finished before)"
-            )
+            took = human_seconds(self.course.seconds())
+            when = f"after {took}" if self.started else "(finished before)"
             text = f"{self.title}: {figure} {when}"
         self.surface.say(f"{text}; {left}" if left and isinstance(self.surface, Lines) else text)
 
@@ -387,12 +361,8 @@ def _surface(loud: int) -> Iterator[Lines | Bars | None]:
     if loud == QUIET:
         yield None
     elif console.is_interactive and not console.is_dumb_terminal:
-        bars = Bars(console)
-        with bars.progress:
-            yield bars
+        shown = Bars(console)
+        with shown.progress:
+            yield shown
     else:
         yield Lines(stamps=loud == VERBOSE)
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"

@@ -124,10 +124,8 @@ def published(
     own = {"parties": str(parties), "rounds": str(rounds), "net": _net(net)}
     own |= {} if size is None else {"size": str(size)}
     own = {name: value for name, value in own.items() if name in apart}
-    found = [
-        (_apart(own, row), row)
-        for row in _index().get((*key, "" if known is None else str(known)), ())
-    ]
+    rows_of_cell = _index().get((*key, "" if known is None else str(known)), ())
+    found = [(_apart(own, row), row) for row in rows_of_cell]
     found = [one for one in found if not set(exact) & set(one[0])]
     if not found:
         return None
@@ -197,11 +195,13 @@ def beside(records: Sequence[Record]) -> Table | None:
         for figure, cells in found.items()
         for place, told in cells.items()
     ]
+    if not lines:
+        return None
     compared = [record.summary for record in records if record.published and record.summary]
-    said = dict.fromkeys(note for summary in compared for note in summary.notes)
-    notes = (*([DIFFERS] if numbers else []), *(f"[{n}] {text}" for text, n in numbers.items()))
-    title = "Beside the published figures (%)"
-    return Table(COLUMNS, lines, title=title, notes=(*notes, *said), keys=3) if lines else None
+    notes = [DIFFERS] if numbers else []
+    notes += [f"[{number}] {text}" for text, number in numbers.items()]
+    notes += dict.fromkeys(note for summary in compared for note in summary.notes)
+    return Table(COLUMNS, lines, "Beside the published figures (%)", tuple(notes), keys=3)
 
 
 COLUMNS = (
@@ -231,21 +231,16 @@ def _annotated(config: Config, record: Record, ours: Summary, seeds: int) -> Rec
     if config.known_classes and _known(config) is None:
         return record
     method = build_method(config)
-    told = {
-        figure: BesidePublished(
-            theirs.value,
-            theirs.std,
-            theirs.table,
-            ours=value,
-            difference=value - theirs.value,
-            differs=(
-                *theirs.differs,
-                *differences(config, method, theirs.table.partition(",")[0], seeds),
-            ),
-        )
-        for figure, value, theirs in _pairs(config, method, ours)
-        if value is not None
-    }
+    told = {}
+    for figure, value, theirs in _pairs(config, method, ours):
+        if value is not None:
+            differs = differences(config, method, theirs.table.partition(",")[0], seeds)
+            told[figure] = BesidePublished(
+                *theirs[:3],
+                ours=value,
+                difference=value - theirs.value,
+                differs=(*theirs.differs, *differs),
+            )
     return replace(record, published=told)
 
 
@@ -294,17 +289,15 @@ def _hdr_fl(
                 yield f"{metric}, {name}", getattr(figures, metric), parts[name]
         whole = _lookup(config, method, ours, f"{HDR_FL}/average", metric, None)
         if set(per_domain) != set(NAMED[HDR_FL]):
-            whole = (
-                _average(list(parts.values())) if parts and len(parts) == len(per_domain) else None
-            )
+            whole = None
+            if parts and len(parts) == len(per_domain):
+                all_of_them = list(parts.values())
+                table = f"{all_of_them[0].table}, mean of {len(parts)} domains"
+                differs = dict.fromkeys(words for part in all_of_them for words in part.differs)
+                mean = fmean(part.value for part in all_of_them)
+                whole = Published(mean, None, table, tuple(differs))
         if whole is not None:
             yield metric, getattr(ours, metric), whole
-
-
-def _average(parts: Sequence[Published]) -> Published:
-    table = f"{parts[0].table}, mean of {len(parts)} domains"
-    differs = tuple(dict.fromkeys(words for part in parts for words in part.differs))
-    return Published(fmean(p.value for p in parts), None, table, differs)
 
 
 def _lookup(

@@ -1,13 +1,17 @@
-"""Tables as values: built once, shown as rich, Markdown, CSV or JSON records."""
+"""Tables as values: built once, shown as rich, Markdown, CSV or JSON records, on a terminal of any
+width.
+"""
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any, Literal
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -101,8 +105,10 @@ class Table:
             box=SIMPLE_HEAD,
         )
         for i, column in enumerate(self.columns):
-            number = self._numeric(i)
-            whole = i == 0 and (width is None or 2 * self._longest(i) <= width)
+            number = self.numeric(i)
+            lines = [line for row in self.rows for line in self.text(row[i]).split("\n")]
+            longest = max(map(len, lines), default=0)
+            whole = i == 0 and (width is None or 2 * longest <= width)
             widest = width // 2 if width is not None and i == 0 and not whole else None
             justify: Literal["left", "right"] = "right" if number else "left"
             shown.add_column(
@@ -113,17 +119,15 @@ class Table:
                 overflow="fold",
             )
         for row in self.rows:
-            shown.add_row(
-                *(_inert(self._text(cell), "bold" if _best(cell) else "") for cell in row)
-            )
+            shown.add_row(*(_inert(self.text(cell), "bold" if _best(cell) else "") for cell in row))
         return shown
 
     def markdown(self) -> str:
         """A GitHub-flavoured table, best cells bold, notes below as a list."""
-        rules = ["---:" if self._numeric(i) else ":---" for i in range(len(self.columns))]
+        rules = ["---:" if self.numeric(i) else ":---" for i in range(len(self.columns))]
         lines = [_line(map(_escape, self.columns)), _line(rules)]
         for row in self.rows:
-            texts = [_escape(self._text(cell)) for cell in row]
+            texts = [_escape(self.text(cell)) for cell in row]
             lines.append(
                 _line(f"**{t}**" if _best(c) else t for t, c in zip(texts, row, strict=True))
             )
@@ -161,19 +165,88 @@ class Table:
             for row in self.rows
         ]
 
-    def _text(self, cell: Cell) -> str:
+    def text(self, cell: Cell) -> str:
+        """What people read in a cell."""
         if isinstance(cell, Mean):
             return cell.text(self.digits)
         return cell.text if isinstance(cell, Number) else cell
 
-    def _longest(self, column: int) -> int:
-        return max(
-            (len(line) for row in self.rows for line in self._text(row[column]).split("\n")),
-            default=0,
-        )
-
-    def _numeric(self, column: int) -> bool:
+    def numeric(self, column: int) -> bool:
+        """Whether any cell of the column is a number."""
         return any(not isinstance(row[column], str) for row in self.rows)
+
+
+def show_wide(console: Console, table: Table) -> None:
+    """A table of figures; if it is too wide for the terminal,
+    its columns in several tables one below the other.
+
+    Costs go into a table of their own. A table whose rows need several
+    columns to be named stays whole.
+    """
+    parts = [replace(table, notes=())]
+    if table.keys == 1 and not fits(console, table):
+        if table.columns[-len(COSTS) :] == COSTS:
+            place = len(table.columns) - len(COSTS)
+            costs = parts[0].select([0, *range(place, len(table.columns))])
+            parts = [parts[0].select(range(place)), replace(costs, title="Costs")]
+        parts = [narrow for part in parts for narrow in _narrowed(console, part)]
+    for part in [*parts[:-1], replace(parts[-1], notes=table.notes)]:
+        console.print(part.rich(console.width))
+
+
+def _narrowed(console: Console, table: Table) -> list[Table]:
+    """The table, or, if it is too wide, its columns in as few tables as fit.
+
+    Each begins with the first column.
+    """
+    if fits(console, table):
+        return [table]
+    rows: list[tuple[Cell, ...]] = [
+        (_folded(str(row[0]), console.width * 2 // 5), *row[1:]) for row in table.rows
+    ]
+    broken = replace(
+        table, columns=tuple(name.replace(" / ", " /\n") for name in table.columns), rows=rows
+    )
+    groups: list[list[int]] = [[]]
+    for column in range(1, len(table.columns)):
+        if groups[-1] and _width(console, broken.select([0, *groups[-1], column])) > console.width:
+            groups.append([])
+        groups[-1].append(column)
+    return [broken.select([0, *group]) for group in groups]
+
+
+def _folded(name: str, width: int) -> str:
+    """A long name of a row on several lines, broken behind commas and colons,
+    the later ones indented.
+    """
+    lines = [""]
+    for part in re.findall(r"[^,:]*[,:]?", name):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("  ")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+def show_lines(console: Console, lines: Sequence[Text]) -> None:
+    """Lines of text, broken only where they are wider than the terminal."""
+    for line in lines:
+        console.print(line, no_wrap=line.cell_len <= console.width, highlight=False)
+
+
+def fits(console: Console, table: Table) -> bool:
+    """Whether the terminal can show every cell on one line.
+
+    A column takes three characters at the least.
+    """
+    return 3 * len(table.columns) <= console.width and _width(console, table) <= console.width
+
+
+def _width(console: Console, table: Table) -> int:
+    """Columns of the terminal that the table needs to show every cell on one line, whatever the
+    notes below it need.
+    """
+    unbounded = console.options.update(max_width=10_000)
+    return console.measure(replace(table, notes=()).rich(), options=unbounded).maximum
 
 
 def mean_over(values: Sequence[float], mark: str = "") -> Mean:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ostraka.display.canvas import check_suffix, new_figure, save
-from ostraka.display.heatmap import FEW_CLASSES, name_axes, separate
+from ostraka.display.heatmap import FEW_CLASSES, finish, name_axes, separate
 from ostraka.errors import DataError
 from ostraka.runs.api import load_run
 from ostraka.runs.plan import make_plan
@@ -47,11 +47,13 @@ def draw_trust(
     A blank cell is a class that the party does not hold. Low agreement has a thick frame; a star
     stands beside parties that are unusual in this or another way.
     """
+    from matplotlib.patches import Rectangle
+
     check_suffix(path)
     grid = np.array(
         [[np.nan if v is None else v for v in row] for row in found["agreement"]], dtype=float
     )
-    rows = [_label(name, found) for name in found["parties"]]
+    rows = [f"{name} *" if name in found["suspects"] else name for name in found["parties"]]
     width = min(max(0.62 * len(classes), 3), 11)
     figure = new_figure(width + 2.6, min(max(0.32 * len(rows), 1.6), 12) + 1.6)
     axes = figure.add_subplot()
@@ -64,34 +66,14 @@ def draw_trust(
     if len(rows) <= MOST_WRITTEN:
         separate(axes, *grid.shape)
         if len(classes) <= FEW_CLASSES:
-            _write(axes, grid)
-    _frame(axes, low_agreement(found))
-    if title:
-        axes.set_title(title, loc="left", fontsize=11)
-    bar = figure.colorbar(image, ax=axes, pad=0.015, aspect=30)
-    bar.set_label("agreement with the others (blank: not its class)", fontsize=9)
-    bar.ax.tick_params(labelsize=8)
+            for row, column in np.argwhere(~np.isnan(grid)).tolist():
+                value = grid[row, column]
+                place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
+                colour = "white" if abs(value) > 0.75 else "black"
+                axes.text(column, row, f"{value:.2f}", color=colour, **place)
+    frame: dict[str, Any] = {"fill": False, "edgecolor": "black", "linewidth": 2.0}
+    for party, label in low_agreement(found):
+        axes.add_patch(Rectangle((label - 0.45, party - 0.45), 0.9, 0.9, **frame))
+    bar = finish(figure, image, title, "agreement with the others (blank: not its class)")
     bar.outline.set_visible(False)
     save(figure, path)
-
-
-def _label(name: str, found: Mapping[str, Any]) -> str:
-    return f"{name} *" if name in found["suspects"] else name
-
-
-def _write(axes: Any, grid: Any) -> None:
-    for row, column in np.argwhere(~np.isnan(grid)).tolist():
-        value = grid[row, column]
-        colour = "white" if abs(value) > 0.75 else "black"
-        axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
-
-
-def _frame(axes: Any, pairs: Sequence[tuple[int, int]]) -> None:
-    from matplotlib.patches import Rectangle
-
-    for party, label in pairs:
-        axes.add_patch(
-            Rectangle(
-                (label - 0.45, party - 0.45), 0.9, 0.9, fill=False, edgecolor="black", linewidth=2.0
-            )
-        )

@@ -6,7 +6,7 @@ All figures in percent, None where the samples cannot define one.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -51,6 +51,25 @@ class OpenFigures:
         return dict(vars(self))
 
 
+class OpenFigure(NamedTuple):
+    """How a figure of the open answer is called in a list, and above a column."""
+
+    name: str
+    column: str
+
+
+OPEN_FIGURES = {
+    "auroc": OpenFigure("AUROC of unknown", "AUROC"),
+    "fpr95": OpenFigure("FPR95 (lower is better)", "FPR95"),
+    "oscr": OpenFigure("OSCR", "OSCR"),
+    "open_accuracy": OpenFigure("accuracy, unknown as a class", "unknown as a class"),
+    "open_balanced_accuracy": OpenFigure("accuracy, known and unknown alike", "balanced"),
+    "known_refused": OpenFigure("known samples called unknown", "known refused"),
+    "unknown_refused": OpenFigure("unknown samples called unknown", "unknown refused"),
+}
+"""Figures of `open` by their names beside the accuracy, in the order of tables."""
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """Figures of one predictor.
@@ -69,10 +88,10 @@ class Evaluation:
     samples: int
     unknown_samples: int
     accuracy: float | None
-    balanced_accuracy: float | None
-    f1: float | None
-    per_class: dict[str, float | None]
-    open: OpenFigures
+    balanced_accuracy: float | None = None
+    f1: float | None = None
+    per_class: dict[str, float | None] = field(default_factory=dict)
+    open: OpenFigures = OpenFigures()
     per_part: "dict[int, Evaluation]" = field(default_factory=dict)
     per_domain: "dict[str, Evaluation]" = field(default_factory=dict)
     confusion: Confusion = ()
@@ -91,18 +110,16 @@ class Evaluation:
 
         The confusion matrix is left out: it can be large.
         """
-        values = {
-            "samples": self.samples,
-            "unknown_samples": self.unknown_samples,
-            "accuracy": self.accuracy,
-            "balanced_accuracy": self.balanced_accuracy,
-            "f1": self.f1,
-            "per_class": dict(self.per_class),
-            "open": self.open.as_dict(),
-            "per_part": {party: part.as_dict() for party, part in self.per_part.items()},
-            "per_domain": {name: part.as_dict() for name, part in self.per_domain.items()},
-        }
-        return values | ({"per_network": dict(self.per_network)} if self.per_network else {})
+        left_out = ("confusion",) if self.per_network else ("confusion", "per_network")
+        return {name: _plain(value) for name, value in vars(self).items() if name not in left_out}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Evaluation | OpenFigures):
+        return value.as_dict()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
 
 
 Domains = Mapping[str, Tensor]
@@ -168,19 +185,27 @@ def _judge(answers: Sequence[Tensor], classes: Sequence[str], is_open: bool) -> 
     """
     closed, opened, unknown_scores, yes, labels = answers
     per_class = metrics.per_class_accuracy(closed, labels, len(classes))
-    unknown = int((labels == UNKNOWN).sum())
+    is_unknown = labels == UNKNOWN
     confusion = metrics.confusion(
         opened if is_open else closed, labels, len(classes), unknown=is_open
     )
     return Evaluation(
         samples=len(labels),
-        unknown_samples=unknown,
+        unknown_samples=int(is_unknown.sum()),
         accuracy=_percent(metrics.accuracy(closed, labels)),
         balanced_accuracy=_percent(_mean_of(per_class)),
         f1=_percent(metrics.macro_f1(closed, labels, len(classes))),
         confusion=tuple(map(tuple, confusion.tolist())),
         per_class={name: _percent(share) for name, share in zip(classes, per_class, strict=True)},
-        open=_open_figures(closed, opened, unknown_scores, labels),
+        open=OpenFigures(
+            auroc=_percent(metrics.auroc(unknown_scores, is_unknown)),
+            fpr95=_percent(metrics.fpr_at_tpr(unknown_scores, is_unknown)),
+            oscr=_percent(metrics.oscr(closed, labels, unknown_scores)),
+            open_accuracy=_percent(metrics.open_accuracy(opened, labels)),
+            known_refused=_percent(metrics.known_refused(opened, labels)),
+            unknown_refused=_percent(metrics.unknown_refused(opened, labels)),
+            balanced_accuracy=_percent(metrics.balanced_open_accuracy(opened, labels)),
+        ),
         per_network={
             name: _percent(float((yes[:, k] == (labels == k)).double().mean()))
             for k, name in enumerate(classes[: yes.shape[1]])
@@ -209,17 +234,11 @@ def seen_by_parties(
     seen: dict[int, float | None] = {}
     for party, counts in party_class_counts.items():
         mine = parts.get(party) if parts else evaluation
-        seen[party] = _weighted(_class_figures(mine), counts.flatten().tolist()) if mine else None
+        # with domains, every class of the first one, then of the second, and so on
+        places = (mine.per_domain.values() or [mine]) if mine else []
+        figures = [figure for place in places for figure in place.per_class.values()]
+        seen[party] = _weighted(figures, counts.flatten().tolist()) if mine else None
     return seen
-
-
-def _class_figures(evaluation: Evaluation) -> list[float | None]:
-    """The accuracy of every class.
-
-    With domains, of every class of the first one, then of the second, and so on.
-    """
-    places = evaluation.per_domain.values() or [evaluation]
-    return [figure for place in places for figure in place.per_class.values()]
 
 
 def _weighted(figures: Sequence[float | None], weights: Sequence[float]) -> float | None:
@@ -272,7 +291,6 @@ def _mean(evaluations: Sequence[Evaluation]) -> Evaluation:
     """The mean of every figure over the evaluations that define it;
     counts of samples are summed.
     """
-    opens = [e.open.as_dict() for e in evaluations]
     return Evaluation(
         samples=sum(e.samples for e in evaluations),
         unknown_samples=sum(e.unknown_samples for e in evaluations),
@@ -280,18 +298,14 @@ def _mean(evaluations: Sequence[Evaluation]) -> Evaluation:
         balanced_accuracy=_mean_of(e.balanced_accuracy for e in evaluations),
         f1=_mean_of(e.f1 for e in evaluations),
         confusion=_sum([e.confusion for e in evaluations]),
-        per_class={
-            name: _mean_of(e.per_class[name] for e in evaluations)
-            for name in evaluations[0].per_class
-        },
-        open=OpenFigures(
-            **{name: _mean_of(figures[name] for figures in opens) for name in opens[0]}
-        ),
-        per_network={
-            name: _mean_of(e.per_network[name] for e in evaluations)
-            for name in evaluations[0].per_network
-        },
+        per_class=_means([e.per_class for e in evaluations]),
+        open=OpenFigures(**_means([e.open.as_dict() for e in evaluations])),
+        per_network=_means([e.per_network for e in evaluations]),
     )
+
+
+def _means(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    return {name: _mean_of(each[name] for each in figures) for name in figures[0]}
 
 
 def _answers(
@@ -319,21 +333,6 @@ def _answers(
             unknown.append(scores.unknown.cpu())
             yes.append(scores.known[:, : classes if predictor.binary else 0].cpu() > 0)
     return torch.cat(closed), torch.cat(opened), torch.cat(unknown), torch.cat(yes)
-
-
-def _open_figures(
-    closed: Tensor, opened: Tensor, unknown_scores: Tensor, labels: Tensor
-) -> OpenFigures:
-    is_unknown = labels == UNKNOWN
-    return OpenFigures(
-        auroc=_percent(metrics.auroc(unknown_scores, is_unknown)),
-        fpr95=_percent(metrics.fpr_at_tpr(unknown_scores, is_unknown)),
-        oscr=_percent(metrics.oscr(closed, labels, unknown_scores)),
-        open_accuracy=_percent(metrics.open_accuracy(opened, labels)),
-        known_refused=_percent(metrics.known_refused(opened, labels)),
-        unknown_refused=_percent(metrics.unknown_refused(opened, labels)),
-        balanced_accuracy=_percent(metrics.balanced_open_accuracy(opened, labels)),
-    )
 
 
 def _sum(matrices: Iterable[Confusion]) -> Confusion:

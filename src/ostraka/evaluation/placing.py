@@ -5,7 +5,6 @@ of known classes to place it on.
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from ostraka.core.predictor import UNKNOWN, Placed, Predictor, Promise, Solo, threshold_for
 from ostraka.core.samples import Samples
@@ -38,11 +37,7 @@ def placed_on(
             for party, model in predictor.alone.items()
         }
         return replace(predictor, alone=alone), Promise(rate, basis)
-    threshold = threshold_for(rate, _unknown(predictor, samples))
+    with torch.no_grad():
+        parts = [predictor.scores(part.stored()).unknown for part in samples.chunks(CHUNK)]
+    threshold = threshold_for(rate, torch.cat(parts))
     return Placed(predictor, threshold), Promise(rate, basis, threshold)
-
-
-@torch.no_grad()
-def _unknown(predictor: Predictor, samples: Samples) -> Tensor:
-    parts = [predictor.scores(part.stored()).unknown for part in samples.chunks(CHUNK)]
-    return torch.cat(parts)

@@ -5,22 +5,50 @@ Each of them is one JSON object in a file (`metrics.jsonl`, `summary.json`, `res
 `to_json` gives it and `from_json` reads it. None, or nothing, stands for what was not measured.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Self
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from ostraka.core.digest import digest_of
 from ostraka.core.predictor import Promise
 from ostraka.errors import StoreError
 from ostraka.evaluation.evaluate import Confusion, Evaluation, OpenFigures
-from ostraka.store.typed import REMEDY, fits, read_fields
+
+REMEDY = "it was changed, or is not what Ostraka writes there; make it anew"
 
 BESIDE_ACCURACY = ("auroc", "known_refused", "unknown_refused", "open_balanced_accuracy")
 """Figures of `open` that stand beside the accuracy as well, in summaries and grids."""
 
+UNCOUNTED = {"samples": 0, "unknown_samples": 0}
+"""Of an evaluation that was stored without its numbers of samples."""
+
+
+class Stored:
+    """Values that JSON holds under the names of their fields, and so do the values in them."""
+
+    called: ClassVar[str] = "the object"
+    """What errors call it where nobody says from where it came."""
+    left_out: ClassVar[tuple[str, ...]] = ()
+    """Fields that are written only where they hold something."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, in the order of the fields."""
+        return {
+            name: _plain(value)
+            for name, value in vars(self).items()
+            if name not in self.left_out or value not in (None, "")
+        }
+
+    @classmethod
+    def from_json(cls, held: Any, origin: str = "") -> Self:
+        """What `to_json` gave; anything else is refused."""
+        return cls(**read_fields(cls, held, origin or cls.called))
+
 
 @dataclass(frozen=True)
-class MetricsRow:
+class MetricsRow(Stored):
     """One evaluated round: a line of `metrics.jsonl`.
 
     Round 0 is the start of a run that has one.
@@ -40,49 +68,15 @@ class MetricsRow:
     run: str = ""
     """The hash of the run."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The line as plain values."""
-        row: dict[str, Any] = {
-            "run": self.run,
-            "round": self.round,
-            "test": self.test.as_dict(),
-            "validation": self.validation,
-            "answer": _promise_out(self.answer),
-        }
-        if self.confusion is not None:
-            row["confusion"] = self.confusion
-        if self.per_party is not None:
-            row["per_party"] = dict(self.per_party)
-        return row | {"bytes_up": self.bytes_up, "bytes_down": self.bytes_down}
-
-    @classmethod
-    def from_json(cls, held: Any, origin: str = "the line") -> "MetricsRow":
-        """The row that a line holds; anything else is refused."""
-        values = read_fields(cls, held, origin)
-        values["test"] = _evaluation(values["test"], f"{origin}, 'test'")
-        values["answer"] = _promise(values.get("answer"), origin)
-        if "confusion" in values:
-            values["confusion"] = _matrix(values["confusion"])
-        if "per_party" in values:
-            values["per_party"] = {int(party): seen for party, seen in values["per_party"].items()}
-        return cls(**values)
-
-
-class _Plain:
-    """Values that JSON holds under the names of their fields."""
+    called, left_out = "the line", ("confusion", "per_party")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_json(cls, held: Any, origin: str) -> Self:
-        """What `to_json` gave."""
-        return cls(**read_fields(cls, held, origin))
+        """The line as plain values, the hash first."""
+        return {"run": self.run} | super().to_json()
 
 
 @dataclass(frozen=True)
-class Best(_Plain):
+class Best(Stored):
     """The accuracy of one round that was the best, and on what."""
 
     accuracy: float | None
@@ -90,14 +84,11 @@ class Best(_Plain):
     validation: float | None = None
     """Its accuracy on the server's validation samples, if these chose it."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        held = super().to_json()
-        return {k: v for k, v in held.items() if k != "validation" or v is not None}
+    left_out = ("validation",)
 
 
 @dataclass(frozen=True)
-class DomainFigures(_Plain):
+class DomainFigures(Stored):
     """The figures on the samples of one domain, those of the open answer beside the others."""
 
     samples: int = 0
@@ -122,7 +113,7 @@ class DomainFigures(_Plain):
 
 
 @dataclass(frozen=True)
-class StartFigures(_Plain):
+class StartFigures(Stored):
     """The run whose model was the first: what it was;
     costs are those of all runs before this one.
     """
@@ -137,7 +128,7 @@ class StartFigures(_Plain):
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Stored):
     """The final figures of a run, in percent: `summary.json`.
 
     See docs/commands.md for each of them.
@@ -188,6 +179,8 @@ class Summary:
     digest: str = ""
     """The hash of all the rest, in a file."""
 
+    called, left_out = "the summary", ("run", "digest")
+
     @property
     def auroc(self) -> float | None:
         """How well unknown scores tell unknown samples from known ones."""
@@ -211,34 +204,15 @@ class Summary:
     def to_json(self) -> dict[str, Any]:
         """Plain values, in the order of the file; hashes only where there are any."""
         values: dict[str, Any] = {"run": self.run} if self.run else {}
-        for spec in fields(self):
-            if spec.name == "open":
-                values |= {name: getattr(self, name) for name in BESIDE_ACCURACY}
-            if spec.name not in ("run", "digest"):
-                values[spec.name] = _plain(getattr(self, spec.name))
-        return values | ({"digest": self.digest} if self.digest else {})
-
-    @classmethod
-    def from_json(cls, held: Any, origin: str = "the summary") -> "Summary":
-        """The summary that a file holds; what is none is refused."""
-        values = read_fields(cls, held, origin)
-        values["open"] = _open(values.get("open"), f"{origin}, 'open'")
-        values["answer"] = _promise(values.get("answer"), origin)
-        for name, kind in (("best", Best), ("best_on_validation", Best), ("start", StartFigures)):
-            if name in values:
-                values[name] = kind.from_json(values[name], f"{origin}, {name!r}")
-        values["per_domain"] = {
-            name: DomainFigures.from_json(part, f"{origin}, domain {name!r}")
-            for name, part in values.get("per_domain", {}).items()
-        }
-        values["confusion"] = _matrix(values.get("confusion", ()))
-        for name in ("notes", "dropped"):
-            values[name] = tuple(values.get(name, ()))
-        return cls(**values)
+        for name, value in super().to_json().items():
+            if name == "open":
+                values |= {figure: getattr(self, figure) for figure in BESIDE_ACCURACY}
+            values[name] = value
+        return values
 
 
 @dataclass(frozen=True)
-class BesidePublished(_Plain):
+class BesidePublished(Stored):
     """A figure that a paper prints, ours, and the difference (ours minus theirs)."""
 
     value: float
@@ -248,16 +222,6 @@ class BesidePublished(_Plain):
     difference: float
     differs: tuple[str, ...] = ()
     """In what our cell is not the paper's, each as `what: ours for theirs`."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {**vars(self), "differs": list(self.differs)}
-
-    @classmethod
-    def from_json(cls, held: Any, origin: str) -> "BesidePublished":
-        """What `to_json` gave."""
-        values = read_fields(cls, held, origin)
-        return cls(**values | {"differs": tuple(values.get("differs", ()))})
 
 
 @dataclass(frozen=True)
@@ -302,77 +266,89 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """The summary or the error as plain values, with the status."""
-        named = {
-            "method": self.method,
-            "data": self.data,
-            "partition": self.partition,
-            "seed": self.seed,
-            "settings": dict(self.settings),
-        }
+        names = ("method", "data", "partition", "seed", "settings")
+        named = {name: _plain(getattr(self, name)) for name in names}
         if self.summary is None:
             return {**named, "status": self.status, "error": self.error}
-        told = {figure: beside.to_json() for figure, beside in self.published.items()}
         found = {**self.summary.to_json(), **named, "status": self.status}
-        return found | ({"published": told} if told else {})
+        return found | ({"published": _plain(self.published)} if self.published else {})
 
     @classmethod
     def from_json(cls, held: Any, origin: str = "the record") -> "Record":
         """The record that a file holds; what is none is refused."""
         values = read_fields(cls, held, origin)
-        if held.get("status", "ok") != "ok":
-            reason = str(held.get("error") or "no reason was recorded")
-            return cls(**values | {"summary": None, "error": reason, "published": {}})
-        published = {
-            figure: BesidePublished.from_json(beside, f"{origin}, 'published'")
-            for figure, beside in values.pop("published", {}).items()
+        if held.get("status", "ok") == "ok":
+            return cls(**values | {"summary": Summary.from_json(held, origin)})
+        reason = str(held.get("error") or "no reason was recorded")
+        return cls(**values | {"summary": None, "error": reason, "published": {}})
+
+
+def read_fields(cls: type, held: Any, origin: str) -> dict[str, Any]:
+    """Those values of a JSON object that are fields of `cls`, as these hold them; what lacks a
+    field without a default, or has one of another type, is refused.
+
+    None is as good as nothing where there is a default.
+    """
+    if not isinstance(held, Mapping):
+        raise StoreError(f"{origin} is no JSON object; {REMEDY}")
+    held = {**UNCOUNTED, **held} if cls is Evaluation else held
+    hints, values = _hints(cls), dict[str, Any]()
+    for spec in fields(cls):
+        needed = spec.default is MISSING and spec.default_factory is MISSING
+        if needed and spec.name not in held:
+            raise StoreError(f"{origin} lacks {spec.name!r}; {REMEDY}")
+        value = held.get(spec.name)
+        if needed or value is not None:
+            if not _fits(value, hints[spec.name]):
+                raise StoreError(f"{spec.name!r} of {origin} is {value!r:.40}; {REMEDY}")
+            values[spec.name] = _made(value, hints[spec.name], f"{origin}, {spec.name!r}")
+    return values
+
+
+@lru_cache(maxsize=32)
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value of JSON is of the simple type `hint`; what is in it is looked at later."""
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(value, one) for one in get_args(hint))
+    if hint in (int, float):
+        number = int if hint is int else (int, float)
+        return isinstance(value, number) and not isinstance(value, bool)
+    if hint in (str, NoneType):
+        return isinstance(value, hint)
+    holder = {Mapping: Mapping, dict: Mapping, tuple: list | tuple}.get(get_origin(hint), object)
+    return isinstance(value, holder)
+
+
+def _made(value: Any, hint: Any, origin: str) -> Any:
+    """A value of JSON as a field of the type `hint` holds it: objects as the dataclass that they
+    are of, lists as tuples, numbers as keys where JSON has only text.
+    """
+    outer, inner = get_origin(hint), get_args(hint)
+    if outer in (Union, UnionType):
+        [kind] = [one for one in inner if one is not NoneType]
+        return None if value is None else _made(value, kind, origin)
+    if is_dataclass(hint) and isinstance(hint, type):
+        return hint(**read_fields(hint, value, origin))
+    if outer is tuple and isinstance(value, list | tuple):
+        return tuple(_made(item, inner[0], origin) for item in value)
+    if outer in (Mapping, dict) and isinstance(value, Mapping):
+        # an error in the figures of a domain names the domain, not the field
+        return {
+            inner[0](key): _made(item, inner[1], origin.replace("'per_domain'", f"domain {key!r}"))
+            for key, item in value.items()
         }
-        return cls(**values | {"summary": Summary.from_json(held, origin), "published": published})
-
-
-def _evaluation(held: Any, origin: str) -> Evaluation:
-    if not isinstance(held, Mapping) or not fits(held.get("accuracy", ""), float | None):
-        raise StoreError(f"{origin} has no accuracy; {REMEDY}")
-    parts = {
-        kind: {name: _evaluation(part, origin) for name, part in held.get(kind, {}).items()}
-        for kind in ("per_part", "per_domain")
-    }
-    return Evaluation(
-        samples=held.get("samples", 0),
-        unknown_samples=held.get("unknown_samples", 0),
-        accuracy=held["accuracy"],
-        balanced_accuracy=held.get("balanced_accuracy"),
-        f1=held.get("f1"),
-        per_class=dict(held.get("per_class", {})),
-        open=_open(held.get("open"), origin),
-        per_part={int(party): part for party, part in parts["per_part"].items()},
-        per_domain=parts["per_domain"],
-        per_network=dict(held.get("per_network", {})),
-    )
-
-
-def _open(held: Any, origin: str) -> OpenFigures:
-    return OpenFigures(**read_fields(OpenFigures, held or {}, origin))
-
-
-def _promise(held: Any, origin: str) -> Promise | None:
-    return None if held is None else Promise(**read_fields(Promise, held, f"{origin}, 'answer'"))
-
-
-def _promise_out(promise: Promise | None) -> dict[str, Any] | None:
-    return None if promise is None else promise.as_dict()
-
-
-def _matrix(held: Any) -> Confusion:
-    """Lines of counts; what is none is kept as it is, and refused by whoever wants to show it."""
-    lines = isinstance(held, Sequence) and all(isinstance(line, Sequence) for line in held)
-    return tuple(map(tuple, held)) if lines else held
+    return value
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, OpenFigures | Promise):
-        return value.as_dict()
-    if isinstance(value, Best | StartFigures | DomainFigures):
+    if isinstance(value, Stored):
         return value.to_json()
+    if isinstance(value, Evaluation | OpenFigures | Promise):
+        return value.as_dict()
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -55,6 +55,11 @@ def summarise(plan: Plan, rows: Sequence[MetricsRow], costs: Totals, out: Path) 
     """
     before, rows = [row for row in rows if row.round == 0], [row for row in rows if row.round > 0]
     last, names = rows[-1].test, labels(plan.partition.names)
+    best = max(rows, key=lambda row: (row.test.accuracy or 0.0, -row.round))  # the first of equals
+    judged = [(row.validation, row) for row in rows if row.validation is not None]
+    validation, chosen = max(judged, key=lambda pair: pair[0], default=(None, best))
+    at_the_end = [row.test.accuracy for row in rows[-LAST:]]
+    defined = [accuracy for accuracy in at_the_end if accuracy is not None]
     return Summary(
         method=plan.name,
         data=plan.config.data,
@@ -67,9 +72,9 @@ def summarise(plan: Plan, rows: Sequence[MetricsRow], costs: Totals, out: Path) 
         f1=last.f1,
         open=last.open,
         answer=rows[-1].answer,
-        best=_best(rows),
-        best_on_validation=_best_on_validation(rows),
-        mean_last_20=_mean_of_last(rows),
+        best=Best(best.test.accuracy, best.round),
+        best_on_validation=Best(chosen.test.accuracy, chosen.round, validation) if judged else None,
+        mean_last_20=fmean(defined) if at_the_end[-1] is not None else None,
         reached=_reached(rows),
         per_class=last.per_class,
         per_party=_named(rows[-1].per_party or {}, names),
@@ -114,26 +119,6 @@ def _at_chance(test: Evaluation, losses: Sequence[float]) -> list[str]:
 
 def _named(figures: Mapping[int, float | None], names: Sequence[str]) -> dict[str, float | None]:
     return {names[party]: figure for party, figure in figures.items()}
-
-
-def _best(rows: Sequence[MetricsRow]) -> Best:
-    """The round with the highest accuracy; of equal ones the first."""
-    best = max(rows, key=lambda row: (row.test.accuracy or 0.0, -row.round))
-    return Best(best.test.accuracy, best.round)
-
-
-def _best_on_validation(rows: Sequence[MetricsRow]) -> Best | None:
-    """Test accuracy of the round that was best on the server's validation samples."""
-    judged = [(row.validation, row) for row in rows if row.validation is not None]
-    if not judged:
-        return None
-    validation, best = max(judged, key=lambda pair: pair[0])
-    return Best(best.test.accuracy, best.round, validation)
-
-
-def _mean_of_last(rows: Sequence[MetricsRow]) -> float | None:
-    figures = [row.test.accuracy for row in rows[-LAST:]]
-    return fmean(f for f in figures if f is not None) if figures[-1] is not None else None
 
 
 def _reached(rows: Sequence[MetricsRow]) -> dict[str, int]:
