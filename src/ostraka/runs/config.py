@@ -199,9 +199,7 @@ def with_dots(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_misplaced(values: Mapping[str, Any]) -> None:
-    """Say where a setting of the method or of the net belongs that
-    stands among those of the run.
-    """
+    """Say where a setting of the method or net belongs that stands among those of the run."""
     net = values.get("net")
     if isinstance(net, Mapping):
         for key in [str(key) for key in net if key not in ("name", "options")]:
@@ -222,10 +220,8 @@ def _refuse_misplaced(values: Mapping[str, Any]) -> None:
     names = [dotted for dotted, _, _ in settings.walk(build_method(Config(method=name)))]
     for key in strays:
         meant = (key, ours(key))
-        found = next(
-            (dot for dot in (*names, "recipe") if dot in meant or dot.rpartition(".")[2] == key),
-            None,
-        )
+        fits = (dot for dot in (*names, "recipe") if dot in meant or dot.rpartition(".")[2] == key)
+        found = next(fits, None)
         if found is not None:
             table, _, last = found.rpartition(".")
             group = isinstance(values[key], Mapping)
@@ -277,9 +273,7 @@ def flat(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
 
 
 def resolve(config: Config) -> Config:
-    """The same configuration with the method's own name and every
-    one of its settings written out.
-    """
+    """The same configuration with the method's own name and all of its settings written out."""
     name = config.net.name
     return replace(
         config,
@@ -390,10 +384,8 @@ def parse_assignments(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def _parse(text: str) -> Any:
-    for read in (
-        lambda: tomllib.loads(f"v = {text}")["v"],
-        lambda: float(text),
-    ):  # TOML knows no .5
+    # TOML knows no .5
+    for read in (lambda: tomllib.loads(f"v = {text}")["v"], lambda: float(text)):
         try:
             return read()
         except ValueError:
