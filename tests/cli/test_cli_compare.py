@@ -229,7 +229,7 @@ def test_mistakes_are_refused_before_anything_trains(
 
 def test_all_mistakes_are_told_at_once_each_in_one_line(ostraka: Ostraka) -> None:
     """Two methods, two data sets, two partitions, three seeds; one of each pair is wrong, and
-    what was good before stays as it is. Issue 32, A19.
+    what was good before stays as it is.
     """
     good = ("compare", "solo", *GRID, "--partition", "iid", "--out", "grid")
     ostraka(*good)

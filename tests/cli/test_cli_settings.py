@@ -441,7 +441,7 @@ def test_the_progress_of_a_grid_names_what_is_compared(ostraka: Ostraka) -> None
 
 
 def test_a_file_takes_the_names_of_the_options(ostraka: Ostraka) -> None:
-    """`--config` promises the same names; options lie over them. Issue 32, B."""
+    """`--config` promises the same names; options lie over them."""
     names = 'rounds = 2\nepochs = 1\nlr = 0.5\nbatch = 7\nobjective = "proser"\n'
     Path("run.toml").write_text(f'method = "fedavg"\nunknown_rate = "5%"\n{names}')
     words = ("run", "--config", "run.toml", *TINY, "--out", "mine")

@@ -93,7 +93,7 @@ def test_published_figures_are_shown_again(
 
 
 def test_cells_of_other_settings_are_rows_of_their_own(ostraka: Ostraka) -> None:
-    """One seed at 2 epochs, two at 1: three figures, never averaged over both. Issue 32, A2."""
+    """One seed at 2 epochs, two at 1: three figures, never averaged over both."""
     words = ("compare", "solo", *TINY, "--out", "grid")
     long = ostraka(*words, "--seeds", "2", "--epochs", "2", "--json").json()["cells"]
     [short] = ostraka(*words, "--seeds", "1", "--epochs", "1", "--json").json()["cells"]

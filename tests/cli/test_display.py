@@ -309,7 +309,7 @@ def test_the_locale_c_gets_plain_ascii(ostraka: Ostraka, monkeypatch: pytest.Mon
 def test_columns_stay_where_they_are_in_plain_ascii(
     ostraka: Ostraka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A plus-minus sign is one character wide, and so is what stands for it. Issue 32, B."""
+    """A plus-minus sign is one character wide, and so is what stands for it."""
     monkeypatch.setenv("LC_ALL", "C")
     done = ostraka("compare", "solo", *TINY, *ONE_EPOCH, "--seeds", "2")
     table = [line for line in done.out.splitlines() if line.startswith(("|", "+"))]

@@ -84,7 +84,7 @@ def test_a_place_that_cannot_be_written_is_one_message(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_no_empty_picture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither in place of an older one, nor where there was none. Issue 32, B."""
+    """Neither in place of an older one, nor where there was none."""
     old = tmp_path / "old.svg"
     save(new_figure(2, 2), old)
     before = old.read_bytes()

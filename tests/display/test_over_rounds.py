@@ -50,7 +50,7 @@ def test_means_over_seeds_rounds_to_and_bytes_of_a_round() -> None:
 
 
 def test_rounds_have_one_decimal() -> None:
-    """The mean of 1, 1 and 3 is 1.666...; that of 2 and 2 is 2. Issue 32, B."""
+    """The mean of 1, 1 and 3 is 1.666...; that of 2 and 2 is 2."""
     firsts = ({"50": 1, "60": 2}, {"50": 1, "60": 2}, {"50": 3})
     records = [
         Record.of(replace(SUMMARY, seed=seed, reached=reached))
