@@ -27,6 +27,15 @@ def test_a_map_names_members_and_says_who_votes(tmp_path: Path) -> None:
     assert "left out" not in path.read_text()
 
 
+@pytest.mark.parametrize(("count", "named"), [(60, True), (61, False)])
+def test_a_map_of_many_members_names_nobody(count: int, named: bool, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(count, 3))
+    path = tmp_path / "map.svg"
+    names = [f"ward-{number}" for number in range(count)]
+    draw_clusters(rows, Choice((0,), ("",) * count, (0,) * count), names, path)
+    assert ("ward-7" in path.read_text()) == named
+
+
 def test_teams_show_ranks(tmp_path: Path) -> None:
     found = Inspection({(0,): 0.5, (1,): 0.25, (0, 1): 0.75})
     draw_teams(found, {"mine": (1,), "all": (1, 0)}, tmp_path / "teams.svg")
