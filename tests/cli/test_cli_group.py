@@ -111,8 +111,12 @@ def test_predict_answers_several_places_and_one_sample(ostraka: Ostraka, ward: P
     assert [one["sample"] for one in found["answers"]][:2] == ["sample 0", "new: sample 0"]
     alone = ostraka("predict", ward, "--on", "one.npz", "--json").json()
     assert alone["answers"][0]["answer"] == "cat"
-    assert alone["notes"] == ["1 samples are too few to estimate member trust; use --like FILE"]
+    assert alone["notes"] == ["1 sample: too few to estimate member trust. Use --like FILE"]
     assert alone["looked"] == {}
+    for count in (24, 25):
+        np.savez("several.npz", x=samples().repeat(5, axis=0)[:count])
+        notes = ostraka("predict", ward, "--on", "several.npz", "--json").json()["notes"]
+        assert any("too few" in note for note in notes) == (count == 24)
 
 
 def test_predict_and_vote_say_what_they_looked_at(ostraka: Ostraka, ward: Path) -> None:
@@ -126,9 +130,7 @@ def test_predict_and_vote_say_what_they_looked_at(ostraka: Ostraka, ward: Path) 
         assert own["looked"] == {"samples": 5, "of": name}
         assert words.format(name) in " ".join(own["notes"])
         assert "may differ" in " ".join(own["notes"])
-        assert own["notes"][-1] == (
-            "5 samples are too few to estimate member trust; use --like FILE"
-        )
+        assert own["notes"][-1] == ("5 samples: too few to estimate member trust. Use --like FILE")
         assert words.format(name) in " ".join(ostraka(*asked).out.split())
         assert words.format(name) in ostraka(*asked, "--csv").err
         ostraka(*asked, "--html", "page.html")

@@ -15,7 +15,7 @@ from ostraka.core.samples import Samples
 from ostraka.data.own import Collection, Form, Part, read
 from ostraka.data.own.collection import SHOWN, some
 from ostraka.data.sources import load
-from ostraka.errors import ConfigError, DataError, did_you_mean
+from ostraka.errors import ConfigError, DataError, counted, did_you_mean
 from ostraka.parties.answering import Answering
 
 FEW = 25
@@ -74,7 +74,7 @@ def shown_before(
         )
     else:
         said += "; an answer does not depend on what else is asked"
-    few = f"{len(shown)} samples are too few to estimate member trust; use --like FILE"
+    few = f"{counted(len(shown), 'sample')}: too few to estimate member trust. Use --like FILE"
     return ready, [*([said] if count else []), *([few] if count < FEW else [])]
 
 
