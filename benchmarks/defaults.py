@@ -72,7 +72,7 @@ def cells(seed: int = 0) -> list[Cell]:
     for name in DATA:
         data = load(name)
         classes = len(data.classes)
-        most = int(data.train.counts(classes).max())
+        most = int(data.train.counts(classes).min())
         for size in sorted({min(size, most) for size in SIZES}):
             fit = [
                 {"data": name, "partition": division, "parties": parties, "train_per_class": size}

@@ -11,12 +11,12 @@ CELL = {"data": "digits", "partition": "iid", "parties": 2, "train_per_class": 1
 
 
 def test_cells_can_be_divided_and_stay_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten classes: labels:2 needs five parties. digits has at most 147 training images a class."""
+    """Ten classes: labels:2 needs five parties. digits has 140 images of each class."""
     monkeypatch.setattr(defaults, "DATA", ("digits", "wine"))
     found = defaults.cells()
     assert found == defaults.cells()
     digits = [cell for cell in found if cell["data"] == "digits"]
-    assert {cell["train_per_class"] for cell in digits} == {10, 30, 100, 147}
+    assert {cell["train_per_class"] for cell in digits} == {10, 30, 100, 140}
     assert {cell["known"] for cell in digits} == {None, 6}
     assert {cell["known"] for cell in found if cell not in digits} == {None}
     for cell in found:
