@@ -2,6 +2,7 @@
 
     python -m benchmarks.defaults one-shot --out before.jsonl --minutes 60
     python -m benchmarks.defaults rounds --out before-rounds.jsonl --minutes 60
+    python -m benchmarks.defaults one-shot --out after.jsonl --only default closed-voting
     python -m benchmarks.defaults show before.jsonl after.jsonl --picture defaults.png
 
 The grid is data x division x parties x samples of a class, some 1,400 cells that can be divided. A
@@ -12,11 +13,13 @@ more), which shows what becomes of the answer *unknown*. A cell's own seed divid
 draws everything else.
 
 `one-shot` runs FedOV's default beside its easy rivals: the same with 200 epochs, and closed voting.
-`rounds` runs every averaging method for 20 rounds of its defaults, and as its bare command (the
-method's own number of rounds), beside FedAvg with the best of three rates and two batch sizes.
+`rounds` runs, in cells of its own, every averaging method for 20 rounds of its defaults, and as its
+bare command (the method's own number of rounds), beside FedAvg with the best of three rates and two
+batch sizes.
 
 One line of JSON for each run, with its cell, its variant and the commit; a second call runs what is
-missing there.
+missing there. `show` sets each file's defaults beside the best rivals of that file and of those
+named before it: what was a rival stays one.
 """
 
 import argparse
@@ -62,6 +65,17 @@ ITERATIVE = (
 )  # fmt: skip
 """Data sharing is left out: it needs labelled samples that all parties have."""
 
+ROUNDS = (
+    ("digits", "iid", 10, 140), ("digits", "dirichlet:0.5", 10, 140), ("mnist", "iid", 10, 100),
+    ("mnist", "labels:3", 10, 300), ("mnist", "labels:1", 10, 100),
+    ("usps", "labels:3", 10, 100), ("fashion-mnist", "iid", 20, 30),
+    ("emnist-letters", "dirichlet:0.5", 10, 100), ("audiomnist-mfcc", "labels:5", 5, 100),
+    ("wine", "iid", 3, 30), ("breast-cancer", "dirichlet:0.5", 5, 30),
+    ("fashion-mnist", "labels:3", 20, 1200),
+)  # fmt: skip
+"""Cells of `rounds`: data, division, parties, samples of a class. Defaults were chosen on the kinds
+of the first five; in the fifth, every party has one class, for which FedAwS is made."""
+
 Cell = dict[str, Any]
 
 
@@ -87,6 +101,16 @@ def cells(seed: int = 0) -> list[Cell]:
                 cell |= {"known": known, "seed": rng.randrange(1000)}
                 chosen.append(((place + rng.random()) / len(drawn), cell))
     return [cell for _, cell in sorted(chosen, key=lambda pair: pair[0])]
+
+
+def cells_of_rounds() -> list[Cell]:
+    """ROUNDS, each with a seed of its own; the last is one of the sample of `cells`."""
+    names = ("data", "partition", "parties", "train_per_class")
+    seeds = [*range(30, 29 + len(ROUNDS)), 756]
+    return [
+        dict(zip(names, values, strict=True)) | {"known": None, "seed": seed}
+        for values, seed in zip(ROUNDS, seeds, strict=True)
+    ]
 
 
 def _can_be(division: str, parties: int, classes: int, size: int) -> bool:
@@ -130,18 +154,21 @@ def run(cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def run_all(part: str, out: Path, minutes: float, most: int | None) -> None:
+def run_all(
+    part: str, out: Path, minutes: float, most: int | None, only: Sequence[str] | None = None
+) -> None:
     """What is missing in the file, as far as the time goes."""
     words = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
     done = {_key(row) for row in rows_of(out)}
     until = time.monotonic() + 60 * minutes
-    for number, cell in enumerate(cells()[:most], 1):
+    chosen = cells() if part == "one-shot" else cells_of_rounds()
+    for number, cell in enumerate(chosen[:most], 1):
         for name, values in variants(part):
             if time.monotonic() > until:
                 return
             row = {"variant": name, **cell}
-            if _key(row) in done:
+            if _key(row) in done or (only and name not in only):
                 continue
             found = {**row, "commit": commit, **run(cell, values)}
             with out.open("a") as file:
@@ -159,22 +186,30 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def gaps(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[float]]:
-    """By variant and data set: its accuracy minus that of its best rival, in every cell.
+def gaps(
+    rows: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]] = ()
+) -> dict[tuple[str, str], list[float]]:
+    """By variant and data set: its accuracy minus that of its best rival, in every cell; a rival of
+    the rows `before` counts too.
 
     The rivals of FedOV's default are the other two; those of a method of rounds the tuned ones.
     """
-    met: dict[tuple[Any, ...], dict[str, float]] = {}
-    for row in rows:
-        if row.get("accuracy") is not None:
-            met.setdefault(_key({**row, "variant": ""}), {})[row["variant"]] = row["accuracy"]
+    best: dict[tuple[Any, ...], float] = {}
+    for row in [*before, *rows]:
+        if _rival(row) and row.get("accuracy") is not None:
+            key = _key({**row, "variant": ""})
+            best[key] = max(row["accuracy"], best.get(key, 0.0))
     found: dict[tuple[str, str], list[float]] = {}
-    for key, cell in met.items():
-        rivals = {n for n in cell if n in ("epochs-200", "closed-voting") or n.startswith("tuned")}
-        for name in sorted(cell.keys() - rivals) if rivals else ():
-            best = max(cell[rival] for rival in rivals)
-            found.setdefault((name, str(key[1])), []).append(cell[name] - best)
+    for row in rows:
+        key = _key({**row, "variant": ""})
+        if not _rival(row) and key in best and row.get("accuracy") is not None:
+            place = (row["variant"], row["data"])
+            found.setdefault(place, []).append(row["accuracy"] - best[key])
     return found
+
+
+def _rival(row: Mapping[str, Any]) -> bool:
+    return row["variant"] in ("epochs-200", "closed-voting") or row["variant"].startswith("tuned")
 
 
 def show(files: Sequence[Path], picture: Path | None) -> None:
@@ -182,8 +217,10 @@ def show(files: Sequence[Path], picture: Path | None) -> None:
     drawn: dict[str, list[tuple[int, float]]] = {}
     print("| file | variant | data | cells | mean | median | worst | within 4 |")
     print("|---|---|---|---|---|---|---|---|")
+    rows = [rows_of(path) for path in files]
     for place, path in enumerate(files):
-        for (name, data), each in sorted(gaps(rows_of(path)).items()):
+        earlier = [row for one in rows[:place] for row in one]
+        for (name, data), each in sorted(gaps(rows[place], earlier).items()):
             near = 100 * sum(gap >= -4 for gap in each) / len(each)
             middle = sorted(each)[len(each) // 2]
             print(
@@ -224,6 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--picture", type=Path, default=None)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--most", type=int, default=None, help="so many cells at the most")
+    parser.add_argument("--only", nargs="+", default=None, help="these variants alone")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     if options.part == "cells":
@@ -232,7 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif options.part == "show":
         show(options.files, options.picture)
     else:
-        run_all(options.part, options.out, options.minutes, options.most)
+        run_all(options.part, options.out, options.minutes, options.most, options.only)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """`ostraka distil`: one network in place of a vote."""
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +52,7 @@ def act(options: argparse.Namespace) -> int:
     from ostraka.parties.distilling import STUDENT, distil
 
     out: Path = options.out
-    training = replace(STUDENT, **given(options, ("epochs", "lr")))
+    training = STUDENT.changed(**given(options, ("epochs", "lr")))
     if not training.wanted:
         raise ConfigError("--epochs is 0; a student needs at least 1")
     ensemble = ensemble_of(options)

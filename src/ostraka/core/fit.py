@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import cos, pi
-from typing import Any, Literal
+from math import ceil, cos, pi
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -42,8 +42,25 @@ class Budget(Settings):
         "if the epochs have more; 0: no end",
         span="[0, inf)",
     )
+    least_steps: int = setting(
+        0,
+        "minimum number of optimiser steps: further epochs follow until they are made; "
+        "0 where local.epochs is set",
+        span="[0, inf)",
+    )
+    least_class_steps: int = setting(
+        0,
+        "minimum number of steps for each class the party holds; 0 where local.epochs is set",
+        span="[0, inf)",
+    )
     batch: int = setting(
         64, "samples per step; the last, smaller batch of an epoch is kept", span="[1, inf)"
+    )
+    least_batches: int = setting(
+        1,
+        "minimum number of batches in an epoch: batches of a party with few samples are smaller; "
+        "1 where local.batch is set",
+        span="[1, inf)",
     )
     optimiser: Literal["sgd", "adam"] = setting("sgd", "sgd or adam")
     lr: float = setting(0.01, "learning rate", span="(0, inf)")
@@ -51,17 +68,42 @@ class Budget(Settings):
     weight_decay: float = setting(1e-5, "L2 weight decay", span="[0, inf)")
     schedule: Literal["constant", "cosine"] = setting("constant", "learning rate over time")
 
+    @classmethod
+    def implied(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What follows from the values that are given: a number of epochs, steps or samples that
+        somebody asked for is not raised or lowered by a default."""
+        length = {"least_steps": 0, "least_class_steps": 0}
+        return {
+            **(length if {"epochs", "steps"} & values.keys() else {}),
+            **({"least_batches": 1} if "batch" in values else {}),
+        }
+
+    def changed(self, **values: Any) -> Self:
+        """This training with these values, and what follows from them."""
+        return replace(self, **{**self.implied(values), **values})
+
     def in_round(self, index: int, rounds: int) -> "Budget":
         """This training as it is in round `index` of so many: the same in all of them."""
         return self
 
     def total(self, batches: int, classes: int) -> int:
         """Optimiser steps in all, where an epoch has so many batches and
-        the samples are of so many classes.
+        the samples are of so many classes; a limit counts more than a minimum.
         """
-        steps = self.epochs * batches if self.steps is None else self.steps
-        ends = [self.most_steps, self.class_steps * classes if self.steps is None else 0]
-        return min([steps, *filter(None, ends)])
+        ends = [self.most_steps]
+        if self.steps is not None:
+            return min([self.steps, *filter(None, ends)])
+        floors = (self.least_steps, self.least_class_steps * classes)
+        ends.append(self.class_steps * classes)
+        return min([max(self.epochs * batches, *floors), *filter(None, ends)])
+
+    def width(self, samples: int) -> int:
+        """Samples of a batch, where there are so many in all."""
+        return max(1, min(self.batch, ceil(samples / self.least_batches)))
+
+    def steps_on(self, samples: int, classes: int) -> int:
+        """Optimiser steps in all, on so many samples of so many classes."""
+        return self.total(ceil(samples / self.width(samples)), classes) if samples else 0
 
     def update(self, parameters: list[nn.Parameter]) -> Update:
         """The optimiser of `parameters`."""
@@ -98,7 +140,7 @@ class Student(Budget):
     @property
     def wanted(self) -> bool:
         """Whether there is anything to train."""
-        return self.total(batches=1, classes=1) > 0
+        return (self.epochs if self.steps is None else self.steps) > 0
 
 
 class Diverged(OstrakaError):
@@ -246,7 +288,7 @@ class _Training:
         self.enough = False
         trained = _joined([p for p in net.parameters() if p.requires_grad])
         self.update = budget.update(trained)
-        count, batch = len(samples), budget.batch
+        count, batch = len(samples), budget.width(len(samples))
         self.learning: Learning
         if noise is None:
             self.learning = Usual(net, objective, trained, count, batch, penalty)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ostraka.core.arrival import check_card, check_numbers
 from ostraka.core.card import Card
+from ostraka.core.fit import Budget
 from ostraka.core.member import Member
 from ostraka.core.net import Params
 from ostraka.core.party import Party, PartyRef
@@ -149,6 +150,15 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
         """
         return 1
 
+    def steps(self, counts: Tensor) -> int | None:
+        """Optimiser steps of one such training of a party that has so many samples of each class
+        [classes]; None: its settings do not say.
+        """
+        local = getattr(self, "local", None)
+        if not isinstance(local, Budget):
+            return None
+        return local.steps_on(int(counts.sum()), int((counts > 0).sum()))
+
     @abstractmethod
     def init(self, task: Task, seed: int) -> State:
         """The state before round 1."""
@@ -232,7 +242,7 @@ class Method(Settings, ABC, Generic[State, Message, Payload]):
 class Iterative(Method[State, Message, Payload]):
     """A method of several rounds: what the server made of one goes out again in the next."""
 
-    rounds: int = setting(1, "exchanges between server and parties", span="[1, inf)")
+    rounds: int = setting(20, "exchanges between server and parties", span="[1, inf)")
 
     @property
     def exchanges(self) -> int:

@@ -8,7 +8,6 @@ each sample, with all that is made from it, cut to one length; their sum, with G
 """
 
 from dataclasses import dataclass
-from math import ceil
 from typing import TYPE_CHECKING, final
 
 from torch import nn
@@ -81,7 +80,7 @@ def sampling(budget: "Budget", samples: int, classes: int) -> tuple[float, int]:
     Both come from public numbers alone: the settings, how many samples there are, how many classes
     the task has (and not how many the party holds).
     """
-    return min(1.0, budget.batch / samples), budget.total(ceil(samples / budget.batch), classes)
+    return min(1.0, budget.width(samples) / samples), budget.steps_on(samples, classes)
 
 
 def check_net(net: nn.Module) -> None:

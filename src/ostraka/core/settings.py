@@ -65,12 +65,12 @@ def build(
     """An instance of `cls` from plain values, the rest from `base` or from the defaults.
 
     Where `cls` has RECIPES, `recipe = "name"` stands for a whole table of values; other
-    values lie over it; `usual_recipe(values)` may give one to those who name
-    none. Messages call the settings by their dotted name behind `path`, and
-    say that they are those of `owner`.
+    values lie over it. `implied(values)` of `cls` gives values that follow from the given
+    ones where they are not given themselves. Messages call the settings by their dotted name
+    behind `path`, and say that they are those of `owner`.
     """
-    usual = getattr(cls, "usual_recipe", None)
-    values = with_recipe(cls, {**(usual(values) if usual else {}), **values}, path)
+    implied = getattr(cls, "implied", None)
+    values = with_recipe(cls, {**(implied(values) if implied else {}), **values}, path)
     hints = get_type_hints(cls)
     known = {f.name: f for f in fields(cls) if f.init}  # type: ignore[arg-type]
     for key in values:

@@ -1,7 +1,7 @@
 """Methods side by side: the tables of a grid's records."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Literal
@@ -62,6 +62,9 @@ def per_domain(records: Sequence[Record]) -> list[Table]:
         ]
     return tables
 
+
+HARDLY = "†"
+"""Marks figures of runs that have learned next to nothing."""
 
 OPEN_ANSWERS: tuple[Figure, ...] = ("open_balanced_accuracy", "known_refused", "unknown_refused")
 """Figures of the open answer that a comparison shows."""
@@ -224,7 +227,19 @@ def _said(records: Sequence[Record]) -> list[str]:
     several = {record.data: len(_domains(record)) for record in records if _domains(record)}
     averages = [f"{data}: plain average over {count} domains" for data, count in several.items()]
     notes = [note for record in records if record.summary for note in record.summary.notes]
-    return list(dict.fromkeys([*averages, *notes]))
+    return list(dict.fromkeys([*averages, *notes, *_hardly_trained(records)]))
+
+
+def _hardly_trained(records: Sequence[Record]) -> Iterator[str]:
+    """A line for each method that has learned next to nothing in some runs: in how many, and the
+    signs of the first."""
+    for method, mine in _by_method(records).items():
+        bad = [record for record in mine if record.summary and record.summary.hardly_trained]
+        if bad and bad[0].summary:
+            signs = "; ".join(bad[0].summary.hardly_trained)
+            place = f"{_place(bad[0])}, seed {bad[0].seed}"
+            runs = f"{len(bad)} of {len(mine)} runs"
+            yield f"{HARDLY} {method}: hardly trained in {runs} ({place}): {signs}"
 
 
 def _compared(records: Sequence[Record], figure: Figure, title: str) -> Table:
@@ -240,6 +255,10 @@ def _compared(records: Sequence[Record], figure: Figure, title: str) -> Table:
     ]
     for cost, show in _COSTS:
         columns.append([_median([getattr(one, cost) for one in mine], show) for mine in done])
+    rounds = [sorted({one.rounds for one in mine}) for mine in done]
+    several = len({count for mine in rounds for count in mine}) > 1
+    if several:  # one exchange beside many is no like for like
+        columns.insert(len(places), [", ".join(map(str, mine)) or MISSING for mine in rounds])
     notes += _said(records)
     notes.append("CPU time and bytes sent up and down: medians over the method's finished cells")
     shared = dict.fromkeys(r.method for r in records if r.summary and r.summary.reused)
@@ -249,7 +268,8 @@ def _compared(records: Sequence[Record], figure: Figure, title: str) -> Table:
             "had trained; the CPU time of each row counts all training that its result needs"
         )
     rows = tuple(zip(methods, *columns, strict=True))
-    return Table(("method", *places, *COSTS), rows, title, tuple(notes))
+    names = ("method", *places, *(("rounds",) if several else ()), *COSTS)
+    return Table(names, rows, title, tuple(notes))
 
 
 def _mark_best(column: list[Cell]) -> list[Cell]:
@@ -269,6 +289,7 @@ def _mean(records: Sequence[Record], figure: Figure, notes: list[str]) -> Cell:
         if failure is not None
     ]
     mark = f" [{len(notes) + 1}]" if reasons else ""
+    bad = any(record.summary and record.summary.hardly_trained for record in records)
     if reasons:
         place = f"{records[0].method} on {_place(records[0])}"
         notes.append(f"{mark.strip()} {place} failed: {'; '.join(reasons)}")
@@ -276,7 +297,7 @@ def _mean(records: Sequence[Record], figure: Figure, notes: list[str]) -> Cell:
     finished = [_value(record, figure) for record, failure in pairs if failure is None]
     values = [value for value in finished if value is not None]
     if values:
-        return mean_over(values, mark)
+        return mean_over(values, mark + f" {HARDLY}" * bad)
     return f"failed{mark}" if reasons else MISSING
 
 

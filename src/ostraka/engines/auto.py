@@ -9,7 +9,7 @@ answer.
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from math import ceil, prod
+from math import prod
 from typing import final
 
 import torch
@@ -87,9 +87,8 @@ def expected_seconds(work: Work) -> float | None:
 def _training_seconds(counts: Tensor, local: Budget, products: int) -> float:
     """Of one network, by a party with so many samples of each class."""
     size = int(counts.sum())
-    batches = ceil(size / local.batch)
-    steps = local.total(batches, int((counts > 0).sum()))
-    return steps * (STEP_SECONDS + size / batches * products * PRODUCT_SECONDS)
+    steps = local.steps_on(size, int((counts > 0).sum()))
+    return steps * (STEP_SECONDS + local.width(size) * products * PRODUCT_SECONDS)
 
 
 def _products(net: Net, shape: Sequence[int]) -> int:

@@ -38,6 +38,9 @@ from ostraka.methods.training import Training
 
 Weights = Literal["size", "uniform"]
 
+EACH_ROUND = RoundBudget(lr=0.02, batch=32, least_batches=4, least_steps=20)
+"""The parties' training in a round, on large and small parties (docs/results/defaults.md)."""
+
 
 @dataclass(frozen=True)
 class ModelMethod(Training, Iterative[State, Message, Payload]):
@@ -45,7 +48,7 @@ class ModelMethod(Training, Iterative[State, Message, Payload]):
 
     takes_start: ClassVar[bool] = True
 
-    local: RoundBudget = setting(RoundBudget(), "the parties' training")
+    local: RoundBudget = setting(EACH_ROUND, "the parties' training")
 
     @abstractmethod
     def model(self, state: State) -> Params:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
+from torch import Tensor
+
 from ostraka.contract import (
     METHODS,
     Memory,
@@ -38,13 +40,20 @@ class Centralised(PlainModel[Params]):
     def budget(self) -> RoundBudget:
         """The passes of all the federation's rounds."""
         passes = self.rounds * self.fraction
-        most, each = (
-            _some(count, passes) for count in (self.local.most_steps, self.local.class_steps)
+        local = replace(
+            self.local,
+            most_steps=_some(self.local.most_steps, passes),
+            class_steps=_some(self.local.class_steps, passes),
+            least_steps=_some(self.local.least_steps, passes),
+            least_class_steps=_some(self.local.least_class_steps, passes),
         )
-        local = replace(self.local, most_steps=most, class_steps=each)
         if local.steps is not None:
             return replace(local, steps=_some(local.steps, passes))
         return replace(local, epochs=_some(local.epochs, passes))
+
+    def steps(self, counts: Tensor) -> int:
+        """Those of all rounds."""
+        return self.budget().steps_on(int(counts.sum()), int((counts > 0).sum()))
 
     def sent(self, payload: Params) -> Params:
         """The party's model."""

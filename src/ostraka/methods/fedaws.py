@@ -54,6 +54,11 @@ from ostraka.contract import (
 )
 from ostraka.core.params import average
 
+SHORT = RoundBudget(epochs=1, most_steps=5, batch=32, least_batches=4, lr=0.03)
+"""Few steps in each of many rounds: in between a party pulls all embeddings to its own class, and
+only the server pushes them apart (docs/results/defaults.md).
+"""
+
 
 @wire("fedaws.positive/1")
 @dataclass(frozen=True)
@@ -91,7 +96,8 @@ class FedAwS(Iterative[Spread, Positive, Positive]):
     the server pushes the classes apart.
     """
 
-    local: RoundBudget = setting(RoundBudget(epochs=1, lr=1e-3), "the parties' training")
+    rounds: int = setting(100, "exchanges between server and parties", span="[1, inf)")
+    local: RoundBudget = setting(SHORT, "the parties' training")
     margin: float = setting(
         0.9, "cosine between a sample and its class from which on nothing is gained", span="(-1, 1]"
     )

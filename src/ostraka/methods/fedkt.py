@@ -53,7 +53,9 @@ from ostraka.core.progress import NoProgress, Progress
 from ostraka.methods.training import Training
 from ostraka.objectives.cross_entropy import CrossEntropy
 
-ADAM = Budget(epochs=40, optimiser="adam", lr=1e-3, weight_decay=1e-5)
+ADAM = Budget(
+    epochs=40, least_steps=300, least_batches=4, optimiser="adam", lr=1e-3, weight_decay=1e-5
+)
 
 
 @wire("fedkt.transfer/2")

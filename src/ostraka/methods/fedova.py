@@ -54,6 +54,7 @@ from ostraka.core.build import lent_net
 from ostraka.core.learner import NetPredictor
 from ostraka.core.params import Mean
 from ostraka.errors import choices
+from ostraka.methods.averaging import EACH_ROUND
 from ostraka.methods.late import Late, Networks, Pile
 from ostraka.objectives.one_vs_all import NONE, OneVsAll, SideBySide, check_outliers
 
@@ -96,7 +97,7 @@ class FedOVA(Iterative[Server, Networks, Networks]):
     adds_classes: ClassVar[bool] = True
 
     local: RoundBudget = setting(
-        RoundBudget(epochs=5, batch=15), "the parties' training, of each network"
+        replace(EACH_ROUND, epochs=5, batch=16), "the parties' training, of each network"
     )
     outliers: str = setting(
         NONE,

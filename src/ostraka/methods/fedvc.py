@@ -9,7 +9,7 @@ equal sizes are left of the method.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
@@ -27,7 +27,7 @@ from ostraka.contract import (
     setting,
     torch_rng,
 )
-from ostraka.methods.averaging import PlainAveraging, card_of
+from ostraka.methods.averaging import EACH_ROUND, PlainAveraging, card_of
 
 
 @final
@@ -37,9 +37,14 @@ class FedVC(PlainAveraging):
     """FedAvg over parties made equal in size and drawn in proportion to it."""
 
     local: RoundBudget = setting(
-        RoundBudget(epochs=1), "the parties' training; an epoch is a pass over `samples` samples"
+        replace(EACH_ROUND, epochs=5),
+        "the parties' training; an epoch is a pass over `samples` samples",
     )
     samples: int = setting(256, "samples that each party trains on in a round", span="[1, inf)")
+
+    def steps(self, counts: Tensor) -> int:
+        """As of every method, on `samples` samples."""
+        return self.local.steps_on(self.samples, int((counts > 0).sum()))
 
     def draw(self, roster: Sequence[PartyRef], index: int, seed: int) -> Sequence[PartyRef]:
         """As many parties as usual, each with a chance in proportion to its size, no repeats."""

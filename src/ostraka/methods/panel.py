@@ -54,14 +54,18 @@ from ostraka.voting.training import Keep, Tell, Terms, train_member
 FAST = Budget(
     epochs=45,
     most_steps=3500,
+    least_steps=500,
+    least_class_steps=75,
     batch=32,
+    least_batches=4,
     optimiser="adam",
     lr=0.004,
     weight_decay=1e-5,
     schedule="cosine",
 )
 """The accuracy of PAPER at 10.8 times less cost, on labels:2 of two data sets
-(docs/results/time-to-accuracy.md).
+(docs/results/time-to-accuracy.md); the minima are for parties with few samples
+(docs/results/defaults.md).
 """
 PAPER: dict[str, Any] = {
     "epochs": 200,
@@ -123,7 +127,7 @@ class PanelMethod(Training, Method[Panel, Params, Params]):
     )
 
     @classmethod
-    def usual_recipe(cls, values: Mapping[str, Any]) -> dict[str, str]:
+    def implied(cls, values: Mapping[str, Any]) -> dict[str, str]:
         """The recipe of those who name none: with differential privacy that for it, as with any
         other the noise is larger than what is learned."""
         dp = values.get("dp")

@@ -19,7 +19,7 @@ which with partial participation may fall short in the first rounds; what gradie
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import final
 
@@ -45,7 +45,7 @@ from ostraka.contract import (
 )
 from ostraka.core.learning import Penalty
 from ostraka.core.params import average
-from ostraka.methods.averaging import ModelMethod, card_of
+from ostraka.methods.averaging import EACH_ROUND, ModelMethod, card_of
 
 
 @wire("scaffold.controlled/1")
@@ -78,7 +78,8 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
     """FedAvg with gradients corrected for how far each party's differ from the others'."""
 
     local: RoundBudget = setting(
-        RoundBudget(lr=0.02, momentum=0.0), "the parties' training: plain sgd, without momentum"
+        replace(EACH_ROUND, lr=0.05, momentum=0.0),
+        "the parties' training: plain sgd, without momentum",
     )
 
     def __post_init__(self) -> None:

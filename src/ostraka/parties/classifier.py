@@ -95,11 +95,9 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.unknown_ = self._unknown_name()
         self.shape_in_ = X.shape[1:]
         samples = self._samples(X, torch.as_tensor(labels, dtype=torch.int64))
-        terms = Terms(
-            replace(SHORT, epochs=self.epochs, lr=self.lr, batch=self.batch),
-            "counts",
-            self.hold_out,
-        )
+        training = {name: getattr(self, name) for name in ("epochs", "lr", "batch")}
+        own = {name: value for name, value in training.items() if value != getattr(SHORT, name)}
+        terms = Terms(SHORT.changed(**own), "counts", self.hold_out)
         party = Party(PartyRef(0, len(samples), self.name), samples)
         with one_thread():
             self.member_: Member = train_member(self._model(samples), terms, party, seed)

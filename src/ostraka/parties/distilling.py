@@ -43,7 +43,9 @@ from ostraka.store.member import encode_member
 from ostraka.store.member_card import TEXT
 from ostraka.voting.calibration import held_scores, measure, tell_of
 
-STUDENT = Student(epochs=100, optimiser="adam", lr=1e-3, weight_decay=1e-5)
+STUDENT = Student(
+    epochs=100, least_steps=300, least_batches=4, optimiser="adam", lr=1e-3, weight_decay=1e-5
+)
 HELD_OUT = 0.1
 """Share of the public samples by which the student is judged."""
 FEWEST = 20

@@ -21,7 +21,7 @@ from ostraka.engines.threads import one_thread
 from ostraka.runs.config import Config, chosen
 from ostraka.runs.loop import commons_size, generator_size
 from ostraka.runs.memory import outline, peak, shared, vote_bytes, votes, weights, workers
-from ostraka.runs.plan import Plan, party_seed, pick_device, steps_of
+from ostraka.runs.plan import Plan, party_seed, pick_device
 from ostraka.store import codec
 
 TRIAL_SECONDS = 0.5
@@ -178,7 +178,7 @@ def _sent(ref: PartyRef, done: _Done, server: Any) -> Sent:
 
 def _shortened(method: Method[Any, Any, Any], steps: int | None) -> Method[Any, Any, Any]:
     """The method with so many steps of `local`, and one of every other training."""
-    short: dict[str, Any] = {}
+    short: dict[str, Any] = {"rounds": 1} if method.pooled else {}
     for spec in fields(method):
         budget = getattr(method, spec.name)
         if isinstance(budget, Budget) and (budget.epochs or budget.steps):
@@ -254,11 +254,7 @@ def _steps(plan: Plan) -> dict[int, int | None]:
 
 def _steps_of_one(plan: Plan) -> dict[int, int | None]:
     """Of one of its trainings."""
-    roster, local = plan.parties.roster(), getattr(plan.method, "local", None)
-    if not isinstance(local, Budget):
-        return {ref.id: None for ref in roster}
-    counted = steps_of(local, [ref.size for ref in roster], plan.classes_held)
-    return {ref.id: steps for ref, steps in zip(roster, counted, strict=True)}
+    return {ref.id: steps for ref, steps in zip(plan.parties.roster(), plan.steps, strict=True)}
 
 
 def _seconds(trial: Trial, size: int, trainings: int, steps: int | None) -> float:

@@ -94,6 +94,11 @@ class Plan:
         ]
 
     @property
+    def steps(self) -> list[int | None]:
+        """Optimiser steps of each of those trainings."""
+        return [self.method.steps(torch.as_tensor(counts)) for counts in self.counts_at_work]
+
+    @property
     def mix(self) -> dict[int, torch.Tensor]:
         """Every party's counts by class, or, where the data has domains, by domain and class; by
         the party's number."""
@@ -244,14 +249,6 @@ def _held(counts: np.ndarray) -> list[int]:
     return held
 
 
-def steps_of(local: Budget, sizes: Sequence[int], classes: Sequence[int]) -> list[int]:
-    """Optimiser steps of parties that hold so many samples of so many classes."""
-    return [
-        local.total(ceil(size / local.batch), held)
-        for size, held in zip(sizes, classes, strict=True)
-    ]
-
-
 def _cut_short(
     method: Method[Any, Any, Any], parties: Parties, classes: Sequence[int]
 ) -> list[str]:
@@ -270,8 +267,10 @@ def _cut_short(
     sizes = [ref.size for ref in parties.roster()]
     if not all(sizes):  # the parties have their own data: nobody knows yet how much
         return []
-    steps = steps_of(local, sizes, classes)
-    passes = [count / ceil(size / local.batch) for count, size in zip(steps, sizes, strict=True)]
+    passes = [
+        local.steps_on(size, held) / ceil(size / local.width(size))
+        for size, held in zip(sizes, classes, strict=True)
+    ]
     cut = [done for done in passes if done < local.epochs]
     if not cut:
         return []

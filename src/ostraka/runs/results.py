@@ -156,6 +156,8 @@ class Summary(Stored):
     per_domain: Mapping[str, DomainFigures] = field(default_factory=dict)
     confusion: Confusion = ()
     notes: tuple[str, ...] = ()
+    hardly_trained: tuple[str, ...] = ()
+    """Signs that the models have learned next to nothing (`runs.summary`); empty: none."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     bytes_up: int = 0

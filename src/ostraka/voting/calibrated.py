@@ -188,8 +188,9 @@ def owner_weights(counts: Tensor, kappa: float) -> Tensor:
 
     A class without any goes to its largest owner.
     """
-    weights = torch.where(counts >= 2, counts / (counts + kappa), torch.zeros_like(counts))
     most = counts.max(dim=0)
+    enough = (counts >= 2) | ((counts >= 1) & (counts >= 0.1 * most.values))
+    weights = torch.where(enough, counts / (counts + kappa), torch.zeros_like(counts))
     orphans = (weights.sum(dim=0) == 0) & (most.values > 0)
     weights[most.indices[orphans], orphans.nonzero().squeeze(1)] = 1.0
     return weights
