@@ -155,7 +155,12 @@ def run(cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_all(
-    part: str, out: Path, minutes: float, most: int | None, only: Sequence[str] | None = None
+    part: str,
+    out: Path,
+    minutes: float,
+    most: int | None,
+    only: Sequence[str] | None = None,
+    first: int = 1,
 ) -> None:
     """What is missing in the file, as far as the time goes."""
     words = ["git", "rev-parse", "--short", "HEAD"]
@@ -168,7 +173,7 @@ def run_all(
             if time.monotonic() > until:
                 return
             row = {"variant": name, **cell}
-            if _key(row) in done or (only and name not in only):
+            if number < first or _key(row) in done or (only and name not in only):
                 continue
             found = {**row, "commit": commit, **run(cell, values)}
             with out.open("a") as file:
@@ -260,6 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("defaults.jsonl"))
     parser.add_argument("--picture", type=Path, default=None)
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--first", type=int, default=1, help="number of the first cell")
     parser.add_argument("--most", type=int, default=None, help="so many cells at the most")
     parser.add_argument("--only", nargs="+", default=None, help="these variants alone")
     options = parser.parse_args(arguments)
@@ -270,7 +276,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif options.part == "show":
         show(options.files, options.picture)
     else:
-        run_all(options.part, options.out, options.minutes, options.most, options.only)
+        run_all(
+            options.part, options.out, options.minutes, options.most, options.only, options.first
+        )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from ostraka.core.learning import bounds as batch_bounds
 from ostraka.core.net import Net, Params, Recipe
 from ostraka.core.progress import Progress
 from ostraka.core.samples import Samples
+from ostraka.core.settings import build, values_of
 from ostraka.errors import ConfigError, DataError
 from ostraka.objectives.cross_entropy import CrossEntropy
 from ostraka.store import codec
@@ -145,6 +146,55 @@ def test_class_steps_grow_with_the_classes_that_a_party_holds(
     samples = replace(random_samples(10, 1), y=torch.tensor([0, 7] * 5))
     fitted = fit(Line(), None, samples, Squares(), replace(PLAIN, batch=4, **budget), seed=0)
     assert fitted.steps == steps
+
+
+@pytest.mark.parametrize(
+    ("budget", "steps"),
+    [
+        ({"epochs": 2, "least_steps": 7}, 7),
+        ({"epochs": 4, "least_steps": 7}, 12),
+        ({"epochs": 2, "least_class_steps": 4}, 8),  # two classes
+        ({"epochs": 2, "least_class_steps": 4, "least_steps": 9}, 9),
+        ({"epochs": 2, "least_class_steps": 4, "class_steps": 3}, 6),
+        ({"epochs": 2, "least_steps": 20, "most_steps": 13}, 13),
+        ({"steps": 2, "least_steps": 7, "least_class_steps": 4}, 2),
+        ({"epochs": 1, "least_batches": 5}, 5),  # of two samples each
+        ({"epochs": 1, "least_batches": 4}, 4),  # 3, 3, 3, 1
+        ({"epochs": 1, "least_batches": 2}, 3),  # of four: five would be more than a batch may have
+        ({"epochs": 1, "least_batches": 99}, 10),
+    ],
+)
+def test_a_minimum_of_steps_and_batches_holds_on_few_samples(
+    budget: dict[str, int], steps: int
+) -> None:
+    """Ten samples of two classes in batches of four, where nothing else is said: three steps an
+    epoch. What is counted beforehand is what is done."""
+    samples = replace(random_samples(10, 1), y=torch.tensor([0, 7] * 5))
+    training = replace(PLAIN, batch=4, **budget)
+    objective = UnitGradient()
+    fitted = fit(Line(), None, samples, objective, training, seed=0)
+    assert fitted.steps == steps == training.steps_on(10, 2)
+    assert max(objective.sizes) == training.width(10) <= 4
+    assert training.steps_on(0, 0) == 0
+
+
+def test_what_somebody_asks_for_is_not_raised_by_a_default() -> None:
+    usual = Budget(epochs=5, least_steps=100, least_class_steps=50, batch=32, least_batches=4)
+    assert usual.changed(lr=0.5) == replace(usual, lr=0.5)
+    assert usual.changed(epochs=5) == replace(usual, least_steps=0, least_class_steps=0)
+    assert usual.changed(steps=0).steps_on(10, 2) == 0
+    assert usual.changed(batch=32) == replace(usual, least_batches=1)
+    assert usual.changed(epochs=1, least_steps=7).steps_on(10, 2) == 7
+    made = build(Budget, {"epochs": 1}, usual)
+    assert made == usual.changed(epochs=1)
+    assert build(Budget, values_of(usual)) == usual  # what is written out stays
+
+
+def test_a_student_of_no_epochs_is_not_wanted_whatever_its_minimum() -> None:
+    assert not Student(least_steps=10).wanted
+    assert Student(epochs=1).wanted
+    assert Student(steps=1).wanted
+    assert not Student(epochs=3, steps=0).wanted
 
 
 def test_steps_replace_epochs() -> None:

@@ -155,6 +155,8 @@ def test_a_small_share_of_a_limit_is_still_a_limit() -> None:
     assert Centralised(fraction=0.1, local=RoundBudget(most_steps=0)).budget().most_steps == 0
     assert Centralised(rounds=4, local=RoundBudget(class_steps=5)).budget().class_steps == 20
     assert Centralised(fraction=0.1, local=RoundBudget(steps=3)).budget().steps == 1
+    least = Centralised(rounds=4, local=RoundBudget(least_steps=5, least_class_steps=2)).budget()
+    assert (least.least_steps, least.least_class_steps) == (20, 8)
 
 
 def test_centralised_trains_on_everything_in_one_go(tmp_path: Path) -> None:

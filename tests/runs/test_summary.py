@@ -1,12 +1,14 @@
 """The final figures: every party is in them, and the confusion matrix is stored once."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from ostraka.core.predictor import Promise
 from ostraka.errors import Interrupted
@@ -17,7 +19,7 @@ from ostraka.runs.plan import make_plan
 from ostraka.runs.promise import NEVER
 from ostraka.runs.record import RunDir
 from ostraka.runs.results import MetricsRow, Summary
-from ostraka.runs.summary import Totals, _at_chance, brief, notes_of, summarise
+from ostraka.runs.summary import Totals, brief, hardly_trained, notes_of, summarise
 from ostraka.runs.watch import Watch
 
 SMALL = {
@@ -46,10 +48,13 @@ def test_two_parties_with_one_name_keep_their_figures_apart() -> None:
     plan: Any = SimpleNamespace(
         name="solo",
         config=config.make({"method": "solo"}),
-        method=SimpleNamespace(rounds=1),
+        method=SimpleNamespace(rounds=1, fraction=1.0, exchanges=1, regime="alone"),
         partition=SimpleNamespace(parties=range(3), names=("clinic", "clinic", "ward")),
         notes=(),
         start=None,
+        classes_held=(),
+        trainings=(),
+        steps=(),
     )
     parts = {str(party): figures(accuracy) for party, accuracy in enumerate((10.0, 20.0, 30.0))}
     row = {
@@ -103,10 +108,13 @@ def summary_of(opened: dict[str, Any] | None, **more: Any) -> Summary:
     plan: Any = SimpleNamespace(
         name="fedov",
         config=config.make({"method": "fedov"}),
-        method=SimpleNamespace(rounds=1),
+        method=SimpleNamespace(rounds=1, fraction=1.0, exchanges=1, regime="alone"),
         partition=SimpleNamespace(parties=range(1), names=("clinic",)),
         notes=(),
         start=None,
+        classes_held=(),
+        trainings=(),
+        steps=(),
     )
     row = {
         "round": 1,
@@ -195,32 +203,95 @@ def test_every_line_of_a_run_has_the_open_answers_of_its_round(tmp_path: Path) -
     assert rows[0].test.open.balanced_accuracy == pytest.approx(rows[0].test.accuracy / 2)
 
 
+def training(
+    method: str = "fedavg", counts: Sequence[Sequence[int]] = ((30,) * 10,), **given: Any
+) -> Any:
+    """What `hardly_trained` asks of a plan."""
+    made = config.build_method(config.make({"method": method, "set": given}))
+    tensors = [torch.tensor(one) for one in counts]
+    return SimpleNamespace(
+        method=made,
+        classes_held=[int((one > 0).sum()) for one in tensors],
+        trainings=[1] * len(counts),
+        steps=[made.steps(one) for one in tensors],
+    )
+
+
+def evaluation(balanced: float | None, **given: Any) -> Evaluation:
+    """100 of 1000 samples are of unknown classes, of which guessing knows nothing."""
+    classes = {str(k): 1.0 for k in range(10)} | {"without samples": None}
+    return Evaluation(
+        1000, 100, balanced, balanced, 1.0, **{"per_class": classes, "open": OpenFigures(), **given}
+    )
+
+
 @pytest.mark.parametrize(
     ("balanced", "losses", "said"),
     [
-        (10.0, [2.4, 2.3], True),  # not below 0.95 ln 10 = 2.19
-        (10.0, [2.3, 2.18], False),
-        (10.0, [30.0, 2.3], True),
-        (10.0, [0.01, 0.01], False),  # parties know their own classes; their mean knows none
-        (10.0, [9.9], True),  # one round
-        (11.9, [2.4, 2.4], True),  # two standard errors of 900 answers: 2.0
-        (12.1, [2.4, 2.4], False),
-        (None, [2.4, 2.4], False),
-        (10.0, [], False),
+        (10.0, [2.4, 2.3], "hardly moved: 2.4 after round 1 and 2.3 at the end"),
+        (10.0, [2.3, 2.18], "at chance"),  # below 0.95 ln 10 = 2.19
+        (10.0, [30.0, 2.3], "hardly moved: 30 after"),
+        (10.0, [0.01, 0.01], "own models have learned (loss 0.01)"),
+        (10.0, [9.9], "hardly moved"),  # one round
+        (50.0, [2.4, 2.4], "hardly moved"),
+        (11.9, [2.0, 1.0], "at chance"),  # two standard errors of 900 answers: 2.0
+        (12.1, [2.0, 1.0], ""),
+        (None, [2.4, 2.4], ""),
+        (10.0, [], "at chance"),
     ],
 )
-def test_a_result_at_chance_whose_parties_guess_as_well_says_so(
-    balanced: float | None, losses: list[float], said: bool
+def test_a_result_at_chance_or_a_loss_that_has_not_moved_is_said(
+    balanced: float | None, losses: list[float], said: str
 ) -> None:
-    """100 of 1000 samples are of unknown classes, of which guessing knows nothing."""
-    classes = {str(k): 1.0 for k in range(10)} | {"without samples": None}
-    test = Evaluation(1000, 100, balanced, balanced, 1.0, classes, OpenFigures())
-    notes = _at_chance(test, losses)
-    assert len(notes) == said
-    if said:
-        assert f"{losses[0]:.3g} after round 1 and {losses[-1]:.3g} at the end" in notes[0]
-        assert "guessing gives 2.3." in notes[0]
-        assert "learning rate" in notes[0]
+    signs = list(hardly_trained(training(), evaluation(balanced), losses))
+    assert len(signs) == bool(said)
+    assert all(said in sign for sign in signs)
+    assert all(("--lr" in sign) == ("moved" in said) for sign in signs)
+
+
+def test_a_party_alone_is_not_blamed_for_knowing_few_classes() -> None:
+    assert not list(hardly_trained(training("solo"), evaluation(10.0), [0.1]))
+    assert list(hardly_trained(training("solo"), evaluation(10.0), [2.3]))
+
+
+@pytest.mark.parametrize(
+    ("given", "steps"),
+    [
+        ({}, 0),  # 20 rounds of 100 steps
+        ({"rounds": 1, "local": {"epochs": 9}}, 90),  # 300 samples in batches of 32: 10 an epoch
+        ({"rounds": 3, "local": {"epochs": 9}}, 270),
+        ({"rounds": 3, "local": {"epochs": 10}}, 0),  # 30 for each of ten classes
+        ({"rounds": 6, "fraction": 0.5, "local": {"epochs": 9}}, 270),
+        ({"rounds": 1, "local": {"least_steps": 300}}, 0),
+    ],
+)
+def test_few_steps_are_said_with_their_number(given: dict[str, Any], steps: int) -> None:
+    signs = list(hardly_trained(training(**given), evaluation(50.0), [1.0]))
+    assert len(signs) == bool(steps)
+    assert all(f"a typical one {steps} with samples of 10 classes" in sign for sign in signs)
+    assert all("--rounds" in sign for sign in signs)
+
+
+def test_few_steps_of_most_parties_are_said_and_never_of_private_training() -> None:
+    """A party of one class needs a hundred in all; a third of the parties is not most."""
+    small = (3,) + (0,) * 9
+    own = {"local": {"steps": 99}}
+    assert list(hardly_trained(training("fedov", [small], **own), evaluation(50.0), [1.0]))
+    enough = {"local": {"steps": 100}}
+    assert not list(hardly_trained(training("fedov", [small], **enough), evaluation(50.0), [1.0]))
+    mixed = [small, small, (3,) * 10]
+    assert not list(hardly_trained(training("fedov", mixed, **enough), evaluation(50.0), [1.0]))
+    private = {**own, "dp": {"epsilon": 8.0}}
+    assert not list(hardly_trained(training("fedov", [small], **private), evaluation(50.0), [1.0]))
+
+
+def test_a_class_that_is_never_answered_is_named() -> None:
+    classes = {"cat": 0.0, "dog": 0.0, "cow": 80.0, "none": None}
+    matrix = ((0, 9, 1), (0, 0, 9), (0, 2, 8))
+    figures = evaluation(26.7, per_class=classes, confusion=matrix)
+    [sign] = hardly_trained(training(), figures, [1.0])  # nine test samples of a dog are too few
+    assert "'cat' is answered" in sign
+    assert "'dog'" not in sign
 
 
 def test_a_learning_rate_that_is_too_high_does_not_pass_in_silence(tmp_path: Path) -> None:
@@ -228,14 +299,14 @@ def test_a_learning_rate_that_is_too_high_does_not_pass_in_silence(tmp_path: Pat
     values = {**SMALL, "method": "fedavg", "set": {"rounds": 2, "local": {"lr": 30.0}}}
     plan = make_plan(config.make({**values, "train_per_class": 20}))
     whole = execute(plan, RunDir(tmp_path / "a"))
-    assert sum("the result is at chance" in note for note in whole.notes) == 1
+    assert sum("hardly moved" in sign for sign in whole.hardly_trained) == 1
 
     values["set"] = {**values["set"], "rounds": 1}
     short = execute(
         make_plan(config.make({**values, "train_per_class": 20})), RunDir(tmp_path / "c")
     )
     told = [
-        re.findall(r"([\d.]+) after round 1 and ([\d.]+) at", run.notes[-1])
+        re.findall(r"([\d.]+) after round 1 and ([\d.]+) at", notes_of(run)[-1])
         for run in (short, whole)
     ]
     [(first, last)], [(before, after)] = told
@@ -248,4 +319,5 @@ def test_a_learning_rate_that_is_too_high_does_not_pass_in_silence(tmp_path: Pat
 
     with pytest.raises(Interrupted):
         execute(plan, RunDir(tmp_path / "b"), Stops())
-    assert execute(plan, RunDir(tmp_path / "b"), resume=True).notes == whole.notes
+    resumed = execute(plan, RunDir(tmp_path / "b"), resume=True)
+    assert resumed.hardly_trained == whole.hardly_trained

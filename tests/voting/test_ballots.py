@@ -222,9 +222,21 @@ def test_calibrated_rules_a_class_that_nobody_has_out() -> None:
     assert scores.closed.item() == 0
 
 
-def test_a_class_with_one_sample_goes_to_its_largest_owner() -> None:
-    weights = owner_weights(torch.tensor([[100.0, 1.0], [50.0, 0.0]]), 100.0)
-    torch.testing.assert_close(weights, torch.tensor([[0.5, 1.0], [1 / 3, 0.0]]))
+def test_single_samples_own_a_class_only_where_nobody_has_more_than_ten() -> None:
+    """Of the classes the largest owner has 100, 11, 10, 1, and a told half."""
+    counts = [[100.0, 11.0, 10.0, 1.0, 0.5], [1.0, 1.0, 1.0, 1.0, 0.5], [2.0, 0.0, 0.0, 0.0, 0.0]]
+    one, half = 1 / 101, 0.5 / 100.5
+    expected = [
+        [0.5, 11 / 111, 10 / 110, one, half], [0.0, 0.0, one, one, half], [2 / 102, 0, 0, 0, 0],
+    ]  # fmt: skip
+    torch.testing.assert_close(owner_weights(torch.tensor(counts), 100.0), torch.tensor(expected))
+
+
+def test_owners_of_one_sample_each_vote_together() -> None:
+    """Nineteen of twenty members, each with one sample of both classes, see the second one."""
+    logits = torch.tensor([[2.0, 0.0, -3.0]] + 19 * [[0.0, 2.0, -3.0]]).unsqueeze(1)
+    scores = Calibrated().count(Votes(logits, cards(*20 * [(1, 1)])))
+    assert scores.closed.item() == 1
 
 
 def test_an_unusual_sample_is_less_credible() -> None:

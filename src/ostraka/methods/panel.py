@@ -54,8 +54,8 @@ from ostraka.voting.training import Keep, Tell, Terms, train_member
 FAST = Budget(
     epochs=45,
     most_steps=3500,
-    least_steps=500,
-    least_class_steps=75,
+    least_steps=800,
+    least_class_steps=120,
     batch=32,
     least_batches=4,
     optimiser="adam",

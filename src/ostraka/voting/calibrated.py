@@ -18,7 +18,7 @@ the doubt it has of its own samples. With, for member m:
     l_mc(x) = max(log sigmoid(b_m - g_m(x)), -30) + max(log q_m(c|x), -30)
               [+ max(log sigmoid(t_mc(x)), -30), typicality]; what lies below -veto counts a
               hundredth: the order stays, the power to sink a class does not
-    w_mc    = n_mc / (n_mc + kappa) if n_mc >= 2 else 0
+    w_mc    = n_mc / (n_mc + kappa) if n_mc >= 2 or n_mc >= max_m n_mc / 10 else 0
     S_c(x)  = sum_m w_mc l_mc(x) / sum_m w_mc
 
 A member that discloses no counts has n_mc = a tenth of its size spread evenly over the classes that
@@ -63,6 +63,9 @@ or a class's only owner could no longer tell bad from worse.
 """
 
 
+OWNER = 0.1
+"""Share of the largest owner's samples of a class from which on a member is an owner too, however
+few they are."""
 UNSAID = 0.1
 """What counts of the samples of a member that does not disclose of which classes they are."""
 
@@ -186,14 +189,12 @@ def limited(claims: Tensor, usual: Tensor | None, veto: float) -> Tensor:
 def owner_weights(counts: Tensor, kappa: float) -> Tensor:
     """Weight of every member for every class [M, K].
 
-    A class without any goes to its largest owner.
+    A member with a single sample is no judge beside one with more than ten; where nobody has more,
+    all of them together are better than any of them.
     """
-    most = counts.max(dim=0)
-    enough = (counts >= 2) | ((counts >= 1) & (counts >= 0.1 * most.values))
-    weights = torch.where(enough, counts / (counts + kappa), torch.zeros_like(counts))
-    orphans = (weights.sum(dim=0) == 0) & (most.values > 0)
-    weights[most.indices[orphans], orphans.nonzero().squeeze(1)] = 1.0
-    return weights
+    most = counts.max(dim=0).values
+    enough = (counts >= 2) | (counts >= OWNER * most)
+    return torch.where(enough, counts / (counts + kappa), torch.zeros_like(counts))
 
 
 def owners_mean(claims: Tensor, weights: Tensor) -> Tensor:
