@@ -30,7 +30,8 @@ def test_order_of_methods_with_two_classes_per_party(tmp_path: Path) -> None:
         partitions=("labels:2",),
         seeds=(0,),
         base={"set": {"local": {"epochs": 60}}},
-        per_method={name: LOCAL for name in methods[1:4]} | dict.fromkeys(AVERAGED, {"rounds": 1}),
+        per_method={name: LOCAL for name in methods[1:4]}
+        | {name: {"rounds": 1} for name in AVERAGED},
     )
     records = run_grid(grid, tmp_path)
     assert [record.error for record in records if record.summary is None] == []

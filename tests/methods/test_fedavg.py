@@ -64,7 +64,8 @@ def test_one_round_is_the_mean_of_the_parties_own_trainings(tmp_path: Path) -> N
     """Every party's `fit` from the same start with its own seed, averaged by size:
     the run gives the same bits.
     """
-    plan = plan_of("fedavg", parties=3, set={"local": {"epochs": 2, "batch": 16}})
+    local = {"epochs": 2, "batch": 16, "lr": 0.01}
+    plan = plan_of("fedavg", parties=3, set={"rounds": 1, "local": local})
     method = plan.method
     start = method.init(plan.task, plan.config.seed)
     trained = []
@@ -108,7 +109,7 @@ def test_a_rate_that_is_lower_in_the_second_half_of_all_rounds() -> None:
 
 
 def test_one_party_and_one_round_is_centralised_training(tmp_path: Path) -> None:
-    values = {"parties": 1, "set": {"local": {"epochs": 3, "batch": 16}}}
+    values = {"parties": 1, "set": {"rounds": 1, "local": {"epochs": 3, "batch": 16}}}
     fedavg = final_state(plan_of("fedavg", **values), tmp_path / "a")
     centralised = final_state(plan_of("centralised", **values), tmp_path / "b")
     assert codec.encode(fedavg) == codec.encode(centralised)
@@ -116,7 +117,7 @@ def test_one_party_and_one_round_is_centralised_training(tmp_path: Path) -> None
 
 def test_partial_participation_uses_the_drawn_parties_only(tmp_path: Path) -> None:
     """A quarter of four parties is one: the state is that party's own training."""
-    plan = plan_of("fedavg", parties=4, set={"fraction": 0.25, "local": {"epochs": 1}})
+    plan = plan_of("fedavg", parties=4, set={"rounds": 1, "fraction": 0.25, "local": {"epochs": 1}})
     (drawn,) = plan.method.draw(plan.parties.roster(), 1, plan.config.seed)
     start = plan.method.init(plan.task, plan.config.seed)
     rnd = Round(plan.task, 1, start, party_seed(plan.config, 1, drawn.id))
@@ -151,10 +152,11 @@ def test_centralised_steps() -> None:
 
 def test_a_small_share_of_a_limit_is_still_a_limit() -> None:
     """A tenth of 3 steps rounds to 0, which would mean no limit."""
-    assert Centralised(fraction=0.1, local=RoundBudget(most_steps=3)).budget().most_steps == 1
-    assert Centralised(fraction=0.1, local=RoundBudget(most_steps=0)).budget().most_steps == 0
+    tenth = Centralised(rounds=1, fraction=0.1)
+    assert replace(tenth, local=RoundBudget(most_steps=3)).budget().most_steps == 1
+    assert replace(tenth, local=RoundBudget(most_steps=0)).budget().most_steps == 0
     assert Centralised(rounds=4, local=RoundBudget(class_steps=5)).budget().class_steps == 20
-    assert Centralised(fraction=0.1, local=RoundBudget(steps=3)).budget().steps == 1
+    assert replace(tenth, local=RoundBudget(steps=3)).budget().steps == 1
     least = Centralised(rounds=4, local=RoundBudget(least_steps=5, least_class_steps=2)).budget()
     assert (least.least_steps, least.least_class_steps) == (20, 8)
 
@@ -163,7 +165,8 @@ def test_centralised_trains_on_everything_in_one_go(tmp_path: Path) -> None:
     """2 rounds of 3 epochs: one `fit` of 6 epochs over the rows of all parties,
     from FedAvg's own start.
     """
-    plan = plan_of("centralised", parties=3, set={"rounds": 2, "local": {"epochs": 3, "batch": 16}})
+    local = {"epochs": 3, "batch": 16, "lr": 0.01}
+    plan = plan_of("centralised", parties=3, set={"rounds": 2, "local": local})
     assert [len(p.samples) for p in plan.parties] == [120]
     start = FedAvg().init(plan.task, plan.config.seed)
     seed = party_seed(plan.config, 1, 0)

@@ -104,14 +104,14 @@ def test_cross_entropy_for_the_first_half_of_all_epochs(
 
 
 def test_steps_are_halved_like_epochs_and_joint_training_has_one_stage() -> None:
-    [(_, _, one), (_, _, two)] = FedPD(local=replace(QUICK, steps=9)).phases(1)
+    [(_, _, one), (_, _, two)] = FedPD(rounds=1, local=replace(QUICK, steps=9)).phases(1)
     assert (one.steps, two.steps) == (5, 4)
     method = FedPD(local=QUICK, stages="joint", open_weight=0.5, rounds=4)
     assert list(method.phases(1)) == [("joint", Proser(0.5, 0.005), QUICK)]
 
 
-def test_defaults_are_the_papers() -> None:
-    method = FedPD()
+def test_the_recipe_digits_is_the_papers() -> None:
+    method = build_method(make({"method": "fedpd", "set": {"recipe": "digits", "rounds": 100}}))
     local = method.local
     assert (local.lr, method.open_lr, local.momentum, local.weight_decay) == (1e-2, 1e-4, 0.9, 5e-4)
     assert (local.batch, local.epochs, local.optimiser, method.ratio) == (32, 1, "sgd", 0.5)
@@ -132,7 +132,7 @@ def test_a_round_in_which_both_stages_meet_trains_both() -> None:
     """The same as the two trainings by hand, the second from the first's
     result and with draws of its own.
     """
-    method = FedPD(local=replace(QUICK, epochs=2), open_lr=0.02, merge="average")
+    method = FedPD(rounds=1, local=replace(QUICK, epochs=2), open_lr=0.02, merge="average")
     state, samples = method.init(TASK, 0), party_of(1).samples
     got = report_of(method, 1, state).payload.params
     net = build_net(TASK, Proser())
@@ -231,7 +231,7 @@ def test_without_conquering_it_is_fedavg_with_equal_weights() -> None:
 def test_a_permuted_copy_of_a_trained_model_comes_back_exactly() -> None:
     """Model and masks of one party in two orders: the result is the model. Left in their place
     (`remainder=average`), the weights in neither mask end at other units."""
-    method = FedPD(local=replace(QUICK, epochs=5))
+    method = FedPD(rounds=1, local=replace(QUICK, epochs=5), open_lr=1e-4)
     state = method.init(TASK, 0)
     own = report_of(method, 0, state).payload
     rng, maps = torch_rng(0, "order"), {}

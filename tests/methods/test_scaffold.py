@@ -88,7 +88,7 @@ def test_controls_know_the_lower_rate_of_late_rounds() -> None:
 
 
 def test_the_first_round_is_fedavg_with_equal_weights(tmp_path: Path) -> None:
-    training = {"local": {"epochs": 2, "batch": 16, "momentum": 0.0, "lr": 0.2}}
+    training = {"rounds": 1, "local": {"epochs": 2, "batch": 16, "momentum": 0.0, "lr": 0.2}}
     scaffold = final_state(plan_of("scaffold", set=training), tmp_path / "a")
     fedavg = final_state(plan_of("fedavg", set={**training, "weights": "uniform"}), tmp_path / "b")
     assert codec.encode(scaffold.sent.params) == codec.encode(fedavg)

@@ -10,6 +10,8 @@ from ostraka.runs.config import Config
 from ostraka.runs.rows import settings_of
 from ostraka.runs.start import HALF_TEST
 
+PLAIN = {"local.least_steps": 0, "local.least_class_steps": 0, "local.least_batches": 1}
+"""Epochs and batches as they are, on few samples too."""
 FEDOV = {
     "local.epochs": 200,
     "local.most_steps": 0,
@@ -23,6 +25,7 @@ FEDOV = {
     "objective.size": 0.002,
     "ballot.name": "sum",
     "seeds": 3,
+    **PLAIN,
 }
 DEDES = {
     "local.epochs": 200,
@@ -34,8 +37,9 @@ DEDES = {
     "local_test": 0.2,
     "keep": "best",
     "ballot.name": "plurality",
+    **PLAIN,
 }
-FEDPD = {"local.epochs": 1, "local.batch": 32, "local.lr": 0.01, "open_lr": 0.0001}
+FEDPD = {"local.epochs": 1, "local.batch": 32, "local.lr": 0.01, "open_lr": 0.0001, **PLAIN}
 
 TRAINING: dict[str, Mapping[str, Any]] = {
     "fedov": FEDOV,
@@ -43,11 +47,11 @@ TRAINING: dict[str, Mapping[str, Any]] = {
     "fedov-13": {**FEDOV, "ballot.name": "top-k"},
     "fedov-14": {**FEDOV, "local.epochs": 100},
     "fedov-18": {**FEDOV, "local.epochs": 100},
-    "fedova": {"local.epochs": 5, "local.batch": 15, "fraction": 0.2},
-    "fedos": {"local.epochs": 1, "local.lr": 0.1, "fraction": 0.2},
+    "fedova": {"local.epochs": 5, "local.batch": 15, "fraction": 0.2, **PLAIN},
+    "fedos": {"local.epochs": 1, "local.lr": 0.1, "fraction": 0.2, **PLAIN},
     "fedos-1": {},
     "fedpd": FEDPD,
-    "fedpd-2": {"local.epochs": 5, "local.batch": 128, "local.lr": 0.1, "open_lr": 0.001},
+    "fedpd-2": {**FEDPD, "local.epochs": 5, "local.batch": 128, "local.lr": 0.1, "open_lr": 0.001},
     "dedes": DEDES,
 }
 """What the text of a paper, or of one of its tables, says of training, in our settings."""
@@ -56,7 +60,10 @@ WORDS = {
     "local.epochs": "epochs",
     "local.most_steps": "steps at most",
     "local.class_steps": "steps at most for each class",
+    "local.least_steps": "minimum of steps",
+    "local.least_class_steps": "minimum of steps for each class",
     "local.batch": "batch",
+    "local.least_batches": "minimum of batches",
     "local.lr": "learning rate",
     "local.optimiser": "optimiser",
     "local.schedule": "schedule",
