@@ -267,7 +267,7 @@ def two_networks(data: str, parties: int, seed: int) -> tuple[Pool, torch.Tensor
         )
         model = Model.of(Task(names, samples.shape, net, view=samples.view), CrossEntropy())
         own = samples.take(torch.as_tensor(rows))
-        terms = Terms(replace(ClosedVoting().local, epochs=15), scored=True)
+        terms = Terms(ClosedVoting().local.changed(epochs=15), scored=True)
         party = Party(PartyRef(i, len(own)), own)
         members.append(train_member(model, terms, party, derive(seed, "party", i)))
     return Pool(members, names, seed), test.stored(), test.labels

@@ -28,7 +28,7 @@ def brief(method: AnyMethod) -> AnyMethod:
         for f in fields(method)
         if isinstance(getattr(method, f.name), Budget)
     }
-    return replace(method, **{name: replace(budget, epochs=2) for name, budget in budgets.items()})
+    return replace(method, **{name: budget.changed(epochs=2) for name, budget in budgets.items()})
 
 
 @pytest.mark.parametrize("name", METHODS.names())

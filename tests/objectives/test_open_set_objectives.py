@@ -73,7 +73,7 @@ def test_other_averaging_methods_leave_travelling_helpers_to_themselves(method: 
     shared = settings.build(OBJECTIVES.get("arpl+cs"), {"share": True})
     own = replace(method, objective=shared)
     for check in (methods.check_codec, methods.check_scores, methods.check_interrupted_fit):
-        check(replace(own, local=replace(own.local, epochs=1, batch=16)), None)
+        check(replace(own, local=own.local.changed(epochs=1, batch=16)), None)
 
 
 @pytest.mark.parametrize("method", [ClosedVoting, FedOV], ids=["sum", "calibrated"])

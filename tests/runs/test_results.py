@@ -55,6 +55,7 @@ SUMMARY: dict[str, Any] = {
     "per_domain": {"photo": PHOTO},
     "confusion": [[1, 2], [3, 4]],
     "notes": ["a note"],
+    "hardly_trained": ["a sign"],
     "seconds": 1.5,
     "cpu_seconds": 2.5,
     "bytes_up": 10,
@@ -91,6 +92,7 @@ def test_a_summary_is_read_into_its_parts() -> None:
     assert found.per_domain == {"photo": DomainFigures(9, 2, 50.0, 1.0, 2.0, known_refused=4.0)}
     assert found.start == StartFigures("fedkt", "cd", "x", 1, 2, 3.0, 33.0)
     assert (found.confusion, found.notes) == (((1, 2), (3, 4)), ("a note",))
+    assert found.hardly_trained == ("a sign",)
     assert found.dropped == ({"party": "a", "round": 1, "why": "it is gone"},)
     assert (found.auroc, found.known_refused, found.unknown_refused) == (90.0, 5.0, 60.0)
     assert (found.balanced_accuracy, found.open_balanced_accuracy) == (40.0, 75.0)

@@ -15,8 +15,11 @@ Every party holds two of ten classes.
 EXAMPLE = "example:\n  ostraka demo --out runs/demo"
 
 BEST: dict[str, dict[str, Any]] = {
-    "fedavg": {"rounds": 45, "local": {"epochs": 1, "lr": 0.1}},
-    "centralised": {"local": {"epochs": 45, "optimiser": "adam", "lr": 0.001}},
+    "fedavg": {"rounds": 45, "local": {"epochs": 1, "batch": 64, "lr": 0.1}},
+    "centralised": {
+        "rounds": 1,
+        "local": {"epochs": 45, "batch": 64, "optimiser": "adam", "lr": 0.001},
+    },
 }
 """As many passes over the data as the one-shot methods make by default. Eight ways to spend 60
 passes of FedAvg (1 to 60 exchanges, SGD and Adam, several rates) were judged on training samples

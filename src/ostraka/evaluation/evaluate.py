@@ -5,6 +5,7 @@ All figures in percent, None where the samples cannot define one.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import sqrt
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -19,6 +20,8 @@ from ostraka.evaluation import metrics
 
 Confusion = tuple[tuple[int, ...], ...]
 """Samples by true class (rows) and answer (columns)."""
+ENOUGH = 10
+"""Samples of a class from which on it is said that none is answered correctly."""
 NEARLY_ALL = 95.0
 """Percent of known samples from which an answer that is rejected says nothing."""
 ALL_REJECTED = (
@@ -104,6 +107,29 @@ class Evaluation:
         """What must stand beside the figures."""
         rejected = self.open.known_refused
         return (ALL_REJECTED.format(rejected),) if rejected and rejected >= NEARLY_ALL else ()
+
+    @property
+    def at_chance(self) -> str:
+        """The balanced accuracy and that of guessing, where it is within two standard errors of it;
+        else nothing."""
+        classes = sum(figure is not None for figure in self.per_class.values())
+        known = self.samples - self.unknown_samples
+        if classes < 2 or known <= 0 or self.balanced_accuracy is None:
+            return ""
+        guess = 100 / classes
+        error = 100 * sqrt((1 - 1 / classes) / classes / known)
+        words = f"balanced accuracy {self.balanced_accuracy:.1f} %, guessing has {guess:.1f} %"
+        return words if self.balanced_accuracy <= guess + 2 * error else ""
+
+    @property
+    def never_right(self) -> list[str]:
+        """Classes of which not one sample is answered correctly, of those with enough of them."""
+        samples = [sum(row) for row in self.confusion]
+        return [
+            name
+            for place, (name, figure) in enumerate(self.per_class.items())
+            if figure == 0.0 and (not samples or samples[place] >= ENOUGH)
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON: no NaN, None where undefined.

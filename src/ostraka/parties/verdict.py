@@ -1,6 +1,6 @@
 """What a group's answers are worth on labelled samples, who gave them, and whom not to trust."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -9,6 +9,7 @@ from torch import Tensor
 from ostraka.core.names import UNKNOWN_NAME
 from ostraka.core.predictor import UNKNOWN, Promise
 from ostraka.core.samples import Samples
+from ostraka.errors import choices
 from ostraka.evaluation.evaluate import Evaluation
 from ostraka.parties.answering import Answering
 from ostraka.parties.answers import Answers
@@ -105,8 +106,18 @@ def judge(ready: Answering, samples: Samples, data: str, notes: Sequence[str] = 
         looked=ready.looked,
         trust=trusted,
         selection=ready.selection,
-        notes=(*ready.notes, *evaluation.notes, *notes),
+        notes=(*ready.notes, *evaluation.notes, *_hardly_trained(evaluation), *notes),
     )
+
+
+def _hardly_trained(evaluation: Evaluation) -> Iterator[str]:
+    """Signs that the members have learned next to nothing, or nothing of these samples."""
+    remedy = "let the parties train longer (ostraka train --epochs), or look at the samples"
+    if evaluation.at_chance:
+        yield f"hardly trained: the vote is at chance ({evaluation.at_chance}); {remedy}"
+    elif evaluation.never_right:
+        names = choices(evaluation.never_right)
+        yield f"hardly trained: not one sample of {names} is answered correctly; {remedy}"
 
 
 def _by_class(classes: Sequence[str], answers: Tensor, labels: Tensor) -> tuple[ClassFigures, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log, sqrt
+from math import log
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -25,9 +25,6 @@ FEW, FEW_FOR_CLASS = 100, 30
 """Optimiser steps of a party in all, and for each class it holds, below which it is said: on
 digits and MNIST members were then 5 to 60 points below longer training (docs/results/defaults.md).
 """
-
-TESTED = 10
-"""Test samples of a class from which on it is said that none is answered correctly."""
 
 LEVELS = (50, 60, 70, 80, 85, 90, 95)
 """Percent of accuracy of which the first round that has them is reported."""
@@ -116,42 +113,27 @@ def hardly_trained(plan: Plan, test: Evaluation, losses: Sequence[float]) -> Ite
     few = _few_steps(plan)
     if few:
         yield f"{few}; try {longer}"
-    classes = sum(figure is not None for figure in test.per_class.values())
-    known = test.samples - test.unknown_samples
-    if classes < 2 or known <= 0 or test.balanced_accuracy is None:
-        return
-    guess = 100 / classes
-    error = 100 * sqrt((1 - 1 / classes) / classes / known)
-    still = bool(losses) and losses[-1] >= MOVED * log(classes)
-    chance = test.balanced_accuracy <= guess + 2 * error
-    result = f"balanced accuracy {test.balanced_accuracy:.1f} %, guessing has {guess:.1f} %"
-    if still:
+    guessing = log(max(2, sum(figure is not None for figure in test.per_class.values())))
+    chance, alone = test.at_chance, plan.method.regime == "alone"
+    if losses and losses[-1] >= MOVED * guessing:
         yield (
             f"the loss on the parties' own samples has hardly moved: {losses[0]:.3g} after round 1 "
-            f"and {losses[-1]:.3g} at the end, where guessing has {log(classes):.3g}"
-            f"{f' ({result})' if chance else ''}; the learning rate is probably too high or too "
+            f"and {losses[-1]:.3g} at the end, where guessing has {guessing:.3g}"
+            f"{f' ({chance})' if chance else ''}; the learning rate is probably too high or too "
             "low: try another one (--lr)"
         )
-    elif chance and plan.method.regime != "alone":
-        yield (
-            f"the result is at chance ({result}), although the parties' own models have learned "
-            f"(loss {losses[-1]:.3g}); try {more}, or a method for parties that hold different "
-            "classes, such as fedov"
-            if losses
-            else f"the result is at chance ({result}); try {longer}"
+    elif chance and not alone:
+        own = (
+            f", although the parties' own models have learned (loss {x:.3g})" for x in losses[-1:]
         )
-    if chance or plan.method.regime == "alone":
-        return
-    tested = [sum(row) for row in test.confusion]
-    never = [
-        name
-        for place, (name, figure) in enumerate(test.per_class.items())
-        if figure == 0.0 and (not tested or tested[place] >= TESTED)
-    ]
-    if never:
         yield (
-            f"not one test sample of {choices(never)} is answered correctly; try {longer}, and see "
-            "whether any party has samples of it (ostraka partition)"
+            f"the result is at chance ({chance}){''.join(own)}; try {longer}, or a method for "
+            "parties that hold different classes, such as fedov"
+        )
+    if test.never_right and not chance and not alone:
+        yield (
+            f"not one test sample of {choices(test.never_right)} is answered correctly; try "
+            f"{longer}, and see whether any party has samples of it (ostraka partition)"
         )
 
 

@@ -262,8 +262,8 @@ def check_in_methods(objective: Objective, bench: Bench) -> None:
     """
     averaged, voting = FedAvg(rounds=2, objective=objective), ClosedVoting(objective=objective)
     short: tuple[AnyMethod, ...] = (
-        replace(averaged, local=replace(averaged.local, epochs=2, batch=16)),
-        replace(voting, local=replace(voting.local, epochs=2, batch=16)),
+        replace(averaged, local=averaged.local.changed(epochs=2, batch=16)),
+        replace(voting, local=voting.local.changed(epochs=2, batch=16)),
     )
     for own, check in product(short, IN_METHODS):
         try:
