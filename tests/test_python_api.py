@@ -73,7 +73,7 @@ def test_keywords_are_typed_and_are_those_of_a_configuration() -> None:
 
 def test_progress_is_shown_unless_it_is_not_wanted(capfd: pytest.CaptureFixture[str]) -> None:
     ostraka.run("fedavg", **TINY, epochs=1)
-    assert "fedavg on digits: iid, 2 parties, 1 round, seed 0, in runs/" in capfd.readouterr().err
+    assert "fedavg on digits: iid, 2 parties, 20 rounds, seed 0, in runs/" in capfd.readouterr().err
     ostraka.run("fedavg", **TINY, epochs=1, progress=False)
     assert capfd.readouterr().err == ""
     ostraka.train(pictures(CLASSES[:2], 12), short_task())

@@ -51,8 +51,8 @@ def test_the_walk_sees_what_it_should() -> None:
     switches and groups are not.
     """
     assert [spec.name for spec in numeric(RoundBudget)] == [
-        "epochs", "steps", "most_steps", "class_steps", "batch", "lr", "momentum",
-        "weight_decay", "late_rate",
+        "epochs", "steps", "most_steps", "class_steps", "least_steps", "least_class_steps", "batch",
+        "least_batches", "lr", "momentum", "weight_decay", "late_rate",
     ]  # fmt: skip
     assert [spec.name for spec in numeric(net_options("mlp"))] == ["hidden"]
     assert {"parties", "known_classes", "seed"} <= {spec.name for spec in numeric(Config)}

@@ -35,15 +35,13 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_is_counted_exactly(ostraka: Ostraka) -> None:
-    """200 samples among 3 parties: 67, 67 and 66, each 2 batches of 64 (or 66:
-    2); 5 epochs and 4 rounds.
-    """
+    """200 samples among 3 parties: 67, 67 and 66, each 4 batches of 17; 5 epochs and 4 rounds."""
     words = ("run", "fedavg", *WORDS, "--rounds", "4", "--set", "local.epochs=5", "--dry-run")
     found = ostraka(*words, "--json").json()
     assert [(p["samples"], p["classes"], p["steps"]) for p in found["parties"]] == [
-        (67, 10, 10)
-    ] * 2 + [(66, 10, 10)]
-    assert (found["rounds"], found["steps"]) == (4, 4 * 3 * 10)
+        (67, 10, 20)
+    ] * 2 + [(66, 10, 20)]
+    assert (found["rounds"], found["steps"]) == (4, 4 * 3 * 20)
     # mlp with 8x8 inputs: 64*128+128, 128*64+64, 64*10+10
     assert (found["net"], found["parameters"]) == ("mlp", 8320 + 8256 + 650)
     assert found["seconds"] > 0
@@ -52,6 +50,21 @@ def test_a_run_is_counted_exactly(ostraka: Ostraka) -> None:
     assert "mlp, 17,226 parameters" in shown
     assert "Nothing was trained or written." in shown
     assert list(Path().iterdir()) == []
+
+
+def test_few_samples_are_counted_with_the_minimum_of_steps(ostraka: Ostraka) -> None:
+    """Pooled training makes the steps of all rounds in one; an epoch of fedvc is of `samples`."""
+    words = ("--data", "digits", "--partition", "iid", "--parties", "2", "--train-per-class", "4")
+    steps = {
+        "fedov": 1200,  # 120 for each of ten classes
+        "fedavg": 40,  # 20 samples in batches of 5, ten epochs
+        "centralised": 20 * 40,  # 40 samples in batches of 10, 200 epochs
+        "fedvc": 40,  # 256 in batches of 32, five epochs
+    }
+    for method, count in steps.items():
+        found = ostraka("run", method, *words, "--dry-run", "--json").json()
+        assert {p["steps"] for p in found["parties"]} == {count}, method
+        assert found["steps"] == sum(p["steps"] for p in found["parties"]) * found["rounds"]
 
 
 def test_bytes_are_those_of_the_run(ostraka: Ostraka) -> None:
@@ -75,7 +88,7 @@ def test_a_fraction_of_the_parties_costs_its_share(ostraka: Ostraka) -> None:
         "--json",
     )
     whole, third = ostraka(*words).json(), ostraka(*words, "--set", "fraction=0.34").json()
-    assert (whole["steps"], third["steps"]) == (90, 30)
+    assert (whole["steps"], third["steps"]) == (180, 60)
     assert whole["bytes_up"] == 3 * third["bytes_up"] > 0
 
 

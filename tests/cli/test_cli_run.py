@@ -36,7 +36,7 @@ def test_json_is_one_object_with_the_promised_keys(ostraka: Ostraka) -> None:
     assert (found["method"], found["seed"], found["rounds"], found["out"]) == (
         "fedavg",
         3,
-        1,
+        20,
         "first",
     )
     assert 0 <= found["accuracy"] <= 100

@@ -219,7 +219,7 @@ def test_what_may_change_on_resume_is_said(ostraka: Ostraka) -> None:
     assert ostraka("run", "fedavg", *QUICK, "--seed", "3", "--out", "one").code == 0
     for words, was in [
         (("--seed", "5"), "seed = 3 (now 5)"),
-        (("--lr", "0.5"), "local.lr = 0.01 (now 0.5)"),
+        (("--lr", "0.5"), "local.lr = 0.02 (now 0.5)"),
         (("fedprox",), "method = 'fedavg' (now 'fedprox')"),
         (("--set", "net.hidden=[3]"), "net.options.hidden = None (now [3])"),
     ]:
@@ -277,7 +277,7 @@ def test_one_method_with_several_settings(ostraka: Ostraka) -> None:
         row["method"] for row in csv.DictReader(Path("grid/accuracy.csv").read_text().splitlines())
     ] == named
     stored = [read_toml(Path(cell["out"]) / "config.toml") for cell in done["cells"]]
-    assert [one["set"]["local"]["lr"] for one in stored] == [0.01, 0.5, 0.01]
+    assert [one["set"]["local"]["lr"] for one in stored] == [0.02, 0.5, 0.02]
     assert [one["set"]["local"]["epochs"] for one in stored] == [2, 1, 1], (
         "--epochs lies below a method's own"
     )

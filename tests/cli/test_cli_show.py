@@ -123,7 +123,7 @@ def test_accuracy_csv_has_a_row_for_each_cell_of_the_folder(ostraka: Ostraka) ->
     assert list(first)[:4] == ["method", "data", "partition", "seed"]
     assert {"known", "local.lr", "auroc", "cpu_seconds", "error"} <= first.keys()
     assert "local.epochs" not in first  # no two cells differ in it
-    assert [(row["known"], row["local.lr"]) for row in rows[-2:]] == [("6", "0.01"), ("6", "0.004")]
+    assert [(row["known"], row["local.lr"]) for row in rows[-2:]] == [("6", "0.02"), ("6", "0.004")]
     cells = ostraka("show", "grid", "--json").json()["cells"]
     assert [float(row["accuracy"]) for row in rows] == [cell["accuracy"] for cell in cells]
     assert [row["auroc"] != "" for row in rows] == [False] * 8 + [True] * 2
@@ -153,7 +153,7 @@ def test_a_failed_call_loses_nothing(ostraka: Ostraka, fragile: str) -> None:
     assert [(row["method"], row["status"]) for row in rows] == [
         ("fragile", "failed"), ("solo", "ok")
     ]  # fmt: skip
-    assert f"| solo | **{good:.2f}** |" in Path("grid/results.md").read_text()
+    assert f"| solo | **{good:.2f} †** |" in Path("grid/results.md").read_text()
     shown = ostraka("show", "grid", "--json").json()
     assert [cell["status"] for cell in shown["cells"]] == ["failed", "ok"]
     assert any(

@@ -335,3 +335,34 @@ def test_auroc_per_domain_where_there_is_one() -> None:
     assert tables[1].rows == (
         ("a", Mean(70.0, None, 1, best=True), MISSING, Mean(55.0, None, 1, best=True)),
     )
+
+
+def test_a_run_that_has_hardly_trained_is_marked_and_the_note_says_which_and_why() -> None:
+    bad = ("at chance; try more", "few steps; try longer")
+    records = [
+        cell("fedpd", 0, 10.0, rounds=20, hardly_trained=bad),
+        cell("fedpd", 1, 90.0, rounds=20),
+        cell("fedov", 0, 95.0),
+    ]
+    [table] = comparison(records)
+    rows = {row[0]: row for row in table.rows}
+    assert str(rows["fedpd"][1].mark) == " \u2020"  # type: ignore[union-attr]
+    assert str(rows["fedov"][1].mark) == ""  # type: ignore[union-attr]
+    [note] = [note for note in table.notes if "hardly" in note]
+    assert note == (
+        "\u2020 fedpd: hardly trained in 1 of 2 runs (fashion / classes:2, seed 0): "
+        "at chance; try more; few steps; try longer"
+    )
+    plain = comparison(
+        [replace(one, summary=replace(one.summary, hardly_trained=())) for one in records]
+    )  # type: ignore[type-var]
+    assert not any("hardly" in note for note in plain[0].notes)
+
+
+def test_one_exchange_beside_many_rounds_is_shown_and_equal_rounds_are_not() -> None:
+    once, often = cell("fedov", 0, 95.0), cell("fedavg", 0, 90.0, rounds=20)
+    [table] = comparison([once, often, cell("fedavg", 1, 91.0, rounds=20)])
+    assert table.columns[:3] == ("method", "fashion / classes:2", "rounds")
+    assert [row[2] for row in table.rows] == ["1", "20"]
+    [table] = comparison([once, cell("solo", 0, 20.0)])
+    assert "rounds" not in table.columns

@@ -393,3 +393,20 @@ def test_a_result_that_rejects_almost_everything_says_so(
     assert [note.startswith("95 % of the samples of known classes") for note in found.notes] == (
         [True] * said
     )
+
+
+def test_chance_is_two_standard_errors_around_guessing() -> None:
+    """400 known samples of four classes: an error is 2.165 points."""
+    classes = {name: 1.0 for name in "abcd"} | {"none": None}
+    for balanced, words in ((29.3, "balanced accuracy 29.3 %; guessing: 25.0 %"), (29.4, "")):
+        figures = Evaluation(500, 100, balanced, balanced, per_class=classes)
+        assert figures.at_chance == words
+    assert not Evaluation(500, 100, 1.0, 1.0, per_class={"a": 1.0}).at_chance
+    assert not Evaluation(5, 5, None, None, per_class=classes).at_chance
+
+
+def test_a_class_without_one_right_answer_counts_from_ten_samples_on() -> None:
+    classes = {"a": 0.0, "b": 0.0, "c": 0.1, "d": None}
+    matrix = ((0, 10, 0, 0), (0, 0, 9, 0), (5, 4, 1, 0), (0, 0, 0, 0))
+    assert Evaluation(29, 0, 3.0, per_class=classes, confusion=matrix).never_right == ["a"]
+    assert Evaluation(29, 0, 3.0, per_class=classes).never_right == ["a", "b"]

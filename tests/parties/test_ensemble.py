@@ -457,3 +457,16 @@ def test_a_vote_that_rejects_everything_says_so() -> None:
     said = "100 % of the samples of known classes are rejected as unknown"
     assert any(note.startswith(said) for note in judge(ensemble.placed(-1.0), held, "rows").notes)
     assert not any(note.startswith(said) for note in judge(ensemble, held, "rows").notes)
+
+
+def test_a_vote_at_chance_says_so_and_what_to_do() -> None:
+    """Every sample is labelled as a class that is not the vote's answer; then as its answer."""
+    ensemble = Ensemble(three(), ballot="sum")
+    rows = np.repeat(samples(), 10, axis=0)
+    right = ensemble.scores(rows).closed
+    wrong = (right + 1) % len(ensemble.classes)
+    said = "hardly trained: the vote is at chance (balanced accuracy 0.0 %"
+    notes = judge(ensemble, Samples(torch.as_tensor(rows), wrong), "rows").notes
+    assert any(note.startswith(said) and "ostraka train --epochs" in note for note in notes)
+    notes = judge(ensemble, Samples(torch.as_tensor(rows), right), "rows").notes
+    assert not any("hardly trained" in note for note in notes)

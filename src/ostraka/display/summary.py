@@ -93,6 +93,8 @@ def show_summary(console: Console, summary: Summary) -> None:
             console.print(f"  ({note})", soft_wrap=True, highlight=False)
     _show_suspects(console, summary.trust)
     _show_dropped(console, summary.dropped)
+    if summary.hardly_trained:
+        _listed(console, "Hardly trained:", summary.hardly_trained)
     for note in notes_of(summary):
         console.print(f"Note: {note}", soft_wrap=True, highlight=False)
     console.print(f"Results: {summary.out}", soft_wrap=True, highlight=False)

@@ -118,7 +118,7 @@ class Evaluation:
             return ""
         guess = 100 / classes
         error = 100 * sqrt((1 - 1 / classes) / classes / known)
-        words = f"balanced accuracy {self.balanced_accuracy:.1f} %, guessing has {guess:.1f} %"
+        words = f"balanced accuracy {self.balanced_accuracy:.1f} %; guessing: {guess:.1f} %"
         return words if self.balanced_accuracy <= guess + 2 * error else ""
 
     @property

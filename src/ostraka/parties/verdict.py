@@ -117,7 +117,7 @@ def _hardly_trained(evaluation: Evaluation) -> Iterator[str]:
         yield f"hardly trained: the vote is at chance ({evaluation.at_chance}); {remedy}"
     elif evaluation.never_right:
         names = choices(evaluation.never_right)
-        yield f"hardly trained: not one sample of {names} is answered correctly; {remedy}"
+        yield f"hardly trained: no sample of {names} is answered correctly; {remedy}"
 
 
 def _by_class(classes: Sequence[str], answers: Tensor, labels: Tensor) -> tuple[ClassFigures, ...]:

@@ -1,6 +1,6 @@
 """The final figures of a run, from its evaluated rounds."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 from pathlib import Path
@@ -88,7 +88,7 @@ def summarise(plan: Plan, rows: Sequence[MetricsRow], costs: Totals, out: Path) 
         per_domain={name: DomainFigures.of(part) for name, part in last.per_domain.items()},
         confusion=rows[-1].confusion or (),
         notes=(*plan.notes, *last.notes),
-        hardly_trained=tuple(hardly_trained(plan, last, costs.losses)),
+        hardly_trained=hardly_trained(plan, last, costs.losses),
         seconds=costs.seconds,
         cpu_seconds=costs.cpu_seconds,
         bytes_up=costs.bytes_up,
@@ -101,40 +101,37 @@ def summarise(plan: Plan, rows: Sequence[MetricsRow], costs: Totals, out: Path) 
     )
 
 
-def hardly_trained(plan: Plan, test: Evaluation, losses: Sequence[float]) -> Iterator[str]:
-    """Signs that the models have learned next to nothing, each with what to set.
+def hardly_trained(plan: Plan, test: Evaluation, losses: Sequence[float]) -> tuple[str, ...]:
+    """Signs that the models have learned next to nothing; the last one says what to set.
 
-    At chance is a balanced accuracy within two standard errors of guessing. Models of parties that
-    stand alone are at chance wherever a party has few of the classes, which is no fault of theirs.
+    Models of parties that stand alone are at chance wherever a party has few of the classes, which
+    is no fault of theirs.
     """
-    rounds = isinstance(plan.method, Iterative) and not plan.method.pooled
-    more = "more rounds (--rounds) or longer local training" if rounds else "longer training"
-    longer = f"{more} (--epochs, or --set local.least_class_steps)"
-    few = _few_steps(plan)
-    if few:
-        yield f"{few}; try {longer}"
+    alone = plan.method.regime == "alone"
     guessing = log(max(2, sum(figure is not None for figure in test.per_class.values())))
-    chance, alone = test.at_chance, plan.method.regime == "alone"
-    if losses and losses[-1] >= MOVED * guessing:
-        yield (
-            f"the loss on the parties' own samples has hardly moved: {losses[0]:.3g} after round 1 "
-            f"and {losses[-1]:.3g} at the end, where guessing has {guessing:.3g}"
-            f"{f' ({chance})' if chance else ''}; the learning rate is probably too high or too "
-            "low: try another one (--lr)"
+    still = bool(losses) and losses[-1] >= MOVED * guessing
+    few, signs = _few_steps(plan), list[str]()
+    if few:
+        signs.append(few)
+    if still:
+        first, last = losses[0], losses[-1]
+        signs.append(
+            "the loss on the parties' own samples has hardly moved "
+            f"({first:.3g} after round 1, {last:.3g} at the end; guessing: {guessing:.3g})"
         )
-    elif chance and not alone:
-        own = (
-            f", although the parties' own models have learned (loss {x:.3g})" for x in losses[-1:]
-        )
-        yield (
-            f"the result is at chance ({chance}){''.join(own)}; try {longer}, or a method for "
-            "parties that hold different classes, such as fedov"
-        )
-    if test.never_right and not chance and not alone:
-        yield (
-            f"not one test sample of {choices(test.never_right)} is answered correctly; try "
-            f"{longer}, and see whether any party has samples of it (ostraka partition)"
-        )
+    if test.at_chance and not alone:
+        signs.append(f"the result is at chance ({test.at_chance})")
+        if losses and not still:
+            signs[-1] += f", although the parties' own models have learned (loss {losses[-1]:.3g})"
+    elif test.never_right and not alone:
+        signs.append(f"no test sample of {choices(test.never_right)} is answered correctly")
+    if not signs:
+        return ()
+    rounds = isinstance(plan.method, Iterative) and not plan.method.pooled
+    longer = f"train longer ({'--rounds, ' * rounds}--epochs, or --set local.least_class_steps)"
+    other = f"{longer}, or use a method for parties that hold different classes, such as fedov"
+    remedy = longer if few else "try another learning rate (--lr)" if still else other
+    return (*signs[:-1], f"{signs[-1]}; {remedy}")
 
 
 def _few_steps(plan: Plan) -> str:
@@ -154,8 +151,8 @@ def _few_steps(plan: Plan) -> str:
         return ""
     held, steps, _ = sorted(few, key=lambda one: one[1])[len(few) // 2]
     return (
-        f"{len(few)} of {len(made)} parties make few optimiser steps in all, a typical one "
-        f"{steps:.0f} with samples of {held} class{'es' * (held != 1)}"
+        f"{len(few)} of {len(made)} parties make few optimiser steps, a typical one {steps:.0f} "
+        f"for {held} class{'es' * (held != 1)}"
     )
 
 
@@ -184,15 +181,14 @@ WHERE_THERE_IS_ONE = (*BESIDE_ACCURACY, "per_domain", "looked", "hardly_trained"
 
 
 def notes_of(summary: Summary) -> list[str]:
-    """What must stand beside the figures: the run's own notes, signs that it has hardly learned
-    anything, and why it answers unknown without a promise of how often."""
-    own = [*summary.notes, *(f"hardly trained: {sign}" for sign in summary.hardly_trained)]
+    """What must stand beside the figures: the run's own notes, and why it answers unknown without
+    a promise of how often."""
     answer, opened = summary.answer, summary.open
     closed = opened.unknown_refused is None and opened.auroc is None and not opened.known_refused
     if closed or answer is None or not answer.why or answer.rate is not None or answer == NEVER:
-        return own
+        return [*summary.notes]
     said = "nothing is promised of how often a known sample is called unknown"
-    return [*own, f"{said}: {answer.why}"]
+    return [*summary.notes, f"{said}: {answer.why}"]
 
 
 def brief(summary: Summary) -> dict[str, Any]:
