@@ -277,7 +277,7 @@ def test_one_method_with_several_settings(ostraka: Ostraka) -> None:
         row["method"] for row in csv.DictReader(Path("grid/accuracy.csv").read_text().splitlines())
     ] == named
     stored = [read_toml(Path(cell["out"]) / "config.toml") for cell in done["cells"]]
-    assert [one["set"]["local"]["lr"] for one in stored] == [0.02, 0.5, 0.02]
+    assert [one["set"]["local"]["lr"] for one in stored] == [0.01, 0.5, 0.02]
     assert [one["set"]["local"]["epochs"] for one in stored] == [2, 1, 1], (
         "--epochs lies below a method's own"
     )
