@@ -78,7 +78,7 @@ class Scaffold(ModelMethod[Controls, Controlled, Controlled]):
     """FedAvg with gradients corrected for how far each party's differ from the others'."""
 
     local: RoundBudget = setting(
-        replace(EACH_ROUND, lr=0.05, momentum=0.0),
+        replace(EACH_ROUND, momentum=0.0),
         "the parties' training: plain sgd, without momentum",
     )
 
