@@ -182,7 +182,7 @@ def test_what_somebody_asks_for_is_not_raised_by_a_default() -> None:
     usual = Budget(epochs=5, least_steps=100, least_class_steps=50, batch=32, least_batches=4)
     assert usual.changed(lr=0.5) == replace(usual, lr=0.5)
     assert usual.changed(epochs=5) == replace(usual, least_steps=0, least_class_steps=0)
-    assert usual.changed(steps=0).steps_on(10, 2) == 0
+    assert usual.changed(steps=0).steps_on(10, 2) == usual.changed(steps=0).least_steps == 0
     assert usual.changed(batch=32) == replace(usual, least_batches=1)
     assert usual.changed(epochs=1, least_steps=7).steps_on(10, 2) == 7
     made = build(Budget, {"epochs": 1}, usual)

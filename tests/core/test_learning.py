@@ -250,6 +250,7 @@ def test_steps_and_chances_come_from_public_numbers() -> None:
     assert sampling(replace(budget, batch=200), 100, classes=10) == (1.0, 3)
     assert sampling(replace(budget, class_steps=1), 100, classes=10) == (0.32, 10)
     assert sampling(replace(budget, most_steps=7), 100, classes=10) == (0.32, 7)
+    assert sampling(replace(budget, least_batches=5), 100, classes=10) == (0.2, 15)
     one_class = Samples(torch.randn(100, 3), torch.zeros(100, dtype=torch.long))
     net = Layered(nn.Identity(), classes=10)
     limited = replace(budget, class_steps=1)

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from ostraka.errors import ConfigError, NeedError
+from ostraka.methods.closed_voting import ClosedVoting
 from ostraka.registry import PRESETS
 from ostraka.runs.config import build_method, make
 from ostraka.runs.loop import execute
@@ -160,6 +161,10 @@ def test_recipes_stand_for_settings_that_others_lie_over() -> None:
         0.005,
     )
     assert (fast.local.class_steps, fast.local.most_steps, fast.local.epochs) == (500, 3500, 45)
+    assert (fast.local.least_steps, fast.local.least_class_steps) == (800, 120)
+    assert (fast.local.least_batches, ClosedVoting().local.least_steps) == (4, 800)
+    assert (paper.local.least_steps, paper.local.least_class_steps) == (0, 0)
+    assert paper.local.least_batches == 1
     photos = build_method(make({"method": "fedov", "set": {"recipe": "photos"}}))
     assert (photos.objective.outliers, photos.objective.w_adversarial) == ("wide:0.6+turn:0.4", 0)
     assert (photos.local.class_steps, photos.local.most_steps) == (0, 5000)
