@@ -363,6 +363,6 @@ def test_one_exchange_beside_many_rounds_is_shown_and_equal_rounds_are_not() -> 
     once, often = cell("fedov", 0, 95.0), cell("fedavg", 0, 90.0, rounds=20)
     [table] = comparison([once, often, cell("fedavg", 1, 91.0, rounds=20)])
     assert table.columns[:3] == ("method", "fashion / classes:2", "rounds")
-    assert [row[2] for row in table.rows] == ["1", "20"]
+    assert [row[2] for row in table.rows] == [Number(1, "1"), Number(20, "20")]
     [table] = comparison([once, cell("solo", 0, 20.0)])
     assert "rounds" not in table.columns

@@ -258,7 +258,7 @@ def _compared(records: Sequence[Record], figure: Figure, title: str) -> Table:
     rounds = [sorted({one.rounds for one in mine}) for mine in done]
     several = len({count for mine in rounds for count in mine}) > 1
     if several:  # one exchange beside many is no like for like
-        columns.insert(len(places), [", ".join(map(str, mine)) or MISSING for mine in rounds])
+        columns.insert(len(places), [_rounds(mine) for mine in rounds])
     notes += _said(records)
     notes.append("CPU time and bytes sent up and down: medians over the method's finished cells")
     shared = dict.fromkeys(r.method for r in records if r.summary and r.summary.reused)
@@ -270,6 +270,10 @@ def _compared(records: Sequence[Record], figure: Figure, title: str) -> Table:
     rows = tuple(zip(methods, *columns, strict=True))
     names = ("method", *places, *(("rounds",) if several else ()), *COSTS)
     return Table(names, rows, title, tuple(notes))
+
+
+def _rounds(counts: Sequence[int]) -> Cell:
+    return Number(counts[-1], ", ".join(map(str, counts))) if counts else MISSING
 
 
 def _mark_best(column: list[Cell]) -> list[Cell]:
